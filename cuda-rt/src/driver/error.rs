@@ -1,0 +1,150 @@
+use std::fmt;
+
+/// A CUDA error code (`CUresult`), with its name and meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub u32);
+
+macro_rules! codes {
+    ($($code:literal $constant:ident $name:literal $sticky:literal $meaning:literal;)*) => {
+        impl ErrorCode {
+            $(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub const $constant: Self = Self($code);)*
+
+            fn known(self) -> Option<(&'static str, bool, &'static str)> {
+                match self.0 { $($code => Some(($name, $sticky, $meaning)),)* _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    1 INVALID_VALUE "CUDA_ERROR_INVALID_VALUE" false "an argument is out of range";
+    2 OUT_OF_MEMORY "CUDA_ERROR_OUT_OF_MEMORY" false "the device has not enough free memory";
+    3 NOT_INITIALIZED "CUDA_ERROR_NOT_INITIALIZED" false "the CUDA driver is not initialised";
+    4 DEINITIALIZED "CUDA_ERROR_DEINITIALIZED" true "the CUDA driver is shutting down";
+    34 STUB_LIBRARY "CUDA_ERROR_STUB_LIBRARY" false "the library loaded is a stub, not the driver";
+    46 DEVICE_UNAVAILABLE "CUDA_ERROR_DEVICE_UNAVAILABLE" false "the device is busy or reserved by another process";
+    100 NO_DEVICE "CUDA_ERROR_NO_DEVICE" false "the driver sees no GPU";
+    101 INVALID_DEVICE "CUDA_ERROR_INVALID_DEVICE" false "there is no device of that ordinal";
+    200 INVALID_IMAGE "CUDA_ERROR_INVALID_IMAGE" false "the module is not a valid image";
+    201 INVALID_CONTEXT "CUDA_ERROR_INVALID_CONTEXT" false "no context is current, or it is not valid";
+    209 NO_BINARY_FOR_GPU "CUDA_ERROR_NO_BINARY_FOR_GPU" false "the module holds no code for this GPU";
+    214 ECC_UNCORRECTABLE "CUDA_ERROR_ECC_UNCORRECTABLE" true "an uncorrectable memory error was found";
+    218 INVALID_PTX "CUDA_ERROR_INVALID_PTX" false "the driver could not compile the PTX";
+    222 UNSUPPORTED_PTX_VERSION "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" false "the PTX is newer than the driver";
+    304 OPERATING_SYSTEM "CUDA_ERROR_OPERATING_SYSTEM" false "a call of the operating system failed";
+    400 INVALID_HANDLE "CUDA_ERROR_INVALID_HANDLE" false "a handle is not valid in this context";
+    500 NOT_FOUND "CUDA_ERROR_NOT_FOUND" false "no such symbol";
+    600 NOT_READY "CUDA_ERROR_NOT_READY" false "the work is not done yet";
+    700 ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS" true "a kernel used an address that is not mapped";
+    701 LAUNCH_OUT_OF_RESOURCES "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" false "a block needs more registers or shared memory than there are";
+    702 LAUNCH_TIMEOUT "CUDA_ERROR_LAUNCH_TIMEOUT" true "a kernel ran longer than the display allows";
+    709 CONTEXT_IS_DESTROYED "CUDA_ERROR_CONTEXT_IS_DESTROYED" true "the context was destroyed by someone else";
+    710 ASSERT "CUDA_ERROR_ASSERT" true "a device-side assertion failed";
+    712 HOST_MEMORY_ALREADY_REGISTERED "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED" false "the host memory is registered already";
+    714 HARDWARE_STACK_ERROR "CUDA_ERROR_HARDWARE_STACK_ERROR" true "a kernel's stack was corrupted";
+    715 ILLEGAL_INSTRUCTION "CUDA_ERROR_ILLEGAL_INSTRUCTION" true "a kernel ran an illegal instruction";
+    716 MISALIGNED_ADDRESS "CUDA_ERROR_MISALIGNED_ADDRESS" true "a kernel used a misaligned address";
+    717 INVALID_ADDRESS_SPACE "CUDA_ERROR_INVALID_ADDRESS_SPACE" true "a kernel used an address of another kind of memory";
+    718 INVALID_PC "CUDA_ERROR_INVALID_PC" true "a kernel jumped to an invalid place";
+    719 LAUNCH_FAILED "CUDA_ERROR_LAUNCH_FAILED" true "a kernel trapped: it panicked, or used memory that it may not";
+    721 EXTERNAL_DEVICE "CUDA_ERROR_EXTERNAL_DEVICE" true "another device failed";
+    800 NOT_PERMITTED "CUDA_ERROR_NOT_PERMITTED" false "the call is not permitted here";
+    801 NOT_SUPPORTED "CUDA_ERROR_NOT_SUPPORTED" false "the device does not support this";
+    802 SYSTEM_NOT_READY "CUDA_ERROR_SYSTEM_NOT_READY" false "the system's GPU services are not running";
+    803 SYSTEM_DRIVER_MISMATCH "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" false "the driver's kernel module and library are of different versions";
+    900 STREAM_CAPTURE_UNSUPPORTED "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" false "the call cannot be captured";
+    901 STREAM_CAPTURE_INVALIDATED "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" false "an earlier error ended the capture";
+    904 STREAM_CAPTURE_UNJOINED "CUDA_ERROR_STREAM_CAPTURE_UNJOINED" false "a stream forked in the capture was not joined";
+    905 STREAM_CAPTURE_ISOLATION "CUDA_ERROR_STREAM_CAPTURE_ISOLATION" false "the capture would depend on work outside it";
+    999 UNKNOWN "CUDA_ERROR_UNKNOWN" true "the driver gives no reason";
+}
+
+impl ErrorCode {
+    /// The code's CUDA name.
+    pub fn name(self) -> &'static str {
+        self.known().map_or("an unlisted CUDA error", |k| k.0)
+    }
+
+    /// What the code means, in a few words.
+    pub fn meaning(self) -> &'static str {
+        self.known()
+            .map_or("see CUresult in the CUDA driver API reference", |k| k.2)
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+/// A driver call that failed: which one, with what code, and why where that is known.
+///
+/// Resolved when it is made; formatting it calls nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverError(Box<Failure>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Failure {
+    call: &'static str,
+    code: ErrorCode,
+    detail: String,
+}
+
+impl DriverError {
+    /// An error of `call` (a `cu*` name).
+    pub fn new(call: &'static str, code: ErrorCode) -> Self {
+        Self::with_detail(call, code, String::new())
+    }
+
+    /// As [`new`](Self::new), saying more: the kernel's name, the missing symbol, the compiler's log.
+    pub fn with_detail(call: &'static str, code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self(Box::new(Failure {
+            call,
+            code,
+            detail: detail.into(),
+        }))
+    }
+
+    /// The `cu*` call that failed.
+    pub fn call(&self) -> &'static str {
+        self.0.call
+    }
+
+    /// Its code.
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// More about it; may be empty.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// Whether the context is lost: every later call fails too, and the process cannot get the GPU back.
+    pub fn is_sticky(&self) -> bool {
+        self.0.code.known().is_some_and(|k| k.1)
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { call, code, detail } = &*self.0;
+        write!(
+            f,
+            "{call} failed: {} ({}): {}",
+            code.name(),
+            code.0,
+            code.meaning()
+        )?;
+        if !detail.is_empty() {
+            write!(f, ": {detail}")?;
+        }
+        if self.is_sticky() {
+            write!(f, "; the device is lost to this process")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for DriverError {}

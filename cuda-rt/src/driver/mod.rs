@@ -1,0 +1,348 @@
+//! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain handles.
+//!
+//! The typed API above it proves order by types and calls this trait; nothing here knows of stream tags,
+//! handoffs or elements. What the trait lists is the whole of what the runtime asks of a GPU, so a backend
+//! is written by implementing it, and validated by passing `tests/conformance`.
+//!
+//! Two backends repeat the same file names, so that they read side by side:
+//!
+//! | | `cuda` | `sim` |
+//! |---|---|---|
+//! | memory | the GPU's | real bytes of the host, whose addresses serve as device addresses |
+//! | order | the hardware's | any that CUDA's rules allow, chosen by a seed |
+//! | time | measured | modelled |
+//! | errors | the driver's | injected on demand |
+//!
+//! # Who validates what
+//!
+//! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that conflicting
+//! accesses are ordered. Backends check nothing that CUDA does not check, but must never turn an
+//! error into undefined behaviour, and must leave nothing enqueued by a call that failed.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use crate::kernel::{Kernel, LaunchShape};
+
+#[cfg(feature = "cuda")]
+pub mod cuda;
+mod error;
+mod host_memory;
+pub mod sim;
+
+pub use error::{DriverError, ErrorCode};
+pub use host_memory::HostMemory;
+
+/// What every driver call returns.
+pub type DriverResult<T> = Result<T, DriverError>;
+
+macro_rules! raw_handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// A plain number: copying it copies no ownership, and using it is `unsafe`.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u64);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.0)
+            }
+        }
+    )* };
+}
+
+raw_handles! {
+    /// A stream (`CUstream`). Never the default stream.
+    RawStream;
+    /// An event (`CUevent`).
+    RawEvent;
+    /// A device address (`CUdeviceptr`), in bytes.
+    DeviceAddress;
+    /// An instantiated graph (`CUgraphExec`).
+    RawGraph;
+}
+
+/// Which kind of device a driver drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// A GPU, through the CUDA driver API. Times are measured.
+    Cuda,
+    /// The simulated device. Times are modelled.
+    Simulated,
+}
+
+/// What is fixed about a device.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Properties {
+    /// Marketing name, as `cuDeviceGetName` gives it.
+    pub name: String,
+    /// Which kind of device this is.
+    pub backend: Backend,
+    /// CUDA ordinal; 0 for a simulated device.
+    pub ordinal: usize,
+    /// Compute capability, (major, minor).
+    pub compute_capability: (u32, u32),
+    /// Number of multiprocessors.
+    pub multiprocessors: u32,
+    /// Total device memory, in bytes.
+    pub total_memory_bytes: u64,
+    /// Most threads of one block.
+    pub max_threads_per_block: u32,
+    /// Most blocks of a grid, (x, y, z).
+    pub max_grid: [u32; 3],
+    /// Most shared memory of a block without opting in, in bytes.
+    pub max_shared_bytes_per_block: u32,
+    /// Stream priorities, (least urgent, most urgent); more urgent is lower.
+    pub priority_range: (i32, i32),
+    /// Version of the driver, as `cuDriverGetVersion` gives it (13000 for 13.0); 0 where there is none.
+    pub driver_version: u32,
+}
+
+impl Properties {
+    /// Properties of a device with this name; all else as small as an implementation allows.
+    pub fn named(name: impl Into<String>, backend: Backend) -> Self {
+        Self {
+            name: name.into(),
+            backend,
+            ordinal: 0,
+            compute_capability: (8, 0),
+            multiprocessors: 1,
+            total_memory_bytes: 0,
+            max_threads_per_block: 1024,
+            max_grid: [i32::MAX as u32, 65535, 65535],
+            max_shared_bytes_per_block: 48 << 10,
+            priority_range: (0, 0),
+            driver_version: 0,
+        }
+    }
+}
+
+/// Free and total device memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Bytes that can still be allocated.
+    pub free_bytes: u64,
+    /// Bytes the device has.
+    pub total_bytes: u64,
+}
+
+/// Raw operations of one device: its context, streams, events, memory and kernels.
+///
+/// An instance drives one context and keeps it alive. Every method may be called from any thread, and makes its
+/// context current first where the call needs one: other libraries in the process change it.
+///
+/// **Order.** Unless it says that it blocks, an operation that takes a stream is enqueued there and returns at
+/// once; the device runs the operations of one stream in order and those of different streams in any order that
+/// events allow. Streams are non-blocking with respect to the default stream, which is never used.
+///
+/// **Errors.** An operation that returns an error has enqueued nothing, allocated nothing and freed
+/// nothing. A *sticky* error ([`DriverError::is_sticky`]) means that the context is lost: every later call
+/// fails too, and no pending work can be assumed to have finished.
+///
+/// # Safety
+///
+/// An implementation must provide the order stated above, must give out only memory that nothing else uses, and
+/// must report a wait as finished only when it is.
+pub unsafe trait Driver: Send + Sync + fmt::Debug {
+    /// What is fixed about the device. Calls nothing.
+    fn properties(&self) -> &Properties;
+
+    /// The simulated device behind this driver, if it is one.
+    fn simulator(&self) -> Option<&sim::Simulator> {
+        None
+    }
+
+    /// Free and total device memory (`cuMemGetInfo`). Memory kept by the pool for reuse counts as used.
+    fn memory_info(&self) -> DriverResult<MemoryInfo>;
+
+    // Streams
+
+    /// Creates a non-blocking stream (`cuStreamCreateWithPriority`, `CU_STREAM_NON_BLOCKING`). `priority` is clamped
+    /// to [`Properties::priority_range`].
+    fn create_stream(&self, priority: i32) -> DriverResult<RawStream>;
+
+    /// Destroys a stream once its work is done; does not block (`cuStreamDestroy`).
+    ///
+    /// # Safety
+    /// The handle is live and is not used again.
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()>;
+
+    /// Blocks the host until all work of the stream is done (`cuStreamSynchronize`).
+    ///
+    /// # Safety
+    /// The handle is live.
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()>;
+
+    /// Makes later work of `stream` wait for `event`'s most recent record; an event never recorded counts as done
+    /// (`cuStreamWaitEvent`).
+    ///
+    /// # Safety
+    /// Both handles are live.
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()>;
+
+    // Events
+
+    /// Creates an event (`cuEventCreate`), with timing where asked (`CU_EVENT_DISABLE_TIMING` else).
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent>;
+
+    /// Destroys an event; work that waits for its last record still does (`cuEventDestroy`).
+    ///
+    /// # Safety
+    /// The handle is live and is not used again.
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()>;
+
+    /// Records all work that `stream` holds now (`cuEventRecord`).
+    ///
+    /// # Safety
+    /// Both handles are live.
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()>;
+
+    /// Whether the event's last record is done; never blocks (`cuEventQuery`). A simulated device makes some progress
+    /// at each call, so that a loop of queries ends.
+    ///
+    /// # Safety
+    /// The handle is live.
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool>;
+
+    /// Blocks the host until the event's last record is done (`cuEventSynchronize`).
+    ///
+    /// # Safety
+    /// The handle is live.
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()>;
+
+    /// Milliseconds from `start` to `end` (`cuEventElapsedTime`); modelled on a simulated device.
+    ///
+    /// # Safety
+    /// Both are live, were created with timing, recorded, and seen done.
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32>;
+
+    // Memory
+
+    /// Allocates `bytes` (more than 0) in stream order from the device's own pool, aligned to 256 bytes
+    /// (`cuMemAllocFromPoolAsync`). What the memory holds is unspecified.
+    ///
+    /// # Safety
+    /// The handle is live.
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress>;
+
+    /// Frees in stream order (`cuMemFreeAsync`).
+    ///
+    /// # Safety
+    /// `address` came from [`alloc`](Self::alloc) of this driver, every use is ordered before this place in `stream`,
+    /// and it is not used again.
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
+
+    /// Page-locks host memory for every context of the process (`cuMemHostRegister`, portable), so that copies from and
+    /// to it are asynchronous.
+    ///
+    /// # Safety
+    /// The memory stays mapped until [`unregister_host`](Self::unregister_host), and is not registered yet.
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()>;
+
+    /// Undoes [`register_host`](Self::register_host) (`cuMemHostUnregister`). May block.
+    ///
+    /// # Safety
+    /// `memory` is registered here and no pending work uses it.
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()>;
+
+    /// Copies `bytes` of page-locked host memory to the device, in stream order (`cuMemcpyHtoDAsync`).
+    ///
+    /// # Safety
+    /// Both ranges are live, in bounds, and not in conflict with any unordered access until the copy is done.
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    /// Copies `bytes` of device memory to page-locked host memory, in stream order (`cuMemcpyDtoHAsync`).
+    ///
+    /// # Safety
+    /// As [`copy_to_device`](Self::copy_to_device).
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    /// Copies `bytes` within the device, in stream order (`cuMemcpyDtoDAsync`). The ranges do not overlap.
+    ///
+    /// # Safety
+    /// As [`copy_to_device`](Self::copy_to_device).
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    /// Writes `pattern` (1 byte or more) `count` times, one after another, in stream order (`cuMemsetD8Async`,
+    /// `cuMemsetD16Async`, `cuMemsetD32Async`, and their 2-D forms for longer patterns). `destination` is
+    /// aligned to the largest power of two that divides `pattern.len()`.
+    ///
+    /// # Safety
+    /// As [`copy_to_device`](Self::copy_to_device).
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    // Kernels
+
+    /// Makes a kernel ready to launch: loads its module, finds its entry and compares the layouts of its parameters
+    /// (`cuModuleLoadDataEx`, `cuModuleGetFunction`). Cheap once done; [`launch`](Self::launch) does it too.
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()>;
+
+    /// Launches a kernel in stream order (`cuLaunchKernel`). Nothing is retained of `parameters` when it returns.
+    ///
+    /// # Safety
+    /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size and layout; the memory that
+    /// the pointers among them name is live, in bounds and not in conflict with any unordered access until the kernel is done.
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    // Graphs
+
+    /// Starts to record `stream`'s work instead of running it (`cuStreamBeginCapture`, relaxed mode). Streams that wait for
+    /// events recorded in the capture join it.
+    ///
+    /// # Safety
+    /// The handle is live and nothing else uses the stream until [`end_capture`](Self::end_capture).
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()>;
+
+    /// Ends a capture and instantiates what was recorded (`cuStreamEndCapture`, `cuGraphInstantiate`). On an error
+    /// the stream is as before the capture.
+    ///
+    /// # Safety
+    /// `stream` is being captured through [`begin_capture`](Self::begin_capture).
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph>;
+
+    /// Replays a graph in stream order (`cuGraphLaunch`).
+    ///
+    /// # Safety
+    /// The handles are live; all memory that the graph uses is live and not in conflict with any unordered access.
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()>;
+
+    /// Destroys a graph; launches that are pending still run (`cuGraphExecDestroy`).
+    ///
+    /// # Safety
+    /// The handle is live and is not used again.
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()>;
+}

