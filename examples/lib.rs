@@ -1,1 +1,5 @@
-//! What the examples share.
+//! What the examples share, and the examples themselves, so that tests can call them.
+
+#![forbid(unsafe_code)]
+
+pub mod y4m;
