@@ -2,4 +2,5 @@
 
 #![forbid(unsafe_code)]
 
+pub mod denoise;
 pub mod y4m;

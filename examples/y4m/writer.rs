@@ -20,11 +20,16 @@ impl<W: Write> Writer<W> {
     pub fn new(mut sink: W, header: &Header) -> io::Result<Self> {
         sink.write_all(header.line())?;
         sink.write_all(b"\n")?;
-        Ok(Self {
+        Ok(Self::resume(sink, header))
+    }
+
+    /// Goes on with a stream whose header was written before.
+    pub fn resume(sink: W, header: &Header) -> Self {
+        Self {
             sink,
             luma_bytes: header.luma_bytes(),
             chroma_bytes: header.chroma_bytes(),
-        })
+        }
     }
 
     /// Writes one frame.
@@ -43,13 +48,12 @@ impl<W: Write> Writer<W> {
         self.sink.write_all(chroma)
     }
 
-    /// Flushes the sink and gives it back.
+    /// Flushes the sink: a full disk may show only here.
     ///
     /// # Errors
     /// Those of the sink.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.sink.flush()?;
-        Ok(self.sink)
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
     }
 }
 
@@ -60,14 +64,16 @@ mod tests {
 
     fn copy(stream: &[u8]) -> Vec<u8> {
         let mut reader = Reader::new(stream).unwrap();
-        let mut writer = Writer::new(Vec::new(), reader.header()).unwrap();
+        let mut copy = Vec::new();
+        let mut writer = Writer::new(&mut copy, reader.header()).unwrap();
         let mut luma = vec![0; reader.header().luma_bytes()];
         let mut chroma = vec![0; reader.header().chroma_bytes()];
         let mut line = FrameLine::default();
         while reader.read_frame(&mut line, &mut luma, &mut chroma).unwrap() {
             writer.write_frame(&line, &luma, &chroma).unwrap();
         }
-        writer.finish().unwrap()
+        writer.flush().unwrap();
+        copy
     }
 
     #[test]
