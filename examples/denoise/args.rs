@@ -96,6 +96,24 @@ impl Args {
         }
     }
 
+    /// The input, for messages.
+    pub fn input_name(&self) -> String {
+        match self.input.as_deref() {
+            None => "made clip".into(),
+            Some(path) if path == Path::new("-") => "standard input".into(),
+            Some(path) => path.display().to_string(),
+        }
+    }
+
+    /// The output, for messages.
+    pub fn output_name(&self) -> String {
+        match self.output.as_deref() {
+            None => "no output".into(),
+            Some(_) if self.writes_stdout() => "standard output".into(),
+            Some(path) => path.display().to_string(),
+        }
+    }
+
     /// Whether the result goes to standard output, which then is no place for a report.
     pub fn writes_stdout(&self) -> bool {
         self.output.as_deref() == Some(Path::new("-"))
@@ -106,8 +124,8 @@ impl Args {
     /// # Errors
     /// A sentence for the user.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.compare && self.input.as_deref() == Some(Path::new("-")) {
-            return Err("--compare reads the input twice, and standard input can be read once");
+        if self.compare && self.input.as_deref().is_some_and(|path| !path.is_file()) {
+            return Err("--compare reads the input twice, so it needs a file");
         }
         if self.json && self.writes_stdout() {
             return Err("--json and `-o -` both want standard output");

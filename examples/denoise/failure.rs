@@ -36,6 +36,17 @@ impl fmt::Display for Stage {
     }
 }
 
+impl Stage {
+    /// Does `work` of this stage on a frame.
+    pub(super) fn of<T>(
+        self,
+        frame: u64,
+        work: impl FnOnce() -> cuda_rt::Result<T>,
+    ) -> Result<T, StageError> {
+        work().at(self, frame)
+    }
+}
+
 /// A stage that failed, and on which frame.
 ///
 /// Of several, the one that counts is the first frame's, and of those the first stage's: the others are its
@@ -104,8 +115,8 @@ pub enum Failure {
         source: y4m::Error,
     },
     /// There is no such device, or it can't be used.
-    #[error("no device to compute on: {0}")]
-    Device(#[source] Box<dyn StdError + Send + Sync>),
+    #[error("{0}")]
+    Device(#[from] cuda_rt::Error),
     /// A frame did not get through.
     #[error("{name}: {source}")]
     Stage {
@@ -123,11 +134,9 @@ pub enum Failure {
         source: io::Error,
     },
     /// Overlapped and serial passes disagree: a hazard that got past the types.
-    #[error("the overlapped result differs from the serial one, first in byte {offset} (frame {frame})")]
+    #[error("the overlapped result differs from the serial one, first in byte {offset}")]
     Differ {
         /// Byte offset in the output.
         offset: u64,
-        /// The frame that byte is in, or 0 for the header.
-        frame: u64,
     },
 }
