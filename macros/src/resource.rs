@@ -1,0 +1,1 @@
+//! `#[derive(Resource)]`: structs of buffers that are released and acquired as one.
