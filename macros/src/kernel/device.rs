@@ -94,7 +94,7 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     });
     function.vis = syn::Visibility::Inherited;
     let brand = brand();
-    function.sig.generics = syn::parse_mixed!(<#brand>);
+    function.sig.generics = syn::parse_quote!(<#brand>);
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
