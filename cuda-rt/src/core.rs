@@ -2,9 +2,9 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::driver::{Driver, DriverResult};
+use crate::driver::{Driver, DriverError, DriverResult};
 use crate::fence::{EventPool, StreamAt, StreamId};
 use crate::memory::PinnedPool;
 use crate::place::Priority;
@@ -15,7 +15,7 @@ use crate::place::Priority;
 /// C1. A stream in `streams`, `pooled` or `reaper` is live until the core is dropped.
 /// C2. One entry in `streams` for each key, never replaced: a tag names one CUDA stream (DESIGN.md §5.1).
 #[derive(Debug)]
-pub struct DeviceCore {
+pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
     streams: Mutex<HashMap<TypeId, StreamAt>>,
     /// Streams without a tag, for pools and captures.
@@ -25,6 +25,8 @@ pub struct DeviceCore {
     events: Arc<EventPool>,
     pinned: PinnedPool,
     graph: bool,
+    /// Why no more work may be enqueued, once an ordering could not be made.
+    broken: OnceLock<DriverError>,
 }
 
 impl DeviceCore {
@@ -63,6 +65,7 @@ impl DeviceCore {
             driver,
             reaper,
             graph,
+            broken: OnceLock::new(),
         }
     }
 
@@ -70,8 +73,22 @@ impl DeviceCore {
         &*self.driver
     }
 
-    pub(crate) fn shared_driver(&self) -> &Arc<dyn Driver> {
-        &self.driver
+    /// The driver, for work that relies on every earlier ordering having been made.
+    #[inline]
+    pub(crate) fn ordered(&self) -> DriverResult<&dyn Driver> {
+        self.check()?;
+        Ok(&*self.driver)
+    }
+
+    /// Whether every ordering asked for was made.
+    #[inline]
+    pub(crate) fn check(&self) -> DriverResult<()> {
+        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is enqueued.
+    pub(crate) fn break_with(&self, error: DriverError) {
+        let _ = self.broken.set(error);
     }
 
     pub(crate) fn events(&self) -> &Arc<EventPool> {
@@ -103,6 +120,23 @@ impl DeviceCore {
         Ok(at)
     }
 
+    /// Enters `at`, which is kept otherwise, under `key`.
+    pub(crate) fn name_stream(&self, key: TypeId, at: StreamAt) {
+        self.streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, at);
+    }
+
+    /// Makes `at` wait for every other named stream.
+    pub(crate) fn join_all(&self, at: StreamAt) -> DriverResult<()> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams
+            .values()
+            .filter(|other| other.id != at.id)
+            .try_for_each(|other| self.events.record(*other, false)?.wait_on(at))
+    }
+
     /// A stream with no tag, kept until the core is dropped.
     pub(crate) fn anonymous_stream(&self, priority: Priority) -> DriverResult<StreamAt> {
         let at = self.create_stream(priority)?;
@@ -130,7 +164,8 @@ impl Drop for DeviceCore {
         self.pinned.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for at in named.values().chain(anonymous.iter()).chain([&self.reaper]) {
+        let own = named.values().filter(|at| at.id != self.reaper.id);
+        for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
             // SAFETY: C1; nothing that could name the stream outlives the core. An error leaks the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };
         }

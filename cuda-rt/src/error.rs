@@ -104,15 +104,6 @@ pub enum Error {
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]
     SlotEmpty,
-
-    /// All streams of a [`StreamPool`](crate::StreamPool) are in use.
-    #[error(
-        "all {streams} streams of the pool are in use by enclosing calls of this thread or by other threads"
-    )]
-    PoolExhausted {
-        /// Streams of the pool.
-        streams: usize,
-    },
 }
 
 impl Error {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::driver::{Driver, DriverResult, RawEvent, RawStream};
+use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
 
 /// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,10 +46,6 @@ impl EventPool {
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
         })
-    }
-
-    pub(crate) fn driver(&self) -> &dyn Driver {
-        &*self.driver
     }
 
     fn free(&self, timing: bool) -> &ArrayQueue<RawEvent> {
@@ -157,6 +153,8 @@ enum Kind {
     Done,
     One(EventLease),
     Shared(Arc<[EventLease]>),
+    /// The end of a use could not be recorded, so it is never known to be over.
+    Lost(DriverError),
 }
 
 impl From<EventLease> for Fence {
@@ -165,24 +163,30 @@ impl From<EventLease> for Fence {
     }
 }
 
-impl From<Vec<EventLease>> for Fence {
-    fn from(leases: Vec<EventLease>) -> Self {
-        Self(if leases.is_empty() {
-            Kind::Done
-        } else {
-            Kind::Shared(leases.into())
-        })
-    }
-}
-
 impl Fence {
     pub(crate) const DONE: Self = Self(Kind::Done);
 
-    fn leases(&self) -> &[EventLease] {
+    /// A fence that is never over: waiting for it fails with `error`.
+    pub(crate) fn lost(error: DriverError) -> Self {
+        Self(Kind::Lost(error))
+    }
+
+    /// This and all of `leases`.
+    pub(crate) fn and(self, leases: Vec<EventLease>) -> Self {
+        match self.0 {
+            _ if leases.is_empty() => self,
+            // Each of the leases was recorded after a wait for what is here.
+            Kind::Done | Kind::One(_) | Kind::Shared(_) => Self(Kind::Shared(leases.into())),
+            Kind::Lost(_) => self,
+        }
+    }
+
+    fn leases(&self) -> DriverResult<&[EventLease]> {
         match &self.0 {
-            Kind::Done => &[],
-            Kind::One(lease) => std::slice::from_ref(lease),
-            Kind::Shared(leases) => leases,
+            Kind::Done => Ok(&[]),
+            Kind::One(lease) => Ok(std::slice::from_ref(lease)),
+            Kind::Shared(leases) => Ok(leases),
+            Kind::Lost(error) => Err(error.clone()),
         }
     }
 
@@ -193,17 +197,17 @@ impl Fence {
     /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only delays.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
-        self.leases().iter().try_for_each(|lease| lease.wait_on(at))
+        self.leases()?.iter().try_for_each(|lease| lease.wait_on(at))
     }
 
     /// Blocks the host until all of it is over.
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
-        self.leases().iter().try_for_each(EventLease::synchronize)
+        self.leases()?.iter().try_for_each(EventLease::synchronize)
     }
 
     /// Whether all of it is over.
     pub(crate) fn query(&self) -> DriverResult<bool> {
-        for lease in self.leases() {
+        for lease in self.leases()? {
             if !lease.query()? {
                 return Ok(false);
             }
@@ -219,7 +223,8 @@ impl Fence {
         };
         Self(match &self.0 {
             Kind::Shared(leases) => Kind::Shared(Arc::clone(leases)),
-            _ => Kind::Done,
+            Kind::Lost(error) => Kind::Lost(error.clone()),
+            Kind::Done | Kind::One(_) => Kind::Done,
         })
     }
 }

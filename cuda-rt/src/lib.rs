@@ -52,16 +52,21 @@ mod device;
 pub mod driver;
 mod error;
 mod fence;
+mod graph;
 mod handoff;
 pub mod kernel;
+mod lend;
 mod memory;
 mod place;
+mod shared;
 mod slot;
 mod stream;
+mod stream_pool;
 mod timestamp;
 
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
+pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
 pub use kernel::{Grid1, Grid2, Grid3};
 pub use memory::{
@@ -72,8 +77,10 @@ pub use place::{
     DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Place, Priority, ReadBy, SameAs, Scoped, StreamTag,
     WriteBy,
 };
+pub use shared::{Lease, Shared};
 pub use slot::Slot;
 pub use stream::Stream;
+pub use stream_pool::{Pooled, StreamPool};
 pub use timestamp::{Reached, Timestamp};
 
 #[doc(hidden)]
@@ -82,3 +89,4 @@ pub mod __private {
 }
 
 pub use bytemuck;
+pub use cuda_rt_macros::Resource;

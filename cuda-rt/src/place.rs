@@ -11,6 +11,7 @@
 //! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed (H24), and
 //! neither `Send` nor `Sync` depends on the tag.
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 /// A type that names one device instance.
@@ -81,7 +82,13 @@ unsafe impl<D: DeviceTag> Place for Idle<D> {
     label = "no stream owns this",
     note = "name streams with `streams! {{ pub Compute; }}`, and move what is idle onto one with `stream.adopt(..)`"
 )]
-pub unsafe trait StreamTag: Place {}
+pub unsafe trait StreamTag: Place {
+    /// What identifies the tag at run time, if it can be asked of a device.
+    #[doc(hidden)]
+    fn key() -> Option<TypeId> {
+        None
+    }
+}
 
 /// A stream tag that can be asked of a device; made by [`streams!`](crate::streams).
 ///
@@ -189,7 +196,11 @@ macro_rules! streams {
             type Device = D;
         }
         // SAFETY: as above.
-        unsafe impl<D: $crate::DeviceTag> $crate::StreamTag for $name<D> {}
+        unsafe impl<D: $crate::DeviceTag> $crate::StreamTag for $name<D> {
+            fn key() -> ::core::option::Option<::core::any::TypeId> {
+                ::core::option::Option::Some(::core::any::TypeId::of::<$name>())
+            }
+        }
         // SAFETY: as above.
         unsafe impl<D: $crate::DeviceTag> $crate::NamedStream for $name<D> {
             const NAME: &'static str = ::core::stringify!($name);

@@ -369,8 +369,9 @@ impl<S: StreamTag> Stream<S> {
         if pattern.is_empty() || count == 0 {
             return Ok(());
         }
+        let driver = self.core.ordered().during(during)?;
         // SAFETY: as in `copy_to_host`.
-        unsafe { self.core.driver().fill(at, pattern, count, self.at.raw) }.during(during)
+        unsafe { driver.fill(at, pattern, count, self.at.raw) }.during(during)
     }
 
     fn raw_copy(
@@ -383,8 +384,9 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
+        let driver = self.core.ordered().during(during)?;
         // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
-        unsafe { self.core.driver().copy(to, from, bytes, self.at.raw) }.during(during)
+        unsafe { driver.copy(to, from, bytes, self.at.raw) }.during(during)
     }
 
     #[inline]
@@ -398,8 +400,9 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
+        let driver = self.core.ordered().during(during)?;
         // SAFETY: as in `copy_to_host`.
-        unsafe { self.core.driver().copy_to_device(to, from, bytes, self.at.raw) }.during(during)
+        unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }.during(during)
     }
 
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
@@ -421,14 +424,15 @@ impl<S: StreamTag> Stream<S> {
         if shape.is_empty() {
             return Ok(());
         }
-        // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
-        unsafe { self.core.driver().launch(kernel, shape, parameters, self.at.raw) }.map_err(|source| {
-            Error::Launch {
-                kernel: kernel.name,
-                file: kernel.file,
-                line: kernel.line,
-                source,
-            }
+        let launched = self.core.ordered().and_then(|driver| {
+            // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+            unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+        });
+        launched.map_err(|source| Error::Launch {
+            kernel: kernel.name,
+            file: kernel.file,
+            line: kernel.line,
+            source,
         })
     }
 }

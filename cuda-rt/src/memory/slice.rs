@@ -82,12 +82,6 @@ impl<T, P> DeviceSlice<T, P> {
         DeviceAddress(self.elements.as_ptr().addr() as u64)
     }
 
-    /// Length in bytes. Cannot overflow: the allocation was checked.
-    #[inline]
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.len() * size_of::<T>()
-    }
-
     #[inline]
     fn address_at(&self, index: usize) -> DeviceAddress {
         DeviceAddress(self.address().0 + (index * size_of::<T>()) as u64)
