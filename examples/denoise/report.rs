@@ -350,10 +350,19 @@ mod tests {
         serial.parts.upload = 90.0;
         let report = Report::new(subject(Times::Measured), &overlapped, Some((&serial, 12)));
         let comparison = report.comparison.unwrap();
-        assert_eq!((comparison.speed_up, comparison.speed_up_bound), (Some(2.0), Some(2.5)));
+        assert_eq!(
+            (comparison.speed_up, comparison.speed_up_bound),
+            (Some(2.0), Some(2.5))
+        );
         let text = report.to_string();
-        assert!(text.contains("speed-up   2.00 of at most 2.50, bound by kernel (80.000 ms)"), "{text}");
-        assert!(text.contains("times are measured") && text.contains("identical, all 12 bytes"), "{text}");
+        assert!(
+            text.contains("speed-up   2.00 of at most 2.50, bound by kernel (80.000 ms)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("times are measured") && text.contains("identical, all 12 bytes"),
+            "{text}"
+        );
     }
 
     #[test]
