@@ -33,6 +33,7 @@ codes! {
     222 UNSUPPORTED_PTX_VERSION "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" false "the PTX is newer than the driver";
     304 OPERATING_SYSTEM "CUDA_ERROR_OPERATING_SYSTEM" false "a call of the operating system failed";
     400 INVALID_HANDLE "CUDA_ERROR_INVALID_HANDLE" false "a handle is not valid in this context";
+    401 ILLEGAL_STATE "CUDA_ERROR_ILLEGAL_STATE" false "an object the call needs is in a state that does not allow it";
     500 NOT_FOUND "CUDA_ERROR_NOT_FOUND" false "no such symbol";
     600 NOT_READY "CUDA_ERROR_NOT_READY" false "the work is not done yet";
     700 ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS" true "a kernel used an address that is not mapped";
@@ -54,8 +55,11 @@ codes! {
     803 SYSTEM_DRIVER_MISMATCH "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" false "the driver's kernel module and library are of different versions";
     900 STREAM_CAPTURE_UNSUPPORTED "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" false "the call cannot be captured";
     901 STREAM_CAPTURE_INVALIDATED "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" false "an earlier error ended the capture";
+    902 STREAM_CAPTURE_MERGE "CUDA_ERROR_STREAM_CAPTURE_MERGE" false "the wait would join two captures";
+    903 STREAM_CAPTURE_UNMATCHED "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED" false "the capture did not begin on this stream";
     904 STREAM_CAPTURE_UNJOINED "CUDA_ERROR_STREAM_CAPTURE_UNJOINED" false "a stream forked in the capture was not joined";
     905 STREAM_CAPTURE_ISOLATION "CUDA_ERROR_STREAM_CAPTURE_ISOLATION" false "the capture would depend on work outside it";
+    907 CAPTURED_EVENT "CUDA_ERROR_CAPTURED_EVENT" false "the event was last recorded in a capture";
     999 UNKNOWN "CUDA_ERROR_UNKNOWN" true "the driver gives no reason";
 }
 

@@ -1,5 +1,459 @@
-//! The simulated device.
+//! The simulated device: no GPU, but real bytes, real kernels and every order that CUDA allows.
+//!
+//! - **Memory is real bytes** of the host, and an address is a device address. Unwritten memory holds junk; freed memory is
+//!   overwritten when the free runs, and given out again soon.
+//! - **Order is adversarial** ([`Order`]): operations wait in their streams' queues and run on the thread that makes a call,
+//!   under one lock, when someone waits for them, asks about them, or when the seed says so. A missing edge gives wrong bytes;
+//!   the same seed and the same calls give the same ones. Messages carry the seed.
+//! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real device follows from
+//!   what it waits for, independently of the order above.
+//! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
+//!
+//! | what is CUDA's | what is not |
+//! |---|---|
+//! | stale handles are errors | also those that CUDA would not notice |
+//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed |
+//! | copies and kernels given what is not device memory fail | a range beyond its block but in the device's memory is not noticed: the caller proves that there is none |
+//! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
 
-/// Handle to a simulated device, for tests: seeds, faults, modelled time.
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+mod clock;
+mod config;
+mod event;
+mod fault;
+mod graph;
+mod launch;
+mod memory;
+mod schedule;
+mod simulator;
+mod slab;
+mod stream;
+
+pub use clock::{Engine, Span, SpanKind};
+pub use config::{Model, Order, SimConfig};
+pub use fault::Call;
+pub use simulator::{Counters, Simulator};
+
+use self::stream::{Op, Pattern, Stream};
+use super::{
+    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, Properties,
+    RawEvent, RawGraph, RawStream,
+};
+use crate::kernel::{Kernel, LaunchShape};
+
+/// A simulated device.
 #[derive(Debug)]
-pub struct Simulator {}
+pub struct SimDriver {
+    properties: Properties,
+    simulator: Simulator,
+}
+
+/// What a driver and its [`Simulator`] handles share.
+struct Core {
+    config: Arc<SimConfig>,
+    state: Mutex<State>,
+}
+
+/// All that changes; one thread at a time runs calls and operations.
+struct State {
+    config: Arc<SimConfig>,
+    random: schedule::Random,
+    schedule: schedule::Schedule,
+    clock: clock::Clock,
+    faults: fault::Faults,
+    streams: slab::Slab<Stream>,
+    events: slab::Slab<event::Event>,
+    captures: slab::Slab<graph::Capture>,
+    graphs: slab::Slab<graph::Graph>,
+    memory: memory::Memory,
+    /// Addresses of registered host memory.
+    registered: HashSet<usize>,
+    counters: Counters,
+    /// The sticky error that lost the device.
+    lost: Option<DriverError>,
+}
+
+impl SimDriver {
+    /// Makes a device. The first one of the process installs a panic hook that notes where a simulated kernel panicked, and
+    /// then does what the hook before it did.
+    pub fn new(config: SimConfig) -> Arc<Self> {
+        launch::note_panics();
+        let properties = Properties {
+            compute_capability: (9, 0),
+            multiprocessors: 132,
+            total_memory_bytes: config.memory_bytes,
+            priority_range: (0, -5),
+            ..Properties::named(config.name.clone(), Backend::Simulated)
+        };
+        let config = Arc::new(config);
+        let state = Mutex::new(State::new(Arc::clone(&config)));
+        Arc::new(Self {
+            properties,
+            simulator: Simulator(Arc::new(Core { config, state })),
+        })
+    }
+
+    /// What is simulated.
+    pub fn config(&self) -> &SimConfig {
+        self.simulator.config()
+    }
+
+    /// Starts a call: counts it, and fails if it must.
+    fn enter(&self, call: Call) -> DriverResult<MutexGuard<'_, State>> {
+        let mut state = self.simulator.0.lock();
+        state.enter(call)?;
+        Ok(state)
+    }
+}
+
+impl Core {
+    /// The state; a thread that panicked in here, which none should, left it as consistent as a failed call does.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(config: Arc<SimConfig>) -> Self {
+        Self {
+            random: schedule::Random::new(config.seed),
+            schedule: schedule::Schedule::default(),
+            clock: clock::Clock::default(),
+            faults: fault::Faults::default(),
+            streams: slab::Slab::default(),
+            events: slab::Slab::default(),
+            captures: slab::Slab::default(),
+            graphs: slab::Slab::default(),
+            memory: memory::Memory::new(config.seed, config.memory_bytes),
+            registered: HashSet::new(),
+            counters: Counters::default(),
+            lost: None,
+            config,
+        }
+    }
+
+    fn enter(&mut self, call: Call) -> DriverResult<()> {
+        self.counters.call(call);
+        self.check_lost(call)?;
+        if let Some(code) = self.faults.take(call) {
+            let detail = format!("injected ({})", self.origin());
+            let error = DriverError::with_detail(call.name(), code, detail);
+            if error.is_sticky() {
+                self.lost = Some(error.clone());
+            }
+            return Err(error);
+        }
+        self.run_in_background();
+        self.check_lost(call)
+    }
+
+    fn check_lost(&self, call: Call) -> DriverResult<()> {
+        match &self.lost {
+            None => Ok(()),
+            Some(lost) => Err(DriverError::with_detail(call.name(), lost.code(), lost.detail())),
+        }
+    }
+
+    fn origin(&self) -> String {
+        format!("simulated device, seed {}", self.config.seed)
+    }
+
+    fn error(&self, call: Call, code: ErrorCode) -> DriverError {
+        DriverError::with_detail(call.name(), code, self.origin())
+    }
+
+    /// A copy or fill whose device ranges are these. Nothing is enqueued for no bytes.
+    fn transfer(
+        &mut self,
+        call: Call,
+        stream: RawStream,
+        ranges: &[DeviceAddress],
+        bytes: usize,
+        op: Op,
+    ) -> DriverResult<()> {
+        self.stream(call, stream)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !ranges
+            .iter()
+            .all(|address| self.memory.contains(address.0, bytes as u64))
+        {
+            return Err(self.error(call, ErrorCode::INVALID_VALUE));
+        }
+        self.submit(call, stream, op)
+    }
+
+    fn alloc(&mut self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        let s = self.stream(Call::Alloc, stream)?;
+        if bytes == 0 {
+            return Err(self.error(Call::Alloc, ErrorCode::INVALID_VALUE));
+        }
+        if s.capture.is_some() {
+            return self.capture_alloc(stream, bytes as u64).map(DeviceAddress);
+        }
+        let s = self.streams.get_mut(stream.0).expect("found above");
+        let taken = self
+            .memory
+            .take(bytes as u64, Some(&mut s.pending_frees), &mut self.random);
+        let Some(address) = taken else {
+            return Err(self.error(Call::Alloc, ErrorCode::OUT_OF_MEMORY));
+        };
+        let salt = self.random.next();
+        self.submit(
+            Call::Alloc,
+            stream,
+            Op::Spoil {
+                address,
+                bytes: bytes as u64,
+                salt,
+            },
+        )?;
+        Ok(DeviceAddress(address))
+    }
+
+    fn free(&mut self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        let s = self.stream(Call::Free, stream)?;
+        if s.capture.is_some() {
+            return self.capture_free(stream, address.0);
+        }
+        let s = self.streams.get_mut(stream.0).expect("found above");
+        let Some(len_bytes) = self.memory.retire(address.0, s.issued(), &mut s.pending_frees) else {
+            return Err(self.error(Call::Free, ErrorCode::INVALID_VALUE));
+        };
+        self.submit(
+            Call::Free,
+            stream,
+            Op::Free {
+                address: address.0,
+                len_bytes,
+            },
+        )
+    }
+
+    /// What CUDA checks of a launch.
+    fn launch_is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
+        let limits = Properties::named("", Backend::Simulated);
+        let threads = shape
+            .block
+            .iter()
+            .try_fold(1u32, |product, n| product.checked_mul(*n));
+        shape
+            .grid
+            .iter()
+            .zip(limits.max_grid)
+            .all(|(n, most)| (1..=most).contains(n))
+            && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
+            && shape.shared_bytes <= limits.max_shared_bytes_per_block
+            && parameters.len() == kernel.parameters.len()
+    }
+}
+
+// SAFETY: operations run in the order of their stream and after what they wait for (`State::step` takes from the front, and
+// `can_run` holds a wait back); blocks in use never overlap (M1); a wait ends only when `is_done` holds.
+unsafe impl Driver for SimDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn simulator(&self) -> Option<&Simulator> {
+        Some(&self.simulator)
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        let state = self.enter(Call::MemoryInfo)?;
+        let (total_bytes, used_bytes) = (state.memory.limit_bytes(), state.memory.used_bytes());
+        Ok(MemoryInfo {
+            free_bytes: total_bytes - used_bytes,
+            total_bytes,
+        })
+    }
+
+    fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
+        Ok(RawStream(
+            self.enter(Call::CreateStream)?.streams.insert(Stream::default()),
+        ))
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::DestroyStream)?.destroy_stream(stream)
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::SynchronizeStream)?.synchronize_stream(stream)
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::WaitEvent)?.wait_event(stream, event)
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        Ok(self.enter(Call::CreateEvent)?.create_event(timing))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::DestroyEvent)?.destroy_event(event)
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::RecordEvent)?.record_event(event, stream)
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        self.enter(Call::QueryEvent)?.query_event(event)
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::SynchronizeEvent)?.synchronize_event(event)
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        self.enter(Call::ElapsedMs)?.elapsed_ms(start, end)
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        self.enter(Call::Alloc)?.alloc(bytes, stream)
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::Free)?.free(address, stream)
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        let mut state = self.enter(Call::RegisterHost)?;
+        if state.registered.insert(memory.address().addr().get()) {
+            return Ok(());
+        }
+        Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        let mut state = self.enter(Call::UnregisterHost)?;
+        if state.registered.remove(&memory.address().addr().get()) {
+            return Ok(());
+        }
+        Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+        let op = Op::Copy {
+            kind,
+            destination: destination.0,
+            source,
+            bytes,
+        };
+        self.enter(Call::CopyToDevice)?
+            .transfer(Call::CopyToDevice, stream, &[destination], bytes, op)
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let (kind, destination) = (
+            SpanKind::CopyToHost,
+            destination.as_ptr().expose_provenance() as u64,
+        );
+        let op = Op::Copy {
+            kind,
+            destination,
+            source: source.0,
+            bytes,
+        };
+        self.enter(Call::CopyToHost)?
+            .transfer(Call::CopyToHost, stream, &[source], bytes, op)
+    }
+
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let op = Op::Copy {
+            kind: SpanKind::Copy,
+            destination: destination.0,
+            source: source.0,
+            bytes,
+        };
+        self.enter(Call::Copy)?
+            .transfer(Call::Copy, stream, &[destination, source], bytes, op)
+    }
+
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let mut state = self.enter(Call::Fill)?;
+        let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
+            return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
+        };
+        let op = Op::Fill {
+            destination: destination.0,
+            pattern: Pattern::new(pattern),
+            bytes,
+        };
+        state.transfer(Call::Fill, stream, &[destination], bytes, op)
+    }
+
+    fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
+        self.enter(Call::Prepare).map(drop)
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let mut state = self.enter(Call::Launch)?;
+        state.stream(Call::Launch, stream)?;
+        if !state.launch_is_valid(kernel, shape, parameters) {
+            return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+        }
+        // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+        let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+        state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::BeginCapture)?.begin_capture(stream)
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        match self.enter(Call::EndCapture) {
+            Ok(mut state) => state.end_capture(stream),
+            Err(error) => {
+                self.simulator.0.lock().abandon_capture(stream);
+                Err(error)
+            }
+        }
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::LaunchGraph)?.launch_graph(graph, stream)
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        self.enter(Call::DestroyGraph)?.destroy_graph(graph)
+    }
+}

@@ -1,0 +1,296 @@
+//! Modelled time: when each operation would run on the engines of a real device.
+//!
+//! An operation's times follow from what it waits for, all of which was enqueued before it. So they are computed when it is
+//! enqueued, and do not depend on the order in which the simulated device happens to run it.
+
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::config::SimConfig;
+use crate::driver::RawStream;
+
+/// A part of the device that does one thing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// Copies from host to device.
+    ToDevice,
+    /// Copies from device to host.
+    ToHost,
+    /// Kernels, fills, and copies within the device.
+    Compute,
+}
+
+/// What an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SpanKind {
+    /// A copy from host to device.
+    CopyToDevice,
+    /// A copy from device to host.
+    CopyToHost,
+    /// A copy within the device.
+    Copy,
+    /// A fill.
+    Fill,
+    /// A kernel.
+    Kernel,
+}
+
+/// One operation that ran, at modelled times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Span {
+    /// What it is.
+    pub kind: SpanKind,
+    /// The kernel's name, or what kind of copy or fill it is.
+    pub label: &'static str,
+    /// The stream that it ran in.
+    pub stream: RawStream,
+    /// The engine that it ran on.
+    pub engine: Engine,
+    /// Start, in modelled ns since the device was made.
+    pub start_ns: u64,
+    /// End, likewise.
+    pub end_ns: u64,
+    /// Bytes copied, filled, or touched by the kernel.
+    pub bytes: u64,
+}
+
+/// What an operation asks of an engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) kind: SpanKind,
+    pub(super) label: &'static str,
+    pub(super) bytes: u64,
+    /// Threads of a kernel; 0 else.
+    pub(super) threads: u64,
+}
+
+impl Work {
+    fn engine(&self) -> Engine {
+        match self.kind {
+            SpanKind::CopyToDevice => Engine::ToDevice,
+            SpanKind::CopyToHost => Engine::ToHost,
+            SpanKind::Copy | SpanKind::Fill | SpanKind::Kernel => Engine::Compute,
+        }
+    }
+
+    fn duration_ns(&self, config: &SimConfig) -> u64 {
+        let model = &config.model;
+        let bytes = self.bytes as f64;
+        match self.kind {
+            SpanKind::CopyToDevice => model.copy_latency_ns + (bytes / model.to_device_gb_per_s) as u64,
+            SpanKind::CopyToHost => model.copy_latency_ns + (bytes / model.to_host_gb_per_s) as u64,
+            SpanKind::Copy => model.kernel_floor_ns + (2.0 * bytes / model.device_gb_per_s) as u64,
+            SpanKind::Fill => model.kernel_floor_ns + (bytes / model.device_gb_per_s) as u64,
+            SpanKind::Kernel => {
+                let threads = self.threads as f64;
+                let given = config
+                    .kernel_times
+                    .iter()
+                    .rev()
+                    .find(|(name, _)| name == self.label);
+                let ns = match given {
+                    Some((_, ns_per_thread)) => threads * ns_per_thread,
+                    None => (threads * model.kernel_ns_per_thread).max(bytes / model.device_gb_per_s),
+                };
+                model.kernel_floor_ns + ns as u64
+            }
+        }
+    }
+}
+
+/// The modelled clocks of the host's threads and the device's engines.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    hosts: Hosts,
+    engines: [Timeline; 3],
+    busy_ns: [u64; 3],
+    /// Spans of operations, each with the place in its stream at which the operation stands; `None` while nothing is recorded.
+    pub(super) spans: Option<Vec<(u64, Span)>>,
+}
+
+impl Clock {
+    /// Time of the calling thread.
+    pub(super) fn now_ns(&mut self) -> u64 {
+        *self.hosts.current()
+    }
+
+    /// The calling thread is busy for so long.
+    pub(super) fn spend(&mut self, ns: u64) {
+        *self.hosts.current() += ns;
+    }
+
+    /// The calling thread waits until `ns`.
+    pub(super) fn wait_until(&mut self, ns: u64) {
+        let now = self.hosts.current();
+        *now = (*now).max(ns);
+    }
+
+    /// Runs `work`, which may start at `ready_ns`; gives its end.
+    pub(super) fn run(
+        &mut self,
+        config: &SimConfig,
+        work: &Work,
+        ready_ns: u64,
+        (stream, at): (RawStream, u64),
+    ) -> u64 {
+        let engine = work.engine();
+        let duration = work.duration_ns(config);
+        let start_ns = self.engines[engine as usize].book(ready_ns, duration);
+        let end_ns = start_ns + duration;
+        self.busy_ns[engine as usize] += duration;
+        if let Some(spans) = &mut self.spans {
+            let Work {
+                kind, label, bytes, ..
+            } = *work;
+            spans.push((
+                at,
+                Span {
+                    kind,
+                    label,
+                    stream,
+                    engine,
+                    start_ns,
+                    end_ns,
+                    bytes,
+                },
+            ));
+        }
+        end_ns
+    }
+
+    pub(super) fn busy_ns(&self, engine: Engine) -> u64 {
+        self.busy_ns[engine as usize]
+    }
+}
+
+/// When one engine is busy: always, but for some gaps, until `end`; never after.
+#[derive(Debug, Default)]
+struct Timeline {
+    /// Disjoint, ascending.
+    gaps: VecDeque<(u64, u64)>,
+    end: u64,
+}
+
+impl Timeline {
+    /// Gaps that are remembered. The oldest is taken for busy when there are more, so that memory stays flat.
+    const GAPS: usize = 64;
+
+    /// Books the first `duration` that is free from `ready` on; gives its start.
+    fn book(&mut self, ready: u64, duration: u64) -> u64 {
+        let first = self.gaps.partition_point(|gap| gap.1 < ready + duration);
+        for i in first..self.gaps.len() {
+            let (from, to) = self.gaps[i];
+            let start = from.max(ready);
+            if start + duration > to {
+                continue;
+            }
+            self.gaps.remove(i);
+            if start + duration < to {
+                self.gaps.insert(i, (start + duration, to));
+            }
+            if from < start {
+                self.gaps.insert(i, (from, start));
+            }
+            self.trim();
+            return start;
+        }
+        let start = self.end.max(ready);
+        if start > self.end {
+            self.gaps.push_back((self.end, start));
+            self.trim();
+        }
+        self.end = start + duration;
+        start
+    }
+
+    fn trim(&mut self) {
+        while self.gaps.len() > Self::GAPS {
+            self.gaps.pop_front();
+        }
+    }
+}
+
+/// A clock for each thread of the host.
+///
+/// A thread that is seen for the first time starts at the latest of all: whoever started it had reached some time by then, and
+/// a later start can hide an overlap but never invents one.
+#[derive(Debug, Default)]
+struct Hosts {
+    current: (u64, u64),
+    others: HashMap<u64, u64>,
+    latest: u64,
+}
+
+impl Hosts {
+    /// Threads that are remembered before all are taken to be at the latest time.
+    const THREADS: usize = 1024;
+
+    fn current(&mut self) -> &mut u64 {
+        let thread = thread_number();
+        if self.current.0 != thread {
+            self.latest = self.latest.max(self.current.1);
+            if self.others.len() >= Self::THREADS {
+                self.others.clear();
+            }
+            self.others.insert(self.current.0, self.current.1);
+            self.current = (thread, self.others.remove(&thread).unwrap_or(self.latest));
+        }
+        &mut self.current.1
+    }
+}
+
+/// A number of the calling thread that no other thread of the process has or had; never 0.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
+    // A thread whose locals are gone is told apart from none: it only keeps a clock.
+    NUMBER
+        .try_with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_filled_and_never_booked_twice() {
+        let mut line = Timeline::default();
+        assert_eq!(line.book(100, 10), 100);
+        assert_eq!(line.book(0, 30), 0, "before what was booked first");
+        assert_eq!(line.book(20, 80), 110, "the gap of 70 is too small");
+        assert_eq!(line.book(20, 70), 30, "and just large enough for this");
+        assert_eq!(line.book(0, 1), 190);
+        assert!(line.gaps.is_empty(), "{line:?}");
+    }
+
+    #[test]
+    fn memory_of_a_timeline_is_bounded() {
+        let mut line = Timeline::default();
+        for i in 0..10_000 {
+            line.book(i * 100, 10);
+        }
+        assert_eq!(line.gaps.len(), Timeline::GAPS);
+    }
+
+    #[test]
+    fn each_thread_has_a_clock() {
+        let mut clock = Clock::default();
+        clock.spend(5);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(clock.now_ns(), 5, "starts no earlier than who started it");
+                clock.wait_until(50);
+            });
+        });
+        assert_eq!(clock.now_ns(), 5);
+    }
+}

@@ -1,0 +1,93 @@
+//! Errors on demand: which call fails next, and with what.
+
+use crate::driver::ErrorCode;
+
+macro_rules! calls {
+    ($($name:ident $cu:literal;)*) => {
+        /// A call of [`Driver`](crate::driver::Driver), for injecting faults and for counting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Call { $(#[doc = concat!("`", $cu, "`.")] $name,)* }
+
+        impl Call {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The `cu*` call that it stands for.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $cu,)* }
+            }
+        }
+    };
+}
+
+calls! {
+    MemoryInfo "cuMemGetInfo";
+    CreateStream "cuStreamCreateWithPriority";
+    DestroyStream "cuStreamDestroy";
+    SynchronizeStream "cuStreamSynchronize";
+    WaitEvent "cuStreamWaitEvent";
+    CreateEvent "cuEventCreate";
+    DestroyEvent "cuEventDestroy";
+    RecordEvent "cuEventRecord";
+    QueryEvent "cuEventQuery";
+    SynchronizeEvent "cuEventSynchronize";
+    ElapsedMs "cuEventElapsedTime";
+    Alloc "cuMemAllocFromPoolAsync";
+    Free "cuMemFreeAsync";
+    RegisterHost "cuMemHostRegister";
+    UnregisterHost "cuMemHostUnregister";
+    CopyToDevice "cuMemcpyHtoDAsync";
+    CopyToHost "cuMemcpyDtoHAsync";
+    Copy "cuMemcpyDtoDAsync";
+    Fill "cuMemsetAsync";
+    Prepare "cuModuleLoadDataEx";
+    Launch "cuLaunchKernel";
+    BeginCapture "cuStreamBeginCapture";
+    EndCapture "cuStreamEndCapture";
+    LaunchGraph "cuGraphLaunch";
+    DestroyGraph "cuGraphExecDestroy";
+}
+
+/// The faults that were asked for and did not happen yet.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
+
+#[derive(Debug)]
+struct Fault {
+    call: Call,
+    /// Calls until it happens; 1 is the next.
+    remaining: u64,
+    code: ErrorCode,
+}
+
+impl Faults {
+    pub(super) fn add(&mut self, call: Call, nth: u64, code: ErrorCode) {
+        assert!(nth > 0, "the first call is number 1");
+        self.0.push(Fault {
+            call,
+            remaining: nth,
+            code,
+        });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Counts a call down, and says whether it is to fail.
+    pub(super) fn take(&mut self, call: Call) -> Option<ErrorCode> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut due = None;
+        for fault in self.0.iter_mut().filter(|fault| fault.call == call) {
+            fault.remaining -= 1;
+            if fault.remaining == 0 {
+                due = Some(fault.code);
+            }
+        }
+        self.0.retain(|fault| fault.remaining > 0);
+        due
+    }
+}

@@ -1,0 +1,238 @@
+//! A kernel's launch: what is kept of it until it runs, and what becomes of a kernel that panics.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use super::clock::{SpanKind, Work};
+use super::memory::Memory;
+use crate::driver::ErrorCode;
+use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+
+/// A launch that waits for its turn, with the bytes of its parameters.
+#[derive(Debug)]
+pub(super) struct Launch {
+    kernel: &'static Kernel,
+    shape: LaunchShape,
+    /// # Invariants
+    /// L1. Holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address that
+    /// is aligned for all; possibly padded, so never read as a value.
+    bytes: Box<[MaybeUninit<u128>]>,
+}
+
+/// Why a kernel did not run to its end.
+pub(super) struct Trap {
+    pub(super) code: ErrorCode,
+    pub(super) detail: String,
+}
+
+impl Launch {
+    /// Copies the parameters.
+    ///
+    /// # Safety
+    /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
+    pub(super) unsafe fn new(
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> Self {
+        assert_eq!(parameters.len(), kernel.parameters.len(), "checked by the caller");
+        let words = (span_bytes(kernel) + largest_alignment(kernel)).div_ceil(size_of::<u128>());
+        let mut launch = Self {
+            kernel,
+            shape: *shape,
+            bytes: Box::new_uninit_slice(words),
+        };
+        let base = launch.base();
+        for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
+            // SAFETY: L1: `offset + bytes` is within `span_bytes` of `base`.
+            let place = unsafe { base.add(offset) };
+            // SAFETY: the caller's: a live value of that size; `place` has room for it.
+            unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };
+        }
+        launch
+    }
+
+    fn base(&mut self) -> *mut u8 {
+        let start = self.bytes.as_mut_ptr().cast::<u8>();
+        start.wrapping_add(start.align_offset(largest_alignment(self.kernel)))
+    }
+
+    /// A copy with the same parameters.
+    pub(super) fn duplicate(&mut self) -> Self {
+        let base = self.base();
+        let values: Vec<*const c_void> = offsets(self.kernel)
+            .map(|(offset, _)| base.wrapping_add(offset).cast_const().cast())
+            .collect();
+        // SAFETY: L1: one pointer to the bytes of each parameter.
+        unsafe { Self::new(self.kernel, &self.shape, &values) }
+    }
+
+    /// Threads, and bytes of the buffers among the parameters.
+    pub(super) fn work(&mut self) -> Work {
+        let extent = self.shape.extent;
+        let buffers = self.buffers();
+        let bytes = buffers
+            .iter()
+            .fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let threads = extent.x.saturating_mul(extent.y).saturating_mul(extent.z);
+        Work {
+            kind: SpanKind::Kernel,
+            label: self.kernel.name,
+            bytes,
+            threads,
+        }
+    }
+
+    /// Address and length in bytes of each buffer among the parameters.
+    fn buffers(&mut self) -> Vec<(u64, u64)> {
+        let base = self.base();
+        let word = |i: usize| {
+            let (offset, bytes) = offsets(self.kernel).nth(i)?;
+            // SAFETY: parameters that are addresses and lengths are initialised, and a u64 has the size compared.
+            (bytes == 8).then(|| unsafe { base.wrapping_add(offset).cast::<u64>().read_unaligned() })
+        };
+        let mut buffers = Vec::new();
+        for (i, pair) in self.kernel.parameters.windows(2).enumerate() {
+            let (ParameterKind::Read { element_bytes } | ParameterKind::Write { element_bytes }) =
+                pair[0].kind
+            else {
+                continue;
+            };
+            if pair[1].kind == ParameterKind::Length
+                && let (Some(address), Some(elements)) = (word(i), word(i + 1))
+            {
+                buffers.push((address, elements.saturating_mul(element_bytes as u64)));
+            }
+        }
+        buffers
+    }
+
+    /// Runs the kernel on the calling thread.
+    pub(super) fn run(&mut self, memory: &Memory) -> Result<(), Trap> {
+        let Kernel { name, file, line, .. } = *self.kernel;
+        for (address, bytes) in self.buffers() {
+            if bytes > 0 && !memory.contains(address, bytes) {
+                let detail = format!(
+                    "kernel `{name}` ({file}:{line}) was given {bytes} bytes at {address:#x}, \
+                                      which is not memory of this device"
+                );
+                return Err(Trap {
+                    code: ErrorCode::ILLEGAL_ADDRESS,
+                    detail,
+                });
+            }
+        }
+        let base = self.base();
+        let mut values = Values::new(self.kernel.parameters.len());
+        let values = values.as_mut_slice();
+        for (value, (offset, _)) in values.iter_mut().zip(offsets(self.kernel)) {
+            *value = base.wrapping_add(offset).cast_const().cast();
+        }
+        let call = AssertUnwindSafe(|| {
+            // SAFETY: L1 gives one pointer to each parameter; whoever launched the kernel answers for the memory they name, as
+            // for `cuLaunchKernel`, and no other operation runs now.
+            unsafe { (self.kernel.simulate)(&self.shape, values.as_ptr()) }
+        });
+        catch(call).map_err(|(message, place)| {
+            let place = place.unwrap_or_else(|| format!("{file}:{line}"));
+            let detail = format!("kernel `{name}` panicked at {place}: {message}");
+            Trap {
+                code: ErrorCode::LAUNCH_FAILED,
+                detail,
+            }
+        })
+    }
+}
+
+/// Offset and size of each parameter.
+fn offsets(kernel: &'static Kernel) -> impl Iterator<Item = (usize, usize)> {
+    kernel.parameters.iter().scan(0usize, |end, parameter| {
+        let offset = end.next_multiple_of(parameter.align_bytes);
+        *end = offset + parameter.size_bytes;
+        Some((offset, parameter.size_bytes))
+    })
+}
+
+fn span_bytes(kernel: &'static Kernel) -> usize {
+    offsets(kernel).last().map_or(0, |(offset, bytes)| offset + bytes)
+}
+
+fn largest_alignment(kernel: &'static Kernel) -> usize {
+    kernel.parameters.iter().map(|p| p.align_bytes).max().unwrap_or(1)
+}
+
+/// Pointers to a kernel's parameters; on the stack for all but the longest lists.
+struct Values {
+    few: [*const c_void; 16],
+    many: Vec<*const c_void>,
+    len: usize,
+}
+
+impl Values {
+    fn new(len: usize) -> Self {
+        let few = [std::ptr::null(); 16];
+        Self {
+            few,
+            many: if len > few.len() {
+                vec![std::ptr::null(); len]
+            } else {
+                Vec::new()
+            },
+            len,
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [*const c_void] {
+        if self.many.is_empty() {
+            &mut self.few[..self.len]
+        } else {
+            &mut self.many
+        }
+    }
+}
+
+thread_local! {
+    static IN_KERNEL: Cell<bool> = const { Cell::new(false) };
+    static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Installs, once, a panic hook that notes where a simulated kernel panicked and then does what the hook before it did. A hook
+/// that is installed later hides it, and then a kernel's own line is reported.
+pub(super) fn note_panics() {
+    static ONCE: Once = Once::new();
+    if std::thread::panicking() {
+        return; // hooks cannot be changed now; the next device does it
+    }
+    ONCE.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if IN_KERNEL.get() {
+                PANICKED_AT.set(info.location().map(ToString::to_string));
+            }
+            previous(info);
+        }));
+    });
+}
+
+/// Runs a kernel's body; if it panics, gives the message and the place.
+fn catch(body: AssertUnwindSafe<impl FnOnce()>) -> Result<(), (String, Option<String>)> {
+    PANICKED_AT.set(None);
+    let nested = IN_KERNEL.replace(true);
+    let result = panic::catch_unwind(body);
+    IN_KERNEL.set(nested);
+    result.map_err(|payload| (message(&*payload), PANICKED_AT.take()))
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a message".to_owned()
+    }
+}

@@ -1,0 +1,161 @@
+//! Who runs next: any order that CUDA's rules allow, chosen by the seed.
+//!
+//! An order that is uniformly random seldom goes far wrong: streams advance about evenly. So one stream is favoured
+//! for a random while and the others starve, which is what a program that forgot an edge least expects.
+
+use super::State;
+use super::config::Order;
+use super::stream::{Op, Position};
+
+/// SplitMix64 (Steele, Lea, Flood, 2014): small, fast and good enough to choose orders.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        ((u128::from(self.next()) * end as u128) >> 64) as usize
+    }
+
+    /// True once in `times` times.
+    pub(super) fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// Streams with pending work, in an order that only the calls and the seed decide.
+    pub(super) active: Vec<u64>,
+    /// Operations that are pending, over all streams.
+    pub(super) pending: usize,
+    /// The stream that runs while it can, and for how many steps more.
+    favourite: (u64, usize),
+    /// Calls until some work runs that no one waits for.
+    quiet_calls: usize,
+    /// Streams of which something must run because someone waits for it or asked about it ([`Order::Lazy`]).
+    wanted: Vec<u64>,
+}
+
+impl State {
+    /// Runs a little that no one waits for, perhaps.
+    pub(super) fn run_in_background(&mut self) {
+        if self.config.order == Order::Random && !self.schedule.active.is_empty() {
+            if self.schedule.quiet_calls == 0 {
+                self.schedule.quiet_calls = 1 + self.random.below(32);
+                for _ in 0..self.random.below(48) {
+                    self.step_any();
+                }
+            }
+            self.schedule.quiet_calls -= 1;
+        }
+        if self.schedule.pending >= self.config.most_pending {
+            while self.schedule.pending > self.config.most_pending / 2 && self.step_any() {}
+        }
+    }
+
+    /// Runs until `position` is done; returns early only if the device is lost.
+    pub(super) fn run_until(&mut self, position: Position) {
+        while self.lost.is_none() && !self.is_done(position) {
+            self.step_towards(position);
+        }
+    }
+
+    /// Runs one operation, if any is left: with [`Order::Lazy`] one that `position` needs, if it needs one.
+    pub(super) fn step_towards(&mut self, position: Position) {
+        if self.config.order != Order::Lazy {
+            self.step_any();
+            return;
+        }
+        if self.lost.is_some() || self.is_done(position) {
+            return;
+        }
+        self.want(position);
+        let start = self.random.below(self.schedule.wanted.len().max(1));
+        let mut skipped = 0;
+        while skipped < self.schedule.wanted.len() {
+            let i = (start + skipped) % self.schedule.wanted.len();
+            let stream = self.schedule.wanted[i];
+            if self.streams.get(stream).is_none_or(|s| s.executed >= s.wanted) {
+                self.schedule.wanted.swap_remove(i);
+            } else if self.can_run(stream) {
+                self.step(stream);
+                return;
+            } else {
+                skipped += 1;
+            }
+        }
+        panic!(
+            "nothing that {position:?} needs can run: waits form a circle (seed {})",
+            self.config.seed
+        );
+    }
+
+    /// Notes all that must run before `position` is done.
+    fn want(&mut self, position: Position) {
+        let mut positions = vec![position];
+        while let Some(Position { stream, at }) = positions.pop() {
+            let Some(s) = self.streams.get_mut(stream) else {
+                continue;
+            };
+            let from = s.wanted.max(s.executed);
+            if at <= from {
+                continue;
+            }
+            if s.wanted <= s.executed && !self.schedule.wanted.contains(&stream) {
+                self.schedule.wanted.push(stream);
+            }
+            s.wanted = at;
+            let seen = (from - s.executed) as usize;
+            let new = s.queue.range(seen..(at - s.executed) as usize);
+            positions.extend(new.filter_map(|op| if let Op::Wait(on) = op { Some(*on) } else { None }));
+        }
+    }
+
+    /// Runs one operation of any stream, if any is left.
+    pub(super) fn step_any(&mut self) -> bool {
+        if self.lost.is_some() || self.schedule.active.is_empty() {
+            return false;
+        }
+        let (favourite, steps) = self.schedule.favourite;
+        if steps > 0 && self.can_run(favourite) {
+            self.schedule.favourite.1 -= 1;
+            self.step(favourite);
+            return true;
+        }
+        let streams = self.schedule.active.len();
+        let start = self.random.below(streams);
+        let next = (start..start + streams)
+            .map(|i| self.schedule.active[i % streams])
+            .find(|s| self.can_run(*s));
+        let Some(next) = next else {
+            panic!(
+                "work is pending and none can run: waits form a circle (seed {})",
+                self.config.seed
+            );
+        };
+        self.schedule.favourite = (next, [0, 2, 8, 64][self.random.below(4)]);
+        self.step(next);
+        true
+    }
+
+    /// Whether the stream's next operation may run now.
+    fn can_run(&self, stream: u64) -> bool {
+        match self.streams.get(stream).and_then(|s| s.queue.front()) {
+            None => false,
+            Some(Op::Wait(position)) => self.is_done(*position),
+            Some(_) => true,
+        }
+    }
+}

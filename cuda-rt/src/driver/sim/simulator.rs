@@ -1,0 +1,174 @@
+//! The handle by which tests and tools look into a simulated device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::clock::{Engine, Span, SpanKind};
+use super::config::SimConfig;
+use super::fault::Call;
+use super::stream::Op;
+use super::{Core, State};
+use crate::driver::ErrorCode;
+
+/// Handle to a simulated device: its seed, faults, counters and modelled time.
+///
+/// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work.
+#[derive(Clone)]
+pub struct Simulator(pub(super) Arc<Core>);
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulator")
+            .field("seed", &self.seed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Simulator {
+    /// The seed; with the same seed and the same calls from one thread, all happens in the same order.
+    pub fn seed(&self) -> u64 {
+        self.0.config.seed
+    }
+
+    /// What is simulated.
+    pub fn config(&self) -> &SimConfig {
+        &self.0.config
+    }
+
+    /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call fails too, and pending work never
+    /// runs.
+    pub fn fail_next(&self, call: Call, code: ErrorCode) {
+        self.fail_nth(call, 1, code);
+    }
+
+    /// Makes the `nth` `call` from now on fail with `code`; the next is number 1.
+    ///
+    /// # Panics
+    /// If `nth` is 0.
+    pub fn fail_nth(&self, call: Call, nth: u64, code: ErrorCode) {
+        self.0.lock().faults.add(call, nth, code);
+    }
+
+    /// Takes back the faults that did not happen yet.
+    pub fn clear_faults(&self) {
+        self.0.lock().faults.clear();
+    }
+
+    /// What there is now, and what happened so far.
+    pub fn counters(&self) -> Counters {
+        self.0.lock().counters()
+    }
+
+    /// Starts or stops recording spans; off at first. Spans stay in memory until they are taken.
+    pub fn record_spans(&self, on: bool) {
+        let mut state = self.0.lock();
+        match (on, &state.clock.spans) {
+            (true, None) => state.clock.spans = Some(Vec::new()),
+            (false, Some(_)) => state.clock.spans = None,
+            _ => {}
+        }
+    }
+
+    /// Takes the spans of the operations that ran, in the order in which they were enqueued; those of pending ones stay.
+    pub fn take_spans(&self) -> Vec<Span> {
+        let mut state = self.0.lock();
+        let Some(spans) = state.clock.spans.take() else {
+            return Vec::new();
+        };
+        let executed =
+            |(at, span): &(u64, Span)| state.streams.get(span.stream.0).is_none_or(|s| s.executed > *at);
+        let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
+        state.clock.spans = Some(pending);
+        ran.into_iter().map(|(_, span)| span).collect()
+    }
+
+    /// How long an engine was busy with all that was enqueued, in modelled ns.
+    pub fn busy_ns(&self, engine: Engine) -> u64 {
+        self.0.lock().clock.busy_ns(engine)
+    }
+
+    /// The calling thread's modelled clock, in ns since the device was made: calls advance it by what they cost, and
+    /// waits to the modelled time of what they waited for.
+    pub fn host_now_ns(&self) -> u64 {
+        self.0.lock().clock.now_ns()
+    }
+
+    /// Advances the calling thread's modelled clock by `ns`, for work that the host does itself.
+    pub fn spend_host_ns(&self, ns: u64) {
+        self.0.lock().clock.spend(ns);
+    }
+}
+
+/// What a simulated device holds, and what it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Streams that were created and not destroyed.
+    pub streams_live: usize,
+    /// Events that were created and not destroyed.
+    pub events_live: usize,
+    /// Events ever created.
+    pub events_created: u64,
+    /// Graphs that were captured and not destroyed.
+    pub graphs_live: usize,
+    /// Blocks that were allocated and not freed, graphs' ones included.
+    pub allocations_live: usize,
+    /// Their bytes, each rounded up to 256.
+    pub bytes_live: u64,
+    /// Blocks of host memory that are registered.
+    pub registrations_live: usize,
+    /// Operations that were enqueued and did not run yet.
+    pub operations_pending: usize,
+    /// Operations that ran: copies, fills, kernels.
+    pub operations_run: u64,
+    /// Bytes copied from host to device.
+    pub bytes_to_device: u64,
+    /// Bytes copied from device to host.
+    pub bytes_to_host: u64,
+    /// Bytes copied within the device.
+    pub bytes_within_device: u64,
+    calls: [u64; Call::ALL.len()],
+}
+
+impl Counters {
+    /// How often `call` was made, with or without success.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.calls[call as usize]
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        self.calls[call as usize] += 1;
+    }
+
+    /// Counts an operation that ran.
+    pub(super) fn count(&mut self, op: &Op) {
+        match op {
+            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph(_) => return,
+            Op::Fill { .. } | Op::Launch(_) => {}
+            Op::Copy { kind, bytes, .. } => {
+                let total = match kind {
+                    SpanKind::CopyToDevice => &mut self.bytes_to_device,
+                    SpanKind::CopyToHost => &mut self.bytes_to_host,
+                    _ => &mut self.bytes_within_device,
+                };
+                *total += *bytes as u64;
+            }
+        }
+        self.operations_run += 1;
+    }
+}
+
+impl State {
+    fn counters(&self) -> Counters {
+        Counters {
+            streams_live: self.streams.iter().filter(|s| !s.destroyed).count(),
+            events_live: self.events.len(),
+            graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
+            allocations_live: self.memory.blocks(),
+            bytes_live: self.memory.used_bytes(),
+            registrations_live: self.registered.len(),
+            operations_pending: self.schedule.pending,
+            ..self.counters.clone()
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A kernel as `#[kernel]` would write it, by hand.
+
+use std::ffi::c_void;
+
+use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+
+/// The amount at which [`ADD`] panics.
+pub const TOO_MUCH: u32 = 666;
+
+static MODULE: ModuleImage = ModuleImage {
+    name: "tests",
+    ptx: "",
+};
+
+/// Adds a number to each element; panics if it is [`TOO_MUCH`].
+pub static ADD: Kernel = Kernel {
+    name: "tests::add",
+    symbol: c"add",
+    file: file!(),
+    line: line!(),
+    module: &MODULE,
+    parameters: &[
+        Parameter {
+            size_bytes: 8,
+            align_bytes: 8,
+            kind: ParameterKind::Write { element_bytes: 4 },
+        },
+        Parameter {
+            size_bytes: 8,
+            align_bytes: 8,
+            kind: ParameterKind::Length,
+        },
+        Parameter {
+            size_bytes: 4,
+            align_bytes: 4,
+            kind: ParameterKind::Scalar,
+        },
+        Parameter {
+            size_bytes: 24,
+            align_bytes: 8,
+            kind: ParameterKind::Extent,
+        },
+    ],
+    layout: &[],
+    simulate: add,
+    cache: KernelCache::new(),
+};
+
+unsafe fn add(shape: &LaunchShape, parameters: *const *const c_void) {
+    // SAFETY: the kernel's parameters are these four, so there are four pointers.
+    let [data, len, amount, extent] = unsafe { *parameters.cast::<[*const c_void; 4]>() };
+    // SAFETY: the first parameter is an address.
+    let data = unsafe { *data.cast::<u64>() };
+    // SAFETY: the second is a length.
+    let len = unsafe { *len.cast::<u64>() };
+    // SAFETY: the third is a u32.
+    let amount = unsafe { *amount.cast::<u32>() };
+    // SAFETY: the fourth is the extent.
+    let extent = unsafe { *extent.cast::<Extent>() };
+    assert_eq!(extent, shape.extent);
+    assert!(amount != TOO_MUCH, "{amount} is too much");
+    let data = std::ptr::with_exposed_provenance_mut::<u32>(data as usize);
+    // SAFETY: the simulated device found the range in its memory, and nothing else runs now.
+    let data = unsafe { std::slice::from_raw_parts_mut(data, len as usize) };
+    for x in &mut data[..extent.x as usize] {
+        *x = x.wrapping_add(amount);
+    }
+}
+
+pub fn extent(threads: u64) -> Extent {
+    Extent {
+        x: threads,
+        y: 1,
+        z: 1,
+    }
+}
+
+pub fn shape(threads: u64) -> LaunchShape {
+    let grid = [threads.div_ceil(256).max(1) as u32, 1, 1];
+    LaunchShape {
+        grid,
+        block: [256, 1, 1],
+        shared_bytes: 0,
+        extent: extent(threads),
+    }
+}

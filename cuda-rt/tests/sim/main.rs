@@ -1,0 +1,9 @@
+//! The simulated device, through the driver seam alone.
+
+mod capture;
+mod faults;
+mod kernels;
+mod memory;
+mod order;
+mod rig;
+mod time;

@@ -1,0 +1,178 @@
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::driver::{DeviceAddress, Driver, ErrorCode};
+
+use crate::rig::{Host, Rig};
+
+#[test]
+fn memory_is_limited_and_comes_back() {
+    let rig = Rig::new(SimConfig::new().memory_bytes(1 << 20));
+    let s = rig.stream();
+    let most = rig.alloc(1 << 20, s).unwrap();
+    assert_eq!(rig.driver.memory_info().unwrap().free_bytes, 0);
+    let error = rig.alloc(1, s).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::OUT_OF_MEMORY);
+    assert!(error.to_string().contains("seed 0"), "{error}");
+    rig.free(most, s).unwrap();
+    rig.alloc(1, s).unwrap();
+    assert_eq!(rig.driver.memory_info().unwrap().free_bytes, (1 << 20) - 256);
+}
+
+#[test]
+fn a_free_waits_for_its_turn() {
+    for seed in 0..200 {
+        let rig = Rig::seeded(seed);
+        let s = rig.stream();
+        let to = Host::new(4);
+        // Each round may get the block that the round before freed and may not have finished with.
+        let mut want = Vec::new();
+        for round in 0..10u32 {
+            let data = rig.alloc(256, s).unwrap();
+            rig.fill(data, &round.to_ne_bytes(), 1, s).unwrap();
+            rig.download(to, data, 1, s).unwrap();
+            rig.free(data, s).unwrap();
+            want = vec![round];
+        }
+        rig.synchronize_stream(s).unwrap();
+        assert_eq!(to.get(1), want, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_stream_may_reuse_what_it_freed_but_not_yet() {
+    let reused = (0..20).any(|seed| {
+        let rig = Rig::new(SimConfig::new().order(Order::Lazy).seed(seed));
+        let s = rig.stream();
+        let a = rig.alloc(256, s).unwrap();
+        rig.free(a, s).unwrap();
+        let pending = rig.sim().counters().operations_pending;
+        pending == 2 && rig.alloc(256, s).unwrap() == a
+    });
+    assert!(reused);
+}
+
+#[test]
+fn another_stream_never_gets_what_is_not_free_yet() {
+    for seed in 0..50 {
+        let rig = Rig::new(SimConfig::new().order(Order::Lazy).seed(seed));
+        let (s, other) = (rig.stream(), rig.stream());
+        let a = rig.alloc(256, s).unwrap();
+        rig.free(a, s).unwrap();
+        assert_ne!(rig.alloc(256, other).unwrap(), a);
+        rig.synchronize_stream(s).unwrap();
+        assert_eq!(
+            rig.alloc(256, other).unwrap(),
+            a,
+            "and gets it at once when it is"
+        );
+    }
+}
+
+#[test]
+fn a_use_after_free_gives_wrong_bytes() {
+    for seed in 0..20 {
+        let rig = Rig::seeded(seed);
+        let s = rig.stream();
+        let data = rig.alloc(4, s).unwrap();
+        rig.fill(data, &[1, 0, 0, 0], 1, s).unwrap();
+        rig.free(data, s).unwrap();
+        assert_ne!(rig.read(data, 1, s), [1]);
+    }
+}
+
+#[test]
+fn a_use_before_the_allocation_is_lost() {
+    let lost = |seed| {
+        let rig = Rig::seeded(seed);
+        let (s, other) = (rig.stream(), rig.stream());
+        let data = rig.alloc(4, s).unwrap();
+        rig.fill(data, &[1, 0, 0, 0], 1, other).unwrap();
+        rig.synchronize_stream(other).unwrap();
+        rig.read(data, 1, s) != [1]
+    };
+    assert!((0..20).filter(|seed| lost(*seed)).count() >= 5);
+}
+
+#[test]
+fn unwritten_memory_is_junk_that_the_seed_chooses() {
+    let unwritten = |seed| {
+        let rig = Rig::seeded(seed);
+        let s = rig.stream();
+        let data = rig.alloc(64, s).unwrap();
+        rig.read(data, 16, s)
+    };
+    assert_eq!(unwritten(1), unwritten(1));
+    assert_ne!(unwritten(1), unwritten(2));
+    assert_ne!(unwritten(1), [0; 16]);
+}
+
+#[test]
+fn patterns_of_any_length_are_repeated() {
+    let rig = Rig::seeded(0);
+    let s = rig.stream();
+    let data = rig.alloc(1 << 12, s).unwrap();
+    for pattern_words in [1, 2, 3, 4, 5, 16, 33] {
+        let pattern: Vec<u8> = (0..4 * pattern_words as u32).map(|i| i as u8).collect();
+        rig.fill(data, &pattern, 7, s).unwrap();
+        let want: Vec<u32> = pattern
+            .repeat(7)
+            .chunks(4)
+            .map(|word| u32::from_ne_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(rig.read(data, 7 * pattern_words, s), want);
+    }
+}
+
+#[test]
+fn what_is_not_device_memory_is_an_error() {
+    let rig = Rig::seeded(3);
+    let s = rig.stream();
+    let data = rig.alloc(4, s).unwrap();
+    let before = rig.sim().counters().operations_pending;
+    let wild = DeviceAddress(16);
+    for error in [
+        rig.copy(data, wild, 4, s).unwrap_err(),
+        rig.copy(wild, data, 4, s).unwrap_err(),
+        rig.fill(wild, &[1], 1, s).unwrap_err(),
+        rig.fill(data, &[1], usize::MAX, s).unwrap_err(),
+        rig.upload(wild, Host::new(4), 1, s).unwrap_err(),
+        rig.download(Host::new(4), wild, 1, s).unwrap_err(),
+        rig.free(wild, s).unwrap_err(),
+        rig.alloc(0, s).unwrap_err(),
+    ] {
+        assert_eq!(error.code(), ErrorCode::INVALID_VALUE, "{error}");
+    }
+    assert!(
+        rig.sim().counters().operations_pending <= before,
+        "nothing was enqueued"
+    );
+    rig.fill(wild, &[1], 0, s).unwrap();
+    rig.add(wild, 1, 1, s).unwrap();
+    let error = rig.synchronize_stream(s).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ILLEGAL_ADDRESS);
+    assert!(error.is_sticky());
+}
+
+#[test]
+fn a_block_is_freed_once() {
+    let rig = Rig::seeded(0);
+    let s = rig.stream();
+    let data = rig.alloc(4, s).unwrap();
+    rig.free(data, s).unwrap();
+    assert_eq!(rig.free(data, s).unwrap_err().code(), ErrorCode::INVALID_VALUE);
+}
+
+#[test]
+fn devices_come_and_go() {
+    let mapped = || std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().count());
+    let round = |seed| {
+        let rig = Rig::seeded(seed);
+        let s = rig.stream();
+        let data = rig.alloc(1 << 10, s).unwrap();
+        rig.fill(data, &[1], 1 << 10, s).unwrap();
+        // Dropped with work pending.
+    };
+    round(0);
+    let before = mapped();
+    (0..3_000).for_each(round);
+    assert!(mapped() < before + 100, "{before} mappings became {}", mapped());
+}

@@ -1,0 +1,147 @@
+//! A driver with short names for its calls.
+//!
+//! The calls are `unsafe` because a GPU's are. On the simulated device their order alone can't be undefined
+//! behaviour: operations run one at a time, on memory that stays mapped. So these wrappers are safe to call with handles, addresses
+//! and host memory of the same rig, in any order, which is what the tests do; host memory is kept until the rig is dropped.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
+use cuda_rt::driver::{DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream};
+
+use crate::kernels;
+
+pub struct Rig {
+    pub driver: Arc<SimDriver>,
+}
+
+/// Host memory that is never unmapped, as pending copies may use it at any time.
+#[derive(Clone, Copy)]
+pub struct Host(&'static HostMemory);
+
+impl Host {
+    pub fn new(bytes: usize) -> Self {
+        Self(Box::leak(Box::new(HostMemory::map(bytes).expect("pages"))))
+    }
+
+    pub fn with(values: &[u32]) -> Self {
+        let host = Self::new(4 * values.len());
+        host.set(values);
+        host
+    }
+
+    pub fn set(&self, values: &[u32]) {
+        assert!(4 * values.len() <= self.0.len_bytes());
+        let words = self.0.address().as_ptr().cast::<u32>();
+        // SAFETY: asserted: in bounds; the simulated device runs on this thread only, so not now.
+        unsafe { words.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    }
+
+    pub fn get(&self, len: usize) -> Vec<u32> {
+        assert!(4 * len <= self.0.len_bytes());
+        // SAFETY: asserted: in bounds; mapped zeroed; nothing runs while this thread is here.
+        unsafe { std::slice::from_raw_parts(self.0.address().as_ptr().cast::<u32>(), len) }.to_vec()
+    }
+
+    pub fn memory(&self) -> &'static HostMemory {
+        self.0
+    }
+}
+
+macro_rules! forward {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
+        pub fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
+            // SAFETY: see the module's words.
+            unsafe { self.driver.$name($($arg),*) }
+        }
+    )* };
+}
+
+impl Rig {
+    pub fn new(config: SimConfig) -> Self {
+        Self {
+            driver: SimDriver::new(config),
+        }
+    }
+
+    pub fn seeded(seed: u64) -> Self {
+        Self::new(SimConfig::new().seed(seed))
+    }
+
+    pub fn sim(&self) -> &Simulator {
+        self.driver.simulator().expect("simulated")
+    }
+
+    pub fn stream(&self) -> RawStream {
+        self.driver.create_stream(0).unwrap()
+    }
+
+    pub fn event(&self) -> RawEvent {
+        self.driver.create_event(true).unwrap()
+    }
+
+    forward! {
+        fn destroy_stream(stream: RawStream) -> ();
+        fn synchronize_stream(stream: RawStream) -> ();
+        fn wait_event(stream: RawStream, event: RawEvent) -> ();
+        fn destroy_event(event: RawEvent) -> ();
+        fn record_event(event: RawEvent, stream: RawStream) -> ();
+        fn query_event(event: RawEvent) -> bool;
+        fn synchronize_event(event: RawEvent) -> ();
+        fn elapsed_ms(start: RawEvent, end: RawEvent) -> f32;
+        fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
+        fn free(address: DeviceAddress, stream: RawStream) -> ();
+        fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
+        fn register_host(memory: &HostMemory) -> ();
+        fn unregister_host(memory: &HostMemory) -> ();
+        fn begin_capture(stream: RawStream) -> ();
+        fn end_capture(stream: RawStream) -> RawGraph;
+        fn launch_graph(graph: RawGraph, stream: RawStream) -> ();
+        fn destroy_graph(graph: RawGraph) -> ();
+    }
+
+    pub fn upload(&self, to: DeviceAddress, from: Host, words: usize, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: see the module's words.
+        unsafe {
+            self.driver
+                .copy_to_device(to, from.0.address(), 4 * words, stream)
+        }
+    }
+
+    pub fn download(
+        &self,
+        to: Host,
+        from: DeviceAddress,
+        words: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: see the module's words.
+        unsafe { self.driver.copy_to_host(to.0.address(), from, 4 * words, stream) }
+    }
+
+    /// Adds `amount` to each of `words` numbers; see [`kernels::ADD`].
+    pub fn add(&self, to: DeviceAddress, words: u64, amount: u32, stream: RawStream) -> DriverResult<()> {
+        let extent = kernels::extent(words);
+        let parameters: [*const c_void; 4] = [
+            (&raw const to).cast(),
+            (&raw const words).cast(),
+            (&raw const amount).cast(),
+            (&raw const extent).cast(),
+        ];
+        // SAFETY: one pointer for each of the kernel's parameters.
+        unsafe {
+            self.driver
+                .launch(&kernels::ADD, &kernels::shape(words), &parameters, stream)
+        }
+    }
+
+    /// What `words` numbers on the device are, after all work of `stream`.
+    pub fn read(&self, from: DeviceAddress, words: usize, stream: RawStream) -> Vec<u32> {
+        let host = Host::new(4 * words);
+        self.download(host, from, words, stream).unwrap();
+        self.synchronize_stream(stream).unwrap();
+        host.get(words)
+    }
+}

@@ -1,0 +1,163 @@
+use cuda_rt::driver::sim::{Call, Engine, Model, Order, SimConfig, SpanKind};
+
+use crate::rig::{Host, Rig};
+
+/// Three streams, three buffers, and as many chunks; gives the modelled wall time and each engine's, in ns.
+fn pipeline(chunks: usize, kernel_ns_per_thread: f64) -> (u64, [u64; 3]) {
+    const WORDS: usize = 1 << 18;
+    let config = SimConfig::new()
+        .seed(9)
+        .kernel_ns_per_thread("tests::add", kernel_ns_per_thread);
+    let rig = Rig::new(config);
+    let (up, compute, down) = (rig.stream(), rig.stream(), rig.stream());
+    let data = [0; 3].map(|_| rig.alloc(4 * WORDS, up).unwrap());
+    let [arrived, computed, left] = [0; 3].map(|_| [0; 3].map(|_| rig.event()));
+    let (from, to) = (Host::new(4 * WORDS), Host::new(4 * WORDS));
+    let started_ns = rig.sim().host_now_ns();
+    for chunk in 0..chunks {
+        let i = chunk % 3;
+        rig.wait_event(up, left[i]).unwrap();
+        rig.upload(data[i], from, WORDS, up).unwrap();
+        rig.record_event(arrived[i], up).unwrap();
+        rig.wait_event(compute, arrived[i]).unwrap();
+        rig.add(data[i], WORDS as u64, 1, compute).unwrap();
+        rig.record_event(computed[i], compute).unwrap();
+        rig.wait_event(down, computed[i]).unwrap();
+        rig.download(to, data[i], WORDS, down).unwrap();
+        rig.record_event(left[i], down).unwrap();
+    }
+    [up, compute, down].map(|s| rig.synchronize_stream(s).unwrap());
+    let wall_ns = rig.sim().host_now_ns() - started_ns;
+    (
+        wall_ns,
+        [Engine::ToDevice, Engine::Compute, Engine::ToHost].map(|engine| rig.sim().busy_ns(engine)),
+    )
+}
+
+#[test]
+fn a_pipeline_takes_as_long_as_its_longest_stage() {
+    for (name, ns_per_thread) in [
+        ("copy-bound", 0.00001),
+        ("balanced", 0.067),
+        ("compute-bound", 0.2),
+    ] {
+        let (wall_ns, busy_ns) = pipeline(200, ns_per_thread);
+        let bound = *busy_ns.iter().max().unwrap() as f64;
+        let ratio = wall_ns as f64 / bound;
+        assert!(
+            (1.0..1.02).contains(&ratio),
+            "{name}: {ratio} of the bound; busy {busy_ns:?}"
+        );
+    }
+}
+
+#[test]
+fn one_stream_overlaps_nothing() {
+    let rig = Rig::seeded(2);
+    let s = rig.stream();
+    let (data, host) = (rig.alloc(1 << 20, s).unwrap(), Host::new(1 << 20));
+    rig.sim().record_spans(true);
+    for _ in 0..5 {
+        rig.upload(data, host, 1 << 18, s).unwrap();
+        rig.add(data, 1 << 18, 1, s).unwrap();
+        rig.download(host, data, 1 << 18, s).unwrap();
+    }
+    rig.synchronize_stream(s).unwrap();
+    let spans = rig.sim().take_spans();
+    assert_eq!(spans.len(), 15);
+    assert!(spans.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
+    let (copy, kernel) = (&spans[0], &spans[1]);
+    assert_eq!(
+        (copy.kind, copy.engine, copy.bytes),
+        (SpanKind::CopyToDevice, Engine::ToDevice, 1 << 20)
+    );
+    assert_eq!(
+        copy.end_ns - copy.start_ns,
+        1_000 + ((1 << 20) as f64 / 55.0) as u64
+    );
+    assert_eq!(
+        (kernel.kind, kernel.label, kernel.stream),
+        (SpanKind::Kernel, "tests::add", s)
+    );
+    assert!(rig.sim().take_spans().is_empty());
+}
+
+#[test]
+fn modelled_time_does_not_depend_on_the_order_of_the_bytes() {
+    let times = |order, seed| {
+        let rig = Rig::new(SimConfig::new().order(order).seed(seed));
+        let (a, b) = (rig.stream(), rig.stream());
+        let (data, event) = (rig.alloc(1 << 12, a).unwrap(), rig.event());
+        let start = rig.event();
+        rig.record_event(start, a).unwrap();
+        for i in 0..50 {
+            let (s, other) = if i % 2 == 0 { (a, b) } else { (b, a) };
+            rig.add(data, 1 << 10, i, s).unwrap();
+            rig.record_event(event, s).unwrap();
+            rig.wait_event(other, event).unwrap();
+        }
+        rig.synchronize_event(event).unwrap();
+        (rig.elapsed_ms(start, event).unwrap(), rig.sim().host_now_ns())
+    };
+    let want = times(Order::Eager, 0);
+    assert!(want.0 > 0.05);
+    assert!((0..10).all(|seed| times(Order::Random, seed) == want && times(Order::Lazy, seed) == want));
+}
+
+#[test]
+fn elapsed_time_is_the_kernels() {
+    let model = Model {
+        kernel_floor_ns: 0,
+        kernel_ns_per_thread: 1000.0,
+        ..Model::default()
+    };
+    let rig = Rig::new(SimConfig::new().model(model));
+    let s = rig.stream();
+    let (start, end) = (rig.event(), rig.event());
+    let data = rig.alloc(8000, s).unwrap();
+    assert!(rig.elapsed_ms(start, end).is_err(), "never recorded");
+    // Busy first, so that what the calls cost the host is hidden.
+    rig.add(data, 1000, 1, s).unwrap();
+    rig.record_event(start, s).unwrap();
+    rig.add(data, 2000, 1, s).unwrap();
+    rig.record_event(end, s).unwrap();
+    rig.synchronize_event(end).unwrap();
+    assert_eq!(rig.elapsed_ms(start, end).unwrap(), 2.0);
+    assert_eq!(rig.sim().counters().calls(Call::ElapsedMs), 2);
+}
+
+#[test]
+fn elapsed_time_needs_timing_events_that_are_done() {
+    use cuda_rt::driver::{Driver, ErrorCode};
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy));
+    let s = rig.stream();
+    let (timed, plain) = (rig.event(), rig.driver.create_event(false).unwrap());
+    rig.alloc(4, s).unwrap();
+    rig.record_event(timed, s).unwrap();
+    rig.record_event(plain, s).unwrap();
+    assert_eq!(
+        rig.elapsed_ms(timed, timed).unwrap_err().code(),
+        ErrorCode::NOT_READY
+    );
+    rig.synchronize_stream(s).unwrap();
+    assert_eq!(rig.elapsed_ms(timed, timed).unwrap(), 0.0);
+    assert_eq!(
+        rig.elapsed_ms(timed, plain).unwrap_err().code(),
+        ErrorCode::INVALID_HANDLE
+    );
+}
+
+#[test]
+fn a_launch_costs_the_host_and_a_wait_brings_it_to_the_end() {
+    let rig = Rig::seeded(1);
+    let s = rig.stream();
+    let data = rig.alloc(4 << 20, s).unwrap();
+    let before = rig.sim().host_now_ns();
+    rig.add(data, 1 << 20, 1, s).unwrap();
+    assert_eq!(rig.sim().host_now_ns(), before + 2_400);
+    rig.synchronize_stream(s).unwrap();
+    assert!(rig.sim().host_now_ns() >= before + 2_400 + rig.sim().busy_ns(Engine::Compute));
+    let now = rig.sim().host_now_ns();
+    rig.sim().spend_host_ns(5);
+    assert_eq!(rig.sim().host_now_ns(), now + 5);
+}
