@@ -15,7 +15,11 @@ static MODULE: ModuleImage = ModuleImage {
 const POINTER: usize = size_of::<u64>();
 
 const fn parameter<T>(kind: ParameterKind) -> Parameter {
-    Parameter { size_bytes: size_of::<T>(), align_bytes: align_of::<T>(), kind }
+    Parameter {
+        size_bytes: size_of::<T>(),
+        align_bytes: align_of::<T>(),
+        kind,
+    }
 }
 
 const fn scalar<T>() -> Parameter {
@@ -35,7 +39,14 @@ pub(crate) static STEP: Kernel = Kernel {
     file: file!(),
     line: line!(),
     module: &MODULE,
-    parameters: &[WORDS, LENGTH, scalar::<u64>(), scalar::<u32>(), scalar::<u32>(), EXTENT],
+    parameters: &[
+        WORDS,
+        LENGTH,
+        scalar::<u64>(),
+        scalar::<u32>(),
+        scalar::<u32>(),
+        EXTENT,
+    ],
     layout: &[],
     simulate: simulate_step,
     cache: KernelCache::new(),
@@ -104,7 +115,11 @@ pub(crate) static DESCRIBE: Kernel = Kernel {
 unsafe fn simulate_describe(shape: &LaunchShape, parameters: *const *const c_void) {
     // SAFETY: the parameter is a u64.
     let output = unsafe { argument::<u64>(parameters, 0) };
-    let values = shape.grid.into_iter().chain(shape.block).chain([shape.shared_bytes]);
+    let values = shape
+        .grid
+        .into_iter()
+        .chain(shape.block)
+        .chain([shape.shared_bytes]);
     for (i, value) in values.enumerate() {
         let place = ptr::with_exposed_provenance_mut::<u32>(output as usize + 4 * i);
         // SAFETY: one of the seven elements, which nothing else uses now.
@@ -150,7 +165,10 @@ unsafe fn simulate_echo(_: &LaunchShape, parameters: *const *const c_void) {
     for (i, parameter) in ECHO.parameters.iter().enumerate().skip(2) {
         // SAFETY: there is a pointer for each parameter.
         let value = unsafe { *parameters.add(i) };
-        assert!(value.addr().is_multiple_of(parameter.align_bytes), "parameter {i} is misaligned");
+        assert!(
+            value.addr().is_multiple_of(parameter.align_bytes),
+            "parameter {i} is misaligned"
+        );
         let place = ptr::with_exposed_provenance_mut::<u8>(output);
         // SAFETY: the value has that many bytes, and the output has room for all of them.
         unsafe { place.copy_from_nonoverlapping(value.cast(), parameter.size_bytes) };
@@ -191,25 +209,32 @@ pub(crate) static BROKEN: Kernel = Kernel {
 
 /// A kernel that its PTX doesn't have.
 #[cfg(feature = "cuda")]
-pub(crate) static MISSING: Kernel = Kernel { name: "conformance::missing", symbol: c"missing", ..nothing() };
+pub(crate) static MISSING: Kernel = Kernel {
+    name: "conformance::missing",
+    symbol: c"missing",
+    ..nothing()
+};
 
 /// A kernel whose PTX says nothing of the layouts that the host has.
 #[cfg(feature = "cuda")]
-pub(crate) static OTHER_LAYOUT: Kernel =
-    Kernel { name: "conformance::other_layout", layout: &[0x1234], ..nothing() };
+pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
+    name: "conformance::other_layout",
+    layout: &[0x1234],
+    ..nothing()
+};
 
 #[cfg(feature = "cuda")]
 const fn nothing() -> Kernel {
     Kernel {
-    name: "conformance::nothing",
-    symbol: c"crash",
-    file: file!(),
-    line: line!(),
-    module: &MODULE,
-    parameters: &[EXTENT],
-    layout: &[],
-    simulate: simulate_crash,
-    cache: KernelCache::new(),
+        name: "conformance::nothing",
+        symbol: c"crash",
+        file: file!(),
+        line: line!(),
+        module: &MODULE,
+        parameters: &[EXTENT],
+        layout: &[],
+        simulate: simulate_crash,
+        cache: KernelCache::new(),
     }
 }
 

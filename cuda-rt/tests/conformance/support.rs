@@ -69,13 +69,21 @@ impl Host {
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes);
         // SAFETY: mapped for that many bytes, and no pending work uses them, by the suite's convention.
-        unsafe { self.address.cast().copy_from_nonoverlapping(NonNull::from(bytes).cast::<u8>(), bytes.len()) }
+        unsafe {
+            self.address
+                .cast()
+                .copy_from_nonoverlapping(NonNull::from(bytes).cast::<u8>(), bytes.len())
+        }
     }
 
     pub(crate) fn read(self) -> Vec<u8> {
         let mut bytes = vec![0_u8; self.bytes];
         // SAFETY: mapped for that many bytes, and no pending work writes them, by the suite's convention.
-        unsafe { NonNull::from(&mut bytes[..]).cast::<u8>().copy_from_nonoverlapping(self.address.cast(), bytes.len()) };
+        unsafe {
+            NonNull::from(&mut bytes[..])
+                .cast::<u8>()
+                .copy_from_nonoverlapping(self.address.cast(), bytes.len())
+        };
         bytes
     }
 
@@ -188,14 +196,22 @@ impl Rig {
     pub(crate) fn upload(&self, to: Block, from: Host, stream: RawStream) {
         assert_eq!(to.bytes, from.bytes);
         // SAFETY: both are live and of that length.
-        unsafe { self.driver.copy_to_device(to.address, from.address, to.bytes, stream) }.expect("upload");
+        unsafe {
+            self.driver
+                .copy_to_device(to.address, from.address, to.bytes, stream)
+        }
+        .expect("upload");
     }
 
     #[track_caller]
     pub(crate) fn download(&self, to: Host, from: Block, stream: RawStream) {
         assert_eq!(to.bytes, from.bytes);
         // SAFETY: both are live and of that length.
-        unsafe { self.driver.copy_to_host(to.address, from.address, to.bytes, stream) }.expect("download");
+        unsafe {
+            self.driver
+                .copy_to_host(to.address, from.address, to.bytes, stream)
+        }
+        .expect("download");
     }
 
     #[track_caller]
@@ -228,7 +244,10 @@ impl Rig {
     pub(crate) fn poll(&self, event: RawEvent) {
         let start = Instant::now();
         while !self.query(event) {
-            assert!(start.elapsed() < PATIENCE, "an event is not done after {PATIENCE:?}");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "an event is not done after {PATIENCE:?}"
+            );
             std::thread::yield_now();
         }
     }
@@ -249,10 +268,24 @@ impl Rig {
     #[track_caller]
     pub(crate) fn step(&self, data: Block, cycles: u64, factor: u32, term: u32, stream: RawStream) {
         let length = (data.bytes / 4) as u64;
-        let extent = Extent { x: length, y: 1, z: 1 };
-        let parameters = Step { data, length, cycles, factor, term, extent };
+        let extent = Extent {
+            x: length,
+            y: 1,
+            z: 1,
+        };
+        let parameters = Step {
+            data,
+            length,
+            cycles,
+            factor,
+            term,
+            extent,
+        };
         // SAFETY: the parameters are the kernel's, and the block is live.
-        let launched = unsafe { self.driver.launch(&STEP, &shape(extent), &parameters.pointers(), stream) };
+        let launched = unsafe {
+            self.driver
+                .launch(&STEP, &shape(extent), &parameters.pointers(), stream)
+        };
         launched.expect("launch");
     }
 
@@ -329,7 +362,13 @@ impl Drop for Rig {
 pub(crate) fn shape(extent: Extent) -> LaunchShape {
     const BLOCK: u64 = 128;
     LaunchShape {
-        grid: [u32::try_from(extent.x.div_ceil(BLOCK)).expect("a small grid").max(1), 1, 1],
+        grid: [
+            u32::try_from(extent.x.div_ceil(BLOCK))
+                .expect("a small grid")
+                .max(1),
+            1,
+            1,
+        ],
         block: [BLOCK as u32, 1, 1],
         shared_bytes: 0,
         extent,

@@ -29,7 +29,11 @@ pub(crate) fn at_odd_offsets_and_lengths(driver: &Arc<dyn Driver>) {
             rig.upload(block.part(offset, len), source.part(from, len), stream);
             let mut expected = vec![GUARD; bytes];
             expected[offset..][..len].copy_from_slice(&values[from..][..len]);
-            assert_eq!(rig.read(block, stream), expected, "to device: offset {offset}, length {len}");
+            assert_eq!(
+                rig.read(block, stream),
+                expected,
+                "to device: offset {offset}, length {len}"
+            );
 
             target.write(&vec![GUARD; bytes]);
             rig.download(target.part(from, len), block.part(offset, len), stream);
@@ -55,7 +59,11 @@ pub(crate) fn within_the_device(driver: &Arc<dyn Driver>) {
             rig.copy(target.part(offset, len), source.part(from, len), stream);
             let mut expected = vec![0xC3; bytes];
             expected[offset..][..len].copy_from_slice(&values[from..][..len]);
-            assert_eq!(rig.read(target, stream), expected, "offset {offset}, length {len}");
+            assert_eq!(
+                rig.read(target, stream),
+                expected,
+                "offset {offset}, length {len}"
+            );
         }
     }
     // Two parts of one block.

@@ -5,15 +5,27 @@ use std::sync::Arc;
 use cuda_rt::driver::{Driver, DriverError, ErrorCode};
 use cuda_rt::kernel::{Extent, Kernel, LaunchShape};
 
-use crate::fixtures::{CRASH, STEP, Step};
 #[cfg(feature = "cuda")]
 use crate::fixtures::{BROKEN, MISSING, OTHER_LAYOUT};
+use crate::fixtures::{CRASH, STEP, Step};
 use crate::support::{Block, Rig, SLOW, shape};
 
 const HUNDRED: Extent = Extent { x: 100, y: 1, z: 1 };
 
-fn launch_step(rig: &Rig, data: Block, shape: &LaunchShape, stream: cuda_rt::driver::RawStream) -> Result<(), DriverError> {
-    let parameters = Step { data, length: 100, cycles: 0, factor: 1, term: 1, extent: HUNDRED };
+fn launch_step(
+    rig: &Rig,
+    data: Block,
+    shape: &LaunchShape,
+    stream: cuda_rt::driver::RawStream,
+) -> Result<(), DriverError> {
+    let parameters = Step {
+        data,
+        length: 100,
+        cycles: 0,
+        factor: 1,
+        term: 1,
+        extent: HUNDRED,
+    };
     // SAFETY: the parameters are the kernel's, and the block has 100 words.
     unsafe { rig.driver.launch(&STEP, shape, &parameters.pointers(), stream) }
 }
@@ -32,20 +44,50 @@ pub(crate) fn shapes_that_no_device_takes_are_refused(driver: &Arc<dyn Driver>) 
     let good = shape(HUNDRED);
     let most = driver.properties().max_threads_per_block;
     let shapes = [
-        LaunchShape { grid: [0, 1, 1], ..good },
-        LaunchShape { grid: [1, 0, 1], ..good },
-        LaunchShape { grid: [1, 1, 0], ..good },
-        LaunchShape { grid: [1, u32::MAX, 1], ..good },
-        LaunchShape { block: [0, 1, 1], ..good },
-        LaunchShape { block: [1, 0, 1], ..good },
-        LaunchShape { block: [most + 1, 1, 1], ..good },
-        LaunchShape { block: [most, 2, 1], ..good },
-        LaunchShape { shared_bytes: 1 << 30, ..good },
+        LaunchShape {
+            grid: [0, 1, 1],
+            ..good
+        },
+        LaunchShape {
+            grid: [1, 0, 1],
+            ..good
+        },
+        LaunchShape {
+            grid: [1, 1, 0],
+            ..good
+        },
+        LaunchShape {
+            grid: [1, u32::MAX, 1],
+            ..good
+        },
+        LaunchShape {
+            block: [0, 1, 1],
+            ..good
+        },
+        LaunchShape {
+            block: [1, 0, 1],
+            ..good
+        },
+        LaunchShape {
+            block: [most + 1, 1, 1],
+            ..good
+        },
+        LaunchShape {
+            block: [most, 2, 1],
+            ..good
+        },
+        LaunchShape {
+            shared_bytes: 1 << 30,
+            ..good
+        },
     ];
     for shape in shapes {
         let error = launch_step(&rig, data, &shape, stream).expect_err(&format!("{shape:?}"));
         assert_eq!(error.code(), ErrorCode::INVALID_VALUE, "{shape:?}: {error}");
-        assert!(error.detail().contains(STEP.name), "the error names the kernel: {error}");
+        assert!(
+            error.detail().contains(STEP.name),
+            "the error names the kernel: {error}"
+        );
         assert!(!error.is_sticky());
     }
     assert_eq!(rig.read_words(data, stream), [0; 100]);
@@ -57,7 +99,16 @@ pub(crate) fn a_refused_launch_enqueues_nothing(driver: &Arc<dyn Driver>) {
     let stream = rig.stream();
     let data = rig.zeroed(400, stream);
     rig.step(data, SLOW, 0, 5, stream);
-    launch_step(&rig, data, &LaunchShape { grid: [0, 1, 1], ..shape(HUNDRED) }, stream).expect_err("no grid");
+    launch_step(
+        &rig,
+        data,
+        &LaunchShape {
+            grid: [0, 1, 1],
+            ..shape(HUNDRED)
+        },
+        stream,
+    )
+    .expect_err("no grid");
     rig.step(data, 0, 2, 0, stream);
     assert_eq!(rig.read_words(data, stream), [10; 100]);
 }
@@ -79,14 +130,18 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
     let error = launched.and(waited).expect_err("the kernel traps");
     assert!(error.is_sticky(), "{error}");
     assert_eq!(error.code(), ErrorCode::LAUNCH_FAILED, "{error}");
-    assert!(error.to_string().contains(CRASH.name), "the error names the kernel: {error}");
+    assert!(
+        error.to_string().contains(CRASH.name),
+        "the error names the kernel: {error}"
+    );
 
     // SAFETY: live, as all handles below.
     let wait = unsafe { driver.synchronize_stream(stream) };
     // SAFETY: as above.
     let record = unsafe { driver.record_event(event, stream) };
     // SAFETY: as above.
-    let query = unsafe { driver.query_event(event) }.map(|done| assert!(!done, "a lost device finishes nothing"));
+    let query =
+        unsafe { driver.query_event(event) }.map(|done| assert!(!done, "a lost device finishes nothing"));
     // SAFETY: as above.
     let synchronize = unsafe { driver.synchronize_event(event) };
     // SAFETY: as above; the host memory is mapped and big enough.

@@ -138,7 +138,10 @@ pub(crate) fn synchronize_waits_for_the_record_only(driver: &Arc<dyn Driver>) {
     }
     rig.record(second, stream);
     rig.synchronize_event(first);
-    assert!(!rig.is_cuda() || !rig.query(second), "waited for more than was recorded");
+    assert!(
+        !rig.is_cuda() || !rig.query(second),
+        "waited for more than was recorded"
+    );
     assert_eq!(host.words(), [3; WORDS]);
     assert_eq!(rig.read_words(block, stream), [13; WORDS]);
 }

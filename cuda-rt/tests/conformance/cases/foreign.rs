@@ -140,8 +140,13 @@ pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
 
 pub(crate) fn one_driver_for_each_ordinal(_: &Arc<dyn Driver>) {
     let drivers: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| CudaDriver::open(0).expect("open"))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| CudaDriver::open(0).expect("open")))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
     });
     assert!(drivers.iter().all(|driver| Arc::ptr_eq(driver, &drivers[0])));
     let count = CudaDriver::count().expect("count");

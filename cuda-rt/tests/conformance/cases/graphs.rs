@@ -91,7 +91,7 @@ pub(crate) fn streams_fork_and_join(driver: &Arc<dyn Driver>) {
 pub(crate) fn memory_allocated_inside_is_freed_at_each_launch(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
-    let bytes = 4 << 20;
+    let bytes = if rig.is_cuda() { 4 << 20 } else { 16 << 10 };
     let output = rig.zeroed(bytes, stream);
     rig.synchronize(stream);
 

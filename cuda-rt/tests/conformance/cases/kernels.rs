@@ -25,7 +25,11 @@ pub(crate) fn parameters_of_every_size_arrive(driver: &Arc<dyn Driver>) {
     let twelve = [0xB1B2_B3B4_u32, 0xB5B6_B7B8, 0xB9BA_BBBC];
     let sixteen = Sixteen(*b"sixteen bytes 16");
     let forty = [1_u64, u64::MAX, 0x0102_0304_0506_0708, 1 << 63, 42];
-    let extent = Extent { x: 1, y: 0x1122_3344_5566_7788, z: 3 };
+    let extent = Extent {
+        x: 1,
+        y: 0x1122_3344_5566_7788,
+        z: 3,
+    };
     let parameters = [
         pointer(&output.address.0),
         pointer(&(BYTES as u64)),
@@ -39,7 +43,11 @@ pub(crate) fn parameters_of_every_size_arrive(driver: &Arc<dyn Driver>) {
         pointer(&forty),
         pointer(&extent),
     ];
-    let one = LaunchShape { block: [1, 1, 1], extent, ..shape(ONE) };
+    let one = LaunchShape {
+        block: [1, 1, 1],
+        extent,
+        ..shape(ONE)
+    };
     // SAFETY: the parameters are the kernel's, and the output has room for all.
     unsafe { driver.launch(&ECHO, &one, &parameters, stream) }.expect("launch");
 
@@ -51,7 +59,11 @@ pub(crate) fn parameters_of_every_size_arrive(driver: &Arc<dyn Driver>) {
     expected.extend(twelve.iter().flat_map(|word| word.to_ne_bytes()));
     expected.extend(sixteen.0);
     expected.extend(forty.iter().flat_map(|word| word.to_ne_bytes()));
-    expected.extend([extent.x, extent.y, extent.z].iter().flat_map(|word| word.to_ne_bytes()));
+    expected.extend(
+        [extent.x, extent.y, extent.z]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes()),
+    );
     assert_eq!(rig.read(output, stream), expected);
 }
 
@@ -61,11 +73,24 @@ pub(crate) fn grid_and_block_arrive(driver: &Arc<dyn Driver>) {
     let stream = rig.stream();
     let output = rig.zeroed(28, stream);
     for (grid, block, shared_bytes) in [([5, 6, 7], [2, 3, 4], 1024), ([1, 9, 2], [64, 4, 1], 0)] {
-        let shape = LaunchShape { grid, block, shared_bytes, extent: ONE };
+        let shape = LaunchShape {
+            grid,
+            block,
+            shared_bytes,
+            extent: ONE,
+        };
         let parameters = [pointer(&output.address.0), pointer(&7_u64), pointer(&ONE)];
         // SAFETY: the parameters are the kernel's, and the output has room for seven words.
         unsafe { driver.launch(&DESCRIBE, &shape, &parameters, stream) }.expect("launch");
-        let expected = [grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes];
+        let expected = [
+            grid[0],
+            grid[1],
+            grid[2],
+            block[0],
+            block[1],
+            block[2],
+            shared_bytes,
+        ];
         assert_eq!(rig.read_words(output, stream), expected);
     }
 }
@@ -75,8 +100,19 @@ pub(crate) fn threads_outside_the_extent_do_not_enter(driver: &Arc<dyn Driver>) 
     let stream = rig.stream();
     for covered in [0_usize, 1, 127, 128, 129, 999, 1000] {
         let data = rig.zeroed(4000, stream);
-        let extent = Extent { x: covered as u64, y: 1, z: 1 };
-        let parameters = Step { data, length: 1000, cycles: 0, factor: 1, term: 1, extent };
+        let extent = Extent {
+            x: covered as u64,
+            y: 1,
+            z: 1,
+        };
+        let parameters = Step {
+            data,
+            length: 1000,
+            cycles: 0,
+            factor: 1,
+            term: 1,
+            extent,
+        };
         // SAFETY: the parameters are the kernel's, and the block has 1000 words.
         unsafe { driver.launch(&STEP, &shape(extent), &parameters.pointers(), stream) }.expect("launch");
         let words = rig.read_words(data, stream);
@@ -92,7 +128,14 @@ pub(crate) fn parameters_are_copied_at_the_launch(driver: &Arc<dyn Driver>) {
     let data = rig.zeroed(400, stream);
     let extent = Extent { x: 100, y: 1, z: 1 };
     rig.step(data, SLOW, 1, 0, stream);
-    let mut parameters = Box::new(Step { data, length: 100, cycles: SLOW, factor: 0, term: 0, extent });
+    let mut parameters = Box::new(Step {
+        data,
+        length: 100,
+        cycles: SLOW,
+        factor: 0,
+        term: 0,
+        extent,
+    });
     for term in 1..=3 {
         (parameters.factor, parameters.term) = (10, term);
         // SAFETY: the parameters are the kernel's, and the block has 100 words.

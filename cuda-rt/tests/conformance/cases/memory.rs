@@ -9,14 +9,19 @@ use crate::support::{Rig, SLOW};
 pub(crate) fn blocks_are_aligned_and_disjoint(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
-    let blocks: Vec<_> =
-        [1, 2, 3, 255, 256, 257, 4096, 65_537, 1 << 20].map(|bytes| rig.block(bytes, stream)).into();
+    let blocks: Vec<_> = [1, 2, 3, 255, 256, 257, 4096, 65_537, 1 << 20]
+        .map(|bytes| rig.block(bytes, stream))
+        .into();
     for (i, block) in blocks.iter().enumerate() {
         assert!(block.address.0.is_multiple_of(256), "{block:?}");
         rig.fill(*block, &[i as u8 + 1], stream);
     }
     for (i, block) in blocks.iter().enumerate() {
-        assert_eq!(rig.read(*block, stream), vec![i as u8 + 1; block.bytes], "{block:?}");
+        assert_eq!(
+            rig.read(*block, stream),
+            vec![i as u8 + 1; block.bytes],
+            "{block:?}"
+        );
     }
 }
 
@@ -81,8 +86,15 @@ pub(crate) fn fills_of_every_length(driver: &Arc<dyn Driver>) {
                 let bytes = rig.read(block, stream);
                 let (before, rest) = bytes.split_at(start);
                 let (filled, after) = rest.split_at(len * count);
-                assert_eq!(filled, pattern.repeat(count), "length {len}, count {count}, period {period}");
-                assert!(before.iter().chain(after).all(|&byte| byte == GUARD), "length {len}, count {count}: beside");
+                assert_eq!(
+                    filled,
+                    pattern.repeat(count),
+                    "length {len}, count {count}, period {period}"
+                );
+                assert!(
+                    before.iter().chain(after).all(|&byte| byte == GUARD),
+                    "length {len}, count {count}: beside"
+                );
             }
             rig.free(block, stream);
         }
@@ -117,7 +129,10 @@ pub(crate) fn more_than_there_is_fails_and_nothing_breaks(driver: &Arc<dyn Drive
 pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
     let info = driver.memory_info().expect("memory info");
     assert!(info.free_bytes <= info.total_bytes, "{info:?}");
-    assert!(info.total_bytes <= driver.properties().total_memory_bytes, "{info:?}");
+    assert!(
+        info.total_bytes <= driver.properties().total_memory_bytes,
+        "{info:?}"
+    );
     assert!(info.total_bytes > 0);
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let (stream, other, event) = (rig.stream(), rig.stream(), rig.timing_event());
     let (block, host) = (rig.zeroed(400, stream), rig.host(400));
-    let (address, start) = (block.address, std::ptr::NonNull::<u8>::dangling().cast());
+    let (address, half) = (block.address, block.part(200, 200).address);
     rig.synchronize(stream);
 
     // SAFETY (of each block below): handles and memory are live, and used by one thread at a time.
@@ -56,8 +56,8 @@ pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
         unsafe { driver.wait_event(other, event) }.expect("wait");
     });
     elsewhere(|| {
-        // SAFETY: as above; nothing is copied.
-        unsafe { driver.copy_to_device(address, start, 0, other) }.expect("copy");
+        // SAFETY: as above; two halves of one block.
+        unsafe { driver.copy(half, address, 200, other) }.expect("copy");
     });
     elsewhere(|| {
         // SAFETY: as above.
@@ -66,7 +66,10 @@ pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
     // SAFETY: as above.
     assert!(elsewhere(|| unsafe { driver.query_event(event) }.expect("query")));
     // SAFETY: as above.
-    assert_eq!(elsewhere(|| unsafe { driver.elapsed_ms(event, event) }.expect("elapsed")), 0.0);
+    assert_eq!(
+        elsewhere(|| unsafe { driver.elapsed_ms(event, event) }.expect("elapsed")),
+        0.0
+    );
     elsewhere(|| driver.memory_info().expect("memory info"));
     // SAFETY: as above.
     let freed = elsewhere(|| unsafe { driver.alloc(512, other) }.expect("alloc"));
