@@ -105,7 +105,7 @@ pub(crate) static DESCRIBE: Kernel = Kernel {
     line: line!(),
     module: &MODULE,
     parameters: &[WORDS, LENGTH, EXTENT],
-    layout: &[],
+    layout: &[0x1234],
     simulate: simulate_describe,
     cache: KernelCache::new(),
 };
@@ -164,7 +164,7 @@ unsafe fn simulate_echo(_: &LaunchShape, parameters: *const *const c_void) {
     let mut output = unsafe { argument::<u64>(parameters, 0) } as usize;
     for (i, parameter) in ECHO.parameters.iter().enumerate().skip(2) {
         // SAFETY: there is a pointer for each parameter.
-        let value = unsafe { *parameters.add(i) };
+        let value = unsafe { parameters.wrapping_add(i).read() };
         assert!(
             value.addr().is_multiple_of(parameter.align_bytes),
             "parameter {i} is misaligned"
@@ -217,9 +217,18 @@ pub(crate) static MISSING: Kernel = Kernel {
 
 /// A kernel whose PTX says nothing of the layouts that the host has.
 #[cfg(feature = "cuda")]
+pub(crate) static UNTOLD_LAYOUT: Kernel = Kernel {
+    name: "conformance::untold_layout",
+    layout: &[0x1234],
+    ..nothing()
+};
+
+/// A kernel whose PTX has another layout than the host.
+#[cfg(feature = "cuda")]
 pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
     name: "conformance::other_layout",
-    layout: &[0x1234],
+    symbol: c"describe",
+    layout: &[0x1235],
     ..nothing()
 };
 
@@ -244,7 +253,7 @@ const fn nothing() -> Kernel {
 /// Parameter `index` is there and is a `T`.
 unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T {
     // SAFETY: there is a pointer for each parameter.
-    let value = unsafe { *parameters.add(index) };
+    let value = unsafe { parameters.wrapping_add(index).read() };
     // SAFETY: it points to a live T.
     unsafe { value.cast::<T>().read() }
 }

@@ -1,5 +1,7 @@
 //! Other CUDA code in the process: it changes the current context and captures in global mode.
 
+#![allow(clippy::disallowed_methods, reason = "raw calls are what others make")]
+
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -66,10 +66,8 @@ pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
     // SAFETY: as above.
     assert!(elsewhere(|| unsafe { driver.query_event(event) }.expect("query")));
     // SAFETY: as above.
-    assert_eq!(
-        elsewhere(|| unsafe { driver.elapsed_ms(event, event) }.expect("elapsed")),
-        0.0
-    );
+    let elapsed_ms = elsewhere(|| unsafe { driver.elapsed_ms(event, event) }.expect("elapsed"));
+    assert_eq!(elapsed_ms, 0.0);
     elsewhere(|| driver.memory_info().expect("memory info"));
     // SAFETY: as above.
     let freed = elsewhere(|| unsafe { driver.alloc(512, other) }.expect("alloc"));
