@@ -143,8 +143,8 @@ fn a_kernel_that_panics_loses_the_device_and_says_where() {
         let rig = Rig::new(SimConfig::new().order(order).seed(23));
         let s = rig.stream();
         let (data, host) = (rig.alloc(4, s).unwrap(), Host::new(4));
-        rig.add(data, 1, kernels::TOO_MUCH, s).unwrap();
         let event = rig.event();
+        rig.add(data, 1, kernels::TOO_MUCH, s).unwrap();
         let _ = rig.record_event(event, s);
         let _ = rig.download(host, data, 1, s);
         let error = rig.synchronize_stream(s).unwrap_err();

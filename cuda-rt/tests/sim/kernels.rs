@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 
 /// The amount at which [`ADD`] panics.
-pub const TOO_MUCH: u32 = 666;
+pub(crate) const TOO_MUCH: u32 = 666;
 
 static MODULE: ModuleImage = ModuleImage {
     name: "tests",
@@ -13,7 +13,7 @@ static MODULE: ModuleImage = ModuleImage {
 };
 
 /// Adds a number to each element; panics if it is [`TOO_MUCH`].
-pub static ADD: Kernel = Kernel {
+pub(crate) static ADD: Kernel = Kernel {
     name: "tests::add",
     symbol: c"add",
     file: file!(),
@@ -67,7 +67,7 @@ unsafe fn add(shape: &LaunchShape, parameters: *const *const c_void) {
     }
 }
 
-pub fn extent(threads: u64) -> Extent {
+pub(crate) fn extent(threads: u64) -> Extent {
     Extent {
         x: threads,
         y: 1,
@@ -75,7 +75,7 @@ pub fn extent(threads: u64) -> Extent {
     }
 }
 
-pub fn shape(threads: u64) -> LaunchShape {
+pub(crate) fn shape(threads: u64) -> LaunchShape {
     let grid = [threads.div_ceil(256).max(1) as u32, 1, 1];
     LaunchShape {
         grid,

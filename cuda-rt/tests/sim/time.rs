@@ -26,7 +26,9 @@ fn pipeline(chunks: usize, kernel_ns_per_thread: f64) -> (u64, [u64; 3]) {
         rig.download(to, data[i], WORDS, down).unwrap();
         rig.record_event(left[i], down).unwrap();
     }
-    [up, compute, down].map(|s| rig.synchronize_stream(s).unwrap());
+    [up, compute, down]
+        .iter()
+        .for_each(|s| rig.synchronize_stream(*s).unwrap());
     let wall_ns = rig.sim().host_now_ns() - started_ns;
     (
         wall_ns,

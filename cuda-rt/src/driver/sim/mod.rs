@@ -119,9 +119,10 @@ impl Core {
 
 impl State {
     fn new(config: Arc<SimConfig>) -> Self {
+        let mut random = schedule::Random::new(config.seed);
         Self {
-            random: schedule::Random::new(config.seed),
-            schedule: schedule::Schedule::default(),
+            schedule: schedule::Schedule::new(&mut random),
+            random,
             clock: clock::Clock::default(),
             faults: fault::Faults::default(),
             streams: slab::Slab::default(),

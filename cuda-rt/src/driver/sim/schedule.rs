@@ -48,13 +48,27 @@ pub(super) struct Schedule {
     wanted: Vec<u64>,
 }
 
+impl Schedule {
+    /// Calls that pass, at most, between two times that something runs for no one.
+    const MOST_QUIET_CALLS: usize = 32;
+    /// Operations that then run, at most: on average more than were enqueued since.
+    const MOST_STEPS: usize = 48;
+
+    pub(super) fn new(random: &mut Random) -> Self {
+        Self {
+            quiet_calls: random.below(Self::MOST_QUIET_CALLS),
+            ..Self::default()
+        }
+    }
+}
+
 impl State {
     /// Runs a little that no one waits for, perhaps.
     pub(super) fn run_in_background(&mut self) {
         if self.config.order == Order::Random && !self.schedule.active.is_empty() {
             if self.schedule.quiet_calls == 0 {
-                self.schedule.quiet_calls = 1 + self.random.below(32);
-                for _ in 0..self.random.below(48) {
+                self.schedule.quiet_calls = 1 + self.random.below(Schedule::MOST_QUIET_CALLS);
+                for _ in 0..self.random.below(Schedule::MOST_STEPS) {
                     self.step_any();
                 }
             }
