@@ -158,6 +158,11 @@ fn a_kernel_that_panics_loses_the_device_and_says_where() {
         ] {
             assert!(text.contains(part), "{text} lacks {part}");
         }
+        let definition = format!("kernels.rs:{}: ", kernels::ADD.line);
+        assert!(
+            !text.contains(&definition),
+            "{text} names where the kernel begins, not where it panicked"
+        );
         assert!(rig.query_event(event).is_err(), "never taken for done");
         assert!(rig.alloc(4, s).is_err());
         assert_eq!(host.get(1), [0]);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream};
 
+use cuda_rt::kernel::Kernel;
+
 use crate::kernels;
 
 pub(crate) struct Rig {
@@ -127,9 +129,21 @@ impl Rig {
         unsafe { self.driver.copy_to_host(to.0.address(), from, 4 * words, stream) }
     }
 
-    /// Adds `amount` to each of `words` numbers; see [`kernels::ADD`].
+    /// Adds `amount` to each of `words` numbers.
     pub(crate) fn add(
         &self,
+        to: DeviceAddress,
+        words: u64,
+        amount: u32,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.launch(&kernels::ADD, to, words, amount, stream)
+    }
+
+    /// Launches one of [`kernels`].
+    pub(crate) fn launch(
+        &self,
+        kernel: &'static Kernel,
         to: DeviceAddress,
         words: u64,
         amount: u32,
@@ -145,7 +159,7 @@ impl Rig {
         // SAFETY: one pointer for each of the kernel's parameters.
         unsafe {
             self.driver
-                .launch(&kernels::ADD, &kernels::shape(words), &parameters, stream)
+                .launch(kernel, &kernels::shape(words), &parameters, stream)
         }
     }
 
