@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::{Parser, ValueEnum};
 
+use super::filter::Filter;
+
 /// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and writing all overlapped.
 ///
 /// With no GPU the simulated device does it: the same program, real results, modelled times.
@@ -73,17 +75,6 @@ pub enum DeviceChoice {
     Cuda,
     /// The simulated device.
     Sim,
-}
-
-/// What the filter is told.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Filter {
-    /// Radius of the window, in pixels.
-    pub radius: u32,
-    /// Standard deviation over distance, in pixels.
-    pub sigma_space: f32,
-    /// Standard deviation over difference, in steps of a sample.
-    pub sigma_range: f32,
 }
 
 impl Args {

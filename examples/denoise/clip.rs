@@ -47,7 +47,8 @@ impl NoisyClip {
 
     /// The luma plane of a frame before noise was added.
     pub fn clean_luma(&self, frame: u64) -> Vec<u8> {
-        let (width, height) = (i64::from(self.header.width()), i64::from(self.header.height()));
+        let (width, height) = self.header.size();
+        let (width, height) = (i64::from(width), i64::from(height));
         let radius = height / 4 + 1;
         let centre = ((frame as i64 * 5) % width, height / 2);
         let mut luma = Vec::with_capacity(self.header.luma_bytes());

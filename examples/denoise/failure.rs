@@ -48,9 +48,6 @@ impl Stage {
 }
 
 /// A stage that failed, and on which frame.
-///
-/// Of several, the one that counts is the first frame's, and of those the first stage's: the others are its
-/// consequences. That is the order of the fields.
 #[derive(Debug)]
 pub struct StageError {
     /// Which frame, counted from 0.
@@ -59,6 +56,20 @@ pub struct StageError {
     pub stage: Stage,
     /// What it met.
     pub cause: Box<dyn StdError + Send + Sync>,
+}
+
+impl StageError {
+    /// Of several errors the one to report: that of the first frame that did not get through, and there the first
+    /// stage's. When a device is lost all stages fail, each on the frame that it is at.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn first(errors: [Option<Self>; 3]) -> Self {
+        let errors = errors.into_iter().flatten();
+        errors
+            .min_by_key(|error| (error.frame, error.stage))
+            .expect("at least one error")
+    }
 }
 
 impl fmt::Display for StageError {

@@ -25,6 +25,7 @@ pub mod clip;
 pub mod clock;
 mod compare;
 pub mod failure;
+pub mod filter;
 pub mod output;
 pub mod pipeline;
 pub mod report;
@@ -118,8 +119,7 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
         } else {
             Times::Measured
         },
-        width: header.width(),
-        height: header.height(),
+        size: header.size(),
         filter: args.filter(),
         buffers: args.buffers,
     };

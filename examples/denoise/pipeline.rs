@@ -31,12 +31,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Device, DeviceBuffer, Grid2, Handoff, Idle, Live, PinnedBuffer, Stream};
-use device_kernels::bilateral;
+use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer, Stream};
 
-use super::args::Filter;
 use super::clock::{DeviceClock, Span};
 use super::failure::{At, Stage, StageError};
+use super::filter::Filter;
 use super::report::Pass;
 use crate::y4m::{FrameLine, Header, Reader, Writer};
 
@@ -54,10 +53,20 @@ type HostLuma<D> = PinnedBuffer<u8, Idle<D>>;
 /// A luma plane in device memory, with no work pending.
 type DeviceLuma<D> = DeviceBuffer<u8, Idle<D>>;
 
+/// A frame on its way: what never touches the device, what is there, and the times of the stages that are behind it.
+type Sent<D, const STAGES: usize> = (Frame, Handoff<DeviceLuma<D>>, [Span<D>; STAGES]);
+
+/// What is written as it was read.
+struct Frame {
+    index: u64,
+    line: FrameLine,
+    chroma: Vec<u8>,
+}
+
 /// The streams and the four rings.
 pub struct Pipeline<D: Live> {
     gpu: Device<D>,
-    header: Header,
+    size: (u32, u32),
     filter: Filter,
     upload: Stream<Upload<D>>,
     compute: Stream<Compute<D>>,
@@ -68,43 +77,29 @@ pub struct Pipeline<D: Live> {
     clean_host: Vec<HostLuma<D>>,
 }
 
-/// A frame on its way to the next stage: what is of the device, and what never goes there.
-struct Sent<D: Live, const STAGES: usize> {
-    luma: Handoff<DeviceLuma<D>>,
-    /// Times of the stages behind it.
-    spans: [Span<D>; STAGES],
-    rest: Rest,
-}
-
-/// What is written as it was read.
-struct Rest {
-    index: u64,
-    line: FrameLine,
-    chroma: Vec<u8>,
-}
-
 impl<D: Live> Pipeline<D> {
-    /// Gets streams and memory, `buffers` to each ring.
+    /// Gets streams, memory and the kernel's code: `buffers` to each ring, each for a frame of this header. Blocks the host.
     ///
     /// # Errors
     /// Those of the device.
     pub fn new(gpu: &Device<D>, header: &Header, filter: Filter, buffers: usize) -> cuda_rt::Result<Self> {
         let compute = gpu.stream::<Compute<D>>()?;
+        filter.warm_up(&compute)?;
         let luma_bytes = header.luma_bytes();
         let on_host = || (0..buffers).map(|_| gpu.pinned(luma_bytes));
         let on_device = || (0..buffers).map(|_| compute.release(compute.alloc_zeroed(luma_bytes)?));
         Ok(Self {
             gpu: gpu.clone(),
-            header: header.clone(),
+            size: header.size(),
             filter,
             upload: gpu.stream()?,
             download: gpu.stream()?,
             noisy_host: on_host()
-                .map(|idle| idle.map(Handoff::ready))
-                .collect::<Result<_, _>>()?,
-            noisy: on_device().collect::<Result<_, _>>()?,
-            clean: on_device().collect::<Result<_, _>>()?,
-            clean_host: on_host().collect::<Result<_, _>>()?,
+                .map(|luma| Ok(Handoff::ready(luma?)))
+                .collect::<cuda_rt::Result<_>>()?,
+            noisy: on_device().collect::<cuda_rt::Result<_>>()?,
+            clean: on_device().collect::<cuda_rt::Result<_>>()?,
+            clean_host: on_host().collect::<cuda_rt::Result<_>>()?,
             compute,
         })
     }
@@ -119,22 +114,13 @@ impl<D: Live> Pipeline<D> {
         output: &mut Writer<impl Write + Send>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Pass, StageError> {
-        let Self {
-            gpu,
-            header,
-            filter,
-            upload,
-            compute,
-            download,
-            noisy_host,
-            noisy,
-            clean,
-            clean_host,
-        } = self;
-        let (uploaded, to_denoise) = sync_channel(noisy.len());
-        let (denoised, to_download) = sync_channel(clean.len());
-        let (noisy_done, noisy_free) = returning(noisy);
-        let (clean_done, clean_free) = returning(clean);
+        let (upload, compute, download) = (self.upload, self.compute, self.download);
+        let (noisy_host, clean_host, filter, size) =
+            (self.noisy_host, self.clean_host, self.filter, self.size);
+        let (uploaded, to_denoise) = sync_channel(self.noisy.len());
+        let (denoised, to_download) = sync_channel(self.clean.len());
+        let (noisy_done, noisy_free) = returning(self.noisy);
+        let (clean_done, clean_free) = returning(self.clean);
 
         let started = Instant::now();
         let (read, denoised, written) = thread::scope(|scope| {
@@ -143,7 +129,7 @@ impl<D: Live> Pipeline<D> {
                 download_and_write(&download, output, clean_host, to_download, clean_done, progress)
             });
             let denoised = denoise(
-                &compute, &header, &filter, to_denoise, noisy_done, clean_free, denoised,
+                &compute, &filter, size, to_denoise, noisy_done, clean_free, denoised,
             );
             (reader.join(), denoised, writer.join())
         });
@@ -152,15 +138,8 @@ impl<D: Live> Pipeline<D> {
         let written = written.unwrap_or_else(|panic| resume_unwind(panic));
 
         match (read, denoised, written) {
-            (Ok(reading), Ok(()), Ok((clock, writing))) => Ok(clock.pass(&gpu, wall, reading, writing)),
-            (read, denoised, written) => {
-                let errors = [read.err(), denoised.err(), written.err()];
-                Err(errors
-                    .into_iter()
-                    .flatten()
-                    .min_by_key(|error| (error.frame, error.stage))
-                    .expect("one is"))
-            }
+            (Ok(reading), Ok(()), Ok((clock, writing))) => Ok(clock.pass(&self.gpu, wall, reading, writing)),
+            (read, denoised, written) => Err(StageError::first([read.err(), denoised.err(), written.err()])),
         }
     }
 }
@@ -183,110 +162,69 @@ fn read_and_upload<D: Live>(
     noisy_free: Receiver<Handoff<DeviceLuma<D>>>,
     uploaded: SyncSender<Sent<D, 1>>,
 ) -> Result<Duration, StageError> {
+    let buffers = ring.len() as u64;
     let mut reading = Duration::ZERO;
-    for index in 0.. {
+    for index in 0_u64.. {
         let luma = ring.pop_front().expect("each comes back below");
-        let mut luma = luma.synchronize().at(Stage::Upload, index)?; // 1, upload done: the host waits
-        let (mut line, mut chroma) = (FrameLine::default(), vec![0; clip.header().chroma_bytes()]);
+        let mut luma = luma
+            .synchronize() // 1, upload done: the host waits
+            .at(Stage::Upload, index.saturating_sub(buffers))?;
 
+        let mut frame = Frame {
+            index,
+            line: FrameLine::default(),
+            chroma: vec![0; clip.header().chroma_bytes()],
+        };
         let started = Instant::now();
         let more = clip
-            .read_frame(&mut line, &mut luma, &mut chroma)
+            .read_frame(&mut frame.line, &mut luma, &mut frame.chroma)
             .at(Stage::Read, index)?;
         reading += started.elapsed();
-        let Some(noisy) = more.then(|| noisy_free.recv().ok()).flatten() else {
+        if !more {
             break;
-        };
+        }
 
+        let Ok(noisy) = noisy_free.recv() else { break };
         let (luma, noisy, span) = Stage::Upload.of(index, || {
-            let mut noisy = upload.acquire(noisy)?; // 2, kernel done: the stream waits
             let luma = upload.adopt(luma)?;
+            let mut noisy = upload.acquire(noisy)?; // 2, kernel done: the stream waits
             let span = Span::around(upload, || upload.copy_to_device(&luma, &mut noisy))?;
             let (luma, noisy) = upload.release((luma, noisy))?.split();
             Ok((luma, noisy, span))
         })?;
-
         ring.push_back(luma);
-        let rest = Rest { index, line, chroma };
-        if uploaded
-            .send(Sent {
-                luma: noisy,
-                spans: [span],
-                rest,
-            })
-            .is_err()
-        {
+        if uploaded.send((frame, noisy, [span])).is_err() {
             break;
         }
     }
     Ok(reading)
 }
 
-/// The main thread. Only enqueues; the GPU does the waiting.
+/// The main thread. Only enqueues: waiting is the GPU's.
 fn denoise<D: Live>(
     compute: &Stream<Compute<D>>,
-    header: &Header,
     filter: &Filter,
+    size: (u32, u32),
     to_denoise: Receiver<Sent<D, 1>>,
     noisy_done: SyncSender<Handoff<DeviceLuma<D>>>,
     clean_free: Receiver<Handoff<DeviceLuma<D>>>,
     denoised: SyncSender<Sent<D, 2>>,
 ) -> Result<(), StageError> {
-    let (width, height) = (header.width(), header.height());
-    let grid = Grid2::covering(width as usize, height as usize);
-    for Sent {
-        luma: noisy,
-        spans: [uploaded],
-        rest,
-    } in to_denoise
-    {
+    for (frame, noisy, [upload]) in to_denoise {
         let Ok(clean) = clean_free.recv() else { break };
-        let (noisy, clean, span) = Stage::Kernel.of(rest.index, || {
+        let (noisy, clean, span) = Stage::Kernel.of(frame.index, || {
             let noisy = compute.acquire(noisy)?;
             let mut clean = compute.acquire(clean)?; // 3, download done: the stream waits
-            let Filter {
-                radius,
-                sigma_space,
-                sigma_range,
-            } = *filter;
-            let span = Span::around(compute, || {
-                bilateral(
-                    compute,
-                    grid,
-                    &noisy,
-                    &mut clean,
-                    width,
-                    height,
-                    radius,
-                    sigma_space,
-                    sigma_range,
-                )
-            })?;
+            let span = Span::around(compute, || filter.launch(compute, size, &noisy, &mut clean))?;
             let (noisy, clean) = compute.release((noisy, clean))?.split();
             Ok((noisy, clean, span))
         })?;
-
-        // The reader may have read all there is, and be gone.
-        let _ = noisy_done.send(noisy);
-        if denoised
-            .send(Sent {
-                luma: clean,
-                spans: [uploaded, span],
-                rest,
-            })
-            .is_err()
-        {
+        let _ = noisy_done.send(noisy); // the reader may have read all there is, and be gone
+        if denoised.send((frame, clean, [upload, span])).is_err() {
             break;
         }
     }
     Ok(())
-}
-
-/// A frame on its way to the host.
-struct Downloading<D: Live> {
-    luma: Handoff<HostLuma<D>>,
-    spans: [Span<D>; 3],
-    rest: Rest,
 }
 
 /// The writer thread. Keeps as many downloads going as it has buffers, and writes the oldest to free one.
@@ -299,48 +237,38 @@ fn download_and_write<D: Live>(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(DeviceClock<D>, Duration), StageError> {
     let (mut clock, mut writing) = (DeviceClock::default(), Duration::ZERO);
-    let mut write = |Downloading { luma, spans, rest }: Downloading<D>| {
-        let luma = luma.synchronize().at(Stage::Download, rest.index)?; // the host waits, then may read
-        clock.add(spans).at(Stage::Download, rest.index)?;
+    let mut write = |(frame, luma, spans): (Frame, Handoff<HostLuma<D>>, _)| {
+        let luma = luma.synchronize().at(Stage::Download, frame.index)?; // the host waits
+        clock.add(spans).at(Stage::Download, frame.index)?;
         let started = Instant::now();
         output
-            .write_frame(&rest.line, &luma, &rest.chroma)
-            .at(Stage::Write, rest.index)?;
+            .write_frame(&frame.line, &luma, &frame.chroma)
+            .at(Stage::Write, frame.index)?;
         writing += started.elapsed();
-        progress(rest.index + 1);
+        progress(frame.index + 1);
         Ok(luma)
     };
 
     let mut downloading = VecDeque::with_capacity(free.len());
-    for Sent {
-        luma: clean,
-        spans: [uploaded, denoised],
-        rest,
-    } in to_download
-    {
-        // 4, write done: `write` gives the memory back.
+    for (frame, clean, [upload, kernel]) in to_download {
         let luma = match free.pop() {
             Some(luma) => luma,
-            None => write(downloading.pop_front().expect("what is not free is downloading"))?,
+            None => write(downloading.pop_front().expect("what is not free is downloading"))?, // 4, write done
         };
-        let (luma, clean, span) = Stage::Download.of(rest.index, || {
-            let clean = download.acquire(clean)?;
+        let (luma, clean, span) = Stage::Download.of(frame.index, || {
             let mut luma = download.adopt(luma)?;
+            let clean = download.acquire(clean)?;
             let span = Span::around(download, || download.copy_to_host(&clean, &mut luma))?;
             let (luma, clean) = download.release((luma, clean))?.split();
             Ok((luma, clean, span))
         })?;
-        downloading.push_back(Downloading {
-            luma,
-            spans: [uploaded, denoised, span],
-            rest,
-        });
-        // The last frames' memory has no one to go back to.
-        let _ = clean_done.send(clean);
+        downloading.push_back((frame, luma, [upload, kernel, span]));
+        let _ = clean_done.send(clean); // after the last frame no one takes it
     }
     for last in downloading {
         write(last)?;
     }
+
     let started = Instant::now();
     output
         .flush()

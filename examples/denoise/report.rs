@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::args::Filter;
 use super::failure::Stage;
+use super::filter::Filter;
 
 /// Time spent in each stage, summed over all frames, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -152,41 +152,36 @@ impl From<(Stage, f64)> for Bound {
     }
 }
 
-/// Everything that is told of a run.
+/// What was done, and where.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
-    device: String,
-    times: Times,
-    width: u32,
-    height: u32,
-    filter: Filter,
-    buffers: usize,
-    overlapped: Figures,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<Comparison>,
-}
-
-/// What a [`Report`] is made from, besides the passes.
-#[derive(Clone, Debug)]
 pub struct Subject {
     /// The device's name.
     pub device: String,
     /// Whether times were measured.
     pub times: Times,
-    /// Pixels across.
-    pub width: u32,
-    /// Pixels down.
-    pub height: u32,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
     /// What the filter was told.
     pub filter: Filter,
-    /// Buffers on each side of each copy.
+    /// Buffers to each ring.
     pub buffers: usize,
+}
+
+/// Everything that is told of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    #[serde(flatten)]
+    subject: Subject,
+    overlapped: Figures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
 }
 
 impl Report {
     /// Works out the figures. `serial` comes with the number of bytes that were compared.
     pub fn new(subject: Subject, overlapped: &Pass, serial: Option<(&Pass, u64)>) -> Self {
-        let luma_bytes = subject.width as usize * subject.height as usize;
+        let (width, height) = subject.size;
+        let luma_bytes = width as usize * height as usize;
         let comparison = serial.map(|(serial, identical_bytes)| {
             let parts = serial.parts.least(&overlapped.parts);
             Comparison {
@@ -198,23 +193,9 @@ impl Report {
                 device_bound: parts.longest_on_device().into(),
             }
         });
-        let Subject {
-            device,
-            times,
-            width,
-            height,
-            filter,
-            buffers,
-        } = subject;
-        let overlapped = Figures::new(overlapped, luma_bytes);
         Self {
-            device,
-            times,
-            width,
-            height,
-            filter,
-            buffers,
-            overlapped,
+            overlapped: Figures::new(overlapped, luma_bytes),
+            subject,
             comparison,
         }
     }
@@ -232,24 +213,23 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Filter {
-            radius,
-            sigma_space,
-            sigma_range,
-        } = self.filter;
-        writeln!(
-            f,
-            "{} frames of {}x{} on {}; bilateral filter of radius {radius}, sigmas {sigma_space} px and {sigma_range} steps",
-            self.overlapped.frames, self.width, self.height, self.device
-        )?;
-        f.write_str(match self.times {
+        let Subject {
+            device,
+            times,
+            size: (width, height),
+            filter,
+            buffers,
+        } = &self.subject;
+        let frames = self.overlapped.frames;
+        writeln!(f, "{frames} frames of {width}x{height} on {device}; {filter}")?;
+        f.write_str(match times {
             Times::Measured => "times are measured: copies and kernels by CUDA events, all else by the host's clock\n",
             Times::Modelled => {
                 "times are MODELLED by the simulated device, not measured, from the first upload to the last download; \
                  reading and writing are not modelled\n"
             }
         })?;
-        writeln!(f, "\noverlapped, three streams, buffers a side: {}", self.buffers)?;
+        writeln!(f, "\noverlapped on three streams, {buffers} buffers a ring")?;
         write!(f, "{}", self.overlapped)?;
         let Some(comparison) = &self.comparison else {
             return Ok(());
@@ -313,8 +293,7 @@ mod tests {
         Subject {
             device: "a GPU".into(),
             times,
-            width: 1000,
-            height: 500,
+            size: (1000, 500),
             filter,
             buffers: 2,
         }

@@ -3,12 +3,11 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Device, Grid2, Live};
-use device_kernels::bilateral;
+use cuda_rt::{Device, Live};
 
-use super::args::Filter;
 use super::clock::{DeviceClock, Span};
 use super::failure::{At, Stage, StageError};
+use super::filter::Filter;
 use super::report::Pass;
 use crate::y4m::{FrameLine, Reader, Writer};
 
@@ -28,19 +27,12 @@ pub fn run<D: Live>(
     filter: Filter,
 ) -> Result<Pass, StageError> {
     let header = clip.header().clone();
-    let (width, height) = (header.width(), header.height());
-    let grid = Grid2::covering(width as usize, height as usize);
-    let Filter {
-        radius,
-        sigma_space,
-        sigma_range,
-    } = filter;
     let (stream, mut luma, mut noisy, mut clean) = Stage::Upload.of(0, || {
         let stream = gpu.stream::<OnlyStream<D>>()?;
         let luma = gpu.pinned::<u8>(header.luma_bytes())?;
         let noisy = stream.alloc_zeroed::<u8>(luma.len())?;
         let clean = stream.alloc_zeroed::<u8>(luma.len())?;
-        stream.synchronize()?;
+        filter.warm_up(&stream)?;
         Ok((stream, luma, noisy, clean))
     })?;
     let (mut line, mut chroma) = (FrameLine::default(), vec![0; header.chroma_bytes()]);
@@ -63,17 +55,7 @@ pub fn run<D: Live>(
         })?;
         let kernel = Stage::Kernel.of(index, || {
             Span::around(&stream, || {
-                bilateral(
-                    &stream,
-                    grid,
-                    &noisy,
-                    &mut clean,
-                    width,
-                    height,
-                    radius,
-                    sigma_space,
-                    sigma_range,
-                )
+                filter.launch(&stream, header.size(), &noisy, &mut clean)
             })
         })?;
         let download = Stage::Download.of(index, || {

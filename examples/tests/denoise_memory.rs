@@ -29,7 +29,7 @@ fn resident_bytes() -> Option<u64> {
 fn memory_stays_flat_over_ten_thousand_frames() {
     let resident = Mutex::new(Vec::new());
     let progress = |frame: u64| {
-        if frame % (FRAMES / 10) == 0 {
+        if frame.is_multiple_of(FRAMES / 10) {
             resident.lock().unwrap().push(resident_bytes());
         }
     };

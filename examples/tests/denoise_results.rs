@@ -65,7 +65,8 @@ fn frames(stream: &[u8]) -> Vec<Frame> {
 fn check(before: &[u8], after: &[u8], what: &str) {
     let header = Reader::new(before).unwrap().header().clone();
     assert_eq!(Reader::new(after).unwrap().header(), &header, "{what}");
-    let (width, height) = (header.width() as usize, header.height() as usize);
+    let (width, height) = header.size();
+    let (width, height) = (width as usize, height as usize);
     let (before, after) = (frames(before), frames(after));
     assert_eq!(before.len(), after.len(), "{what}: frames");
     for (index, (before, after)) in before.iter().zip(&after).enumerate() {

@@ -111,14 +111,9 @@ impl Header {
         &self.line
     }
 
-    /// Width in pixels, at least 1.
-    pub fn width(&self) -> u32 {
-        self.width
-    }
-
-    /// Height in pixels, at least 1.
-    pub fn height(&self) -> u32 {
-        self.height
+    /// Width and height in pixels, each at least 1.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
     }
 
     /// Which planes follow the luma plane.
@@ -210,10 +205,7 @@ mod tests {
         let line = "YUV4MPEG2 W640 H360 F30000:1001 It A128:117 C422 Zunknown Xfree=text";
         let header = parse(line).unwrap();
         assert_eq!(header.line(), line.as_bytes());
-        assert_eq!(
-            (header.width(), header.height(), header.chroma()),
-            (640, 360, Chroma::C422)
-        );
+        assert_eq!((header.size(), header.chroma()), ((640, 360), Chroma::C422));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cuda_rt::driver::sim::{SimConfig, Simulator};
 use cuda_rt::{Device, Live};
-use cuda_rt_examples::denoise::args::Filter;
 use cuda_rt_examples::denoise::failure::StageError;
+use cuda_rt_examples::denoise::filter::Filter;
 use cuda_rt_examples::denoise::pipeline::Pipeline;
 use cuda_rt_examples::denoise::report::Pass;
 use cuda_rt_examples::denoise::serial;
