@@ -139,10 +139,9 @@ impl Context {
 
     #[cold]
     fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
-        let refused = matches!(
-            error.code(),
-            ErrorCode::INVALID_CONTEXT | ErrorCode::INVALID_HANDLE | ErrorCode::CONTEXT_IS_DESTROYED
-        );
+        // Which code a call with the wrong context gets is documented for none of them, so each is tried again but those of
+        // a device that is lost. A stale context of someone else's is not ours being lost.
+        let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
         // A refused call has enqueued nothing, so that it may be made again.
         if refused && self.make_current()? {
             call()
