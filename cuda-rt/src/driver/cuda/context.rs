@@ -25,8 +25,10 @@ pub enum ContextCheck {
 }
 
 impl ContextCheck {
-    /// What drivers start with.
-    pub const DEFAULT: Self = Self::EveryCall;
+    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the driver take 1.11 times the
+    /// raw calls with a check before each, and 1.05 times without; and record, wait, launch, query and synchronise
+    /// all succeed there with no context current, and with another's.
+    pub const DEFAULT: Self = Self::WhenRefused;
 }
 
 /// A device's primary context.
