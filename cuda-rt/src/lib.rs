@@ -1,3 +1,92 @@
-//! A safe CUDA runtime.
+//! A CUDA runtime in which data races between streams, and between a stream and the host, do not compile.
+//!
+//! # What it promises
+//!
+//! Safe code that compiles has no data race between streams, between a stream and the host, or between two GPUs,
+//! whatever is dropped, leaked with `mem::forget`, sent to a thread or panics. Order is proved by types: no
+//! tracking happens at run time, an event is recorded only where a buffer changes hands, and the host waits only
+//! where the program says so.
+//!
+//! ```
+//! use cuda_rt::Device;
+//!
+//! cuda_rt::streams! {
+//!     /// Fills and computes.
+//!     pub Compute, priority = High;
+//!     /// Copies results back.
+//!     pub Download;
+//! }
+//!
+//! # fn main() -> Result<(), cuda_rt::Error> {
+//! let gpu = Device::open_or_simulate()?;
+//! let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+//!
+//! let mut frame = compute.alloc_zeroed::<f32>(1024)?;     // DeviceBuffer<f32, Compute>
+//! compute.fill(&mut frame, 1.5)?;
+//!
+//! let frame = download.acquire(compute.release(frame)?)?; // an event, and a wait on the GPU
+//! let mut host = download.adopt(gpu.pinned::<f32>(1024)?)?; // the CPU can't touch it now
+//! download.copy_to_host(&frame, &mut host)?;
+//! let (frame, host) = download.release((frame, host))?.synchronize()?;
+//! assert_eq!(host[0], 1.5);                               // idle: a slice of the CPU's
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Design choices
+//!
+//! - A buffer's type says who owns it: a stream tag, or [`Idle`]. Moving it consumes a [`Handoff`].
+//! - One tag is one CUDA stream ([`streams!`]), so equal types prove equal streams, and nothing is checked at run
+//!   time.
+//! - Destructors keep memory from being freed early; no safety rests on one running.
+//! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs everything where there is no
+//!   GPU, in an order as hostile as CUDA allows.
+//!
+//! # What is not caught
+//!
+//! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
+//! work that other libraries enqueue behind this one's back.
+
+mod core;
+mod device;
 pub mod driver;
+mod error;
+mod fence;
+mod graph;
+mod handoff;
 pub mod kernel;
+mod lend;
+mod memory;
+mod place;
+mod shared;
+mod slot;
+mod stream;
+mod stream_pool;
+mod timestamp;
+
+pub use device::Device;
+pub use error::{Error, GridError, Refused, Result};
+pub use graph::{Captured, Graph, InGraph};
+pub use handoff::{Handoff, Settled};
+pub use kernel::{Grid1, Grid2, Grid3};
+pub use memory::{
+    ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element, OwnedBy,
+    PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex, Resource,
+};
+pub use place::{
+    DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Place, Priority, ReadBy, SameAs, Scoped, StreamTag,
+    WriteBy,
+};
+pub use shared::{Lease, Shared};
+pub use slot::Slot;
+pub use stream::Stream;
+pub use stream_pool::{Pooled, StreamPool};
+pub use timestamp::{Reached, Timestamp};
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::fence::{Fence, StreamAt};
+}
+
+pub use bytemuck;
+pub use cuda_rt_macros::Resource;

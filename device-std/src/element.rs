@@ -1,5 +1,7 @@
 use bytemuck::Pod;
 
+use crate::layout::Layout;
+
 /// A type that device memory can hold: any bits are a value, there is no padding, and the layout is the same on
 /// host and device.
 ///
@@ -36,14 +38,27 @@ pub unsafe trait Scalar: Copy + 'static {
     const LAYOUT: u64;
 }
 
-/// The exact number of threads that a launch covers, (x, y, z). Threads outside it do not enter the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Extent {
-    /// Threads along x.
-    pub x: u64,
-    /// Threads along y.
-    pub y: u64,
-    /// Threads along z.
-    pub z: u64,
+macro_rules! primitives {
+    ($($type:ident)*) => { $(
+        // SAFETY: a primitive of one size and alignment on x86-64, AArch64 and nvptx64; the hash holds its name.
+        unsafe impl Element for $type {
+            const LAYOUT: u64 = Layout::of::<$type>(stringify!($type)).finish();
+        }
+        // SAFETY: as above.
+        unsafe impl Scalar for $type {
+            const LAYOUT: u64 = <$type as Element>::LAYOUT;
+        }
+    )* };
+}
+
+primitives!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64);
+
+// SAFETY: `bool` is one byte, 0 or 1, on host and device.
+unsafe impl Scalar for bool {
+    const LAYOUT: u64 = Layout::of::<bool>("bool").finish();
+}
+
+// SAFETY: an array is its elements in a row, on every target; the hash holds the element's and, through the size, the length.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const LAYOUT: u64 = Layout::of::<[T; N]>("[]").field("", N, T::LAYOUT).finish();
 }

@@ -1,1 +1,83 @@
 //! Procedural macros of cuda-rt.
+//!
+//! Everything they put into a user's crate compiles there under `#![forbid(unsafe_code)]`: the lint passes over tokens that a macro
+//! made, and a user's own tokens never stand inside an `unsafe` block that a macro made, where they would escape it.
+#![forbid(unsafe_code)]
+
+mod element;
+mod kernel;
+mod message;
+mod resource;
+
+use proc_macro::TokenStream;
+
+/// Turns a function into a kernel: an entry in the PTX, a simulated launch, and a typed launch on the host.
+///
+/// ```ignore
+/// #[kernel]
+/// pub fn scale(i: Index1, input: &[f32], mut output: PerThread<f32>, factor: f32) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = input[i.get()] * factor;
+///     }
+/// }
+/// // On the host: scale(&stream, Grid1::covering(n), &input, &mut output, 2.0)?
+/// ```
+///
+/// | in the function | on the host | in the kernel |
+/// |---|---|---|
+/// | `i: Index1`, `Index2`, `Index3` | the grid: `Grid1`, `Grid2`, `Grid3` | this thread's position |
+/// | `mut block: Block`, with `block = 256` | `Grid1` | one block, in phases |
+/// | `mut block: Block2`, with `block = (32, 8)` | `Grid2` | one block, in phases |
+/// | `input: &[T]` | `&DeviceSlice<T, _>` | read by all threads |
+/// | `PerThread<T>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
+/// | `tile: BlockUninit<T, N>` | nothing | shared memory |
+/// | anything else | the same | a value |
+///
+/// `block = …` fixes the threads of a block: needed with a block, allowed with an index.
+#[proc_macro_attribute]
+pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    kernel::expand(arguments.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Makes a `#[repr(C)]` struct of elements an element, and a kernel parameter.
+///
+/// Needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable` beside it. As re-exported by `device_std`.
+#[proc_macro_derive(Element)]
+pub fn derive_element(item: TokenStream) -> TokenStream {
+    element::derive(item.into(), &quote::quote!(::device_std))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// As [`macro@Element`], for crates that depend on `cuda_rt` only, which re-exports it as `Element`.
+#[proc_macro_derive(HostElement)]
+pub fn derive_host_element(item: TokenStream) -> TokenStream {
+    element::derive(item.into(), &quote::quote!(::cuda_rt::__private::device_std))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Makes a struct of buffers a bundle that moves between streams as a whole, behind one event.
+///
+/// The struct has one type parameter bound by `Place`, which is that of its buffers. Fields that are no buffers are marked
+/// `#[resource(plain)]` and must be `Copy`. `NameView` and `NameRef`, structs with the same field names, are what views
+/// of it are.
+///
+/// ```ignore
+/// #[derive(cuda_rt::Resource)]
+/// struct Frame<P: Place = Idle> {
+///     pixels: DeviceBuffer<u8, P>,
+///     host: PinnedBuffer<u8, P>,
+///     #[resource(plain)]
+///     number: u64,
+/// }
+/// ```
+#[proc_macro_derive(Resource, attributes(resource))]
+pub fn derive_resource(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    resource::expand(input)
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}

@@ -1,1 +1,309 @@
 //! The CUDA driver API, loaded at run time.
+//!
+//! Design choices:
+//! - One [`CudaDriver`] for each device and process, over the device's *primary* context: the one that other CUDA code in
+//!   the process uses too. It is retained once, and nothing here resets or destroys a context.
+//! - The current context is the thread's and everyone's; it is never assumed (`context`).
+//! - Memory comes from a pool of our own (`memory`).
+//! - Calls that only enqueue go straight to CUDA. All others run in relaxed capture mode, so that they neither break nor
+//!   join someone's capture.
+//! - Only entry points that a driver of CUDA 11.4 has; all are looked up before the first call (`library`).
+//!
+//! Callers validate; see [the seam](super). Raw driver calls are made in this folder only.
+#![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
+
+mod context;
+mod error;
+mod event;
+mod fill;
+mod graph;
+mod launch;
+mod library;
+mod memory;
+mod module;
+mod properties;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{
+    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, MemoryInfo, Properties, RawEvent, RawGraph,
+    RawStream,
+};
+use crate::kernel::{Kernel, LaunchShape};
+use context::Context;
+pub use context::ContextCheck;
+use memory::Pool;
+use module::Modules;
+
+/// A GPU, through the CUDA driver API.
+#[derive(Debug)]
+pub struct CudaDriver {
+    properties: Properties,
+    context: Context,
+    pool: Pool,
+    modules: Modules,
+    /// The kernel launched last, to be named when one of them is found to have trapped.
+    last_kernel: AtomicPtr<Kernel>,
+}
+
+impl CudaDriver {
+    /// Number of GPUs that this process may use (`cuDeviceGetCount`).
+    ///
+    /// # Errors
+    /// There is no driver, it is too old, or it sees no GPU.
+    pub fn count() -> DriverResult<usize> {
+        library::device_count()
+    }
+
+    /// The driver of the GPU of this ordinal: the same instance each time, kept until the process ends.
+    ///
+    /// The first call for an ordinal creates the device's primary context if nobody did (`cuDevicePrimaryCtxRetain`), which
+    /// takes some hundred milliseconds, and a memory pool (`cuMemPoolCreate`).
+    ///
+    /// # Errors
+    /// As [`count`](Self::count); there is no such device, or it has no memory pools.
+    pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
+        static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
+        // Held while a device is opened, so that no two instances of one are made.
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(driver) = open.get(&ordinal) {
+            return Ok(Arc::clone(driver));
+        }
+        let driver = Arc::new(Self::create(ordinal)?);
+        open.insert(ordinal, Arc::clone(&driver));
+        Ok(driver)
+    }
+
+    fn create(ordinal: usize) -> DriverResult<Self> {
+        let context = Context::retain(library::library()?, ordinal)?;
+        Ok(Self {
+            properties: properties::read(&context)?,
+            pool: Pool::create(&context)?,
+            context,
+            modules: Modules::new(),
+            last_kernel: AtomicPtr::new(ptr::null_mut()),
+        })
+    }
+
+    /// Chooses when calls on streams and events ask for the current context; for benchmarks and tests.
+    #[doc(hidden)]
+    pub fn set_context_check(&self, check: ContextCheck) {
+        self.context.set_check(check);
+    }
+
+    /// The result, where an error that a kernel left says which kernel was the last.
+    #[inline]
+    fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+        result.map_err(|error| self.name_last_kernel(error))
+    }
+
+    #[cold]
+    fn name_last_kernel(&self, error: DriverError) -> DriverError {
+        let last: *const Kernel = self.last_kernel.load(Ordering::Relaxed);
+        if !error.is_sticky() || !error.detail().is_empty() || last.is_null() {
+            return error;
+        }
+        // SAFETY: not null, so stored by `launch` from a `&'static Kernel`.
+        let last = unsafe { &*last };
+        let detail = format!(
+            "a kernel before this call failed; the last launched on the device was `{}` ({}:{})",
+            last.name, last.file, last.line
+        );
+        error::with_detail(error, detail)
+    }
+
+    #[inline]
+    fn remember(&self, kernel: &'static Kernel) {
+        let kernel = ptr::from_ref(kernel).cast_mut();
+        // Written only when it changes, so that threads launching one kernel don't contend for the cache line.
+        if self.last_kernel.load(Ordering::Relaxed) != kernel {
+            self.last_kernel.store(kernel, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that only this driver uses, which
+// hands out an address again after its free in the same stream, or when the free was done. Waits return Ok only
+// when CUDA says CUDA_SUCCESS.
+unsafe impl Driver for CudaDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.report(memory::info(&self.context))
+    }
+
+    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
+        let range = self.properties.priority_range;
+        self.report(stream::create(&self.context, priority, range))
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::destroy(&self.context, stream) })
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::synchronize(&self.context, stream) })
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::wait(&self.context, stream, event) })
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        self.report(event::create(&self.context, timing))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::destroy(&self.context, event) })
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::record(&self.context, event, stream) })
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::query(&self.context, event) })
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::synchronize(&self.context, event) })
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::elapsed_ms(&self.context, start, end) })
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.pool.alloc(&self.context, bytes, stream) })
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::free(&self.context, address, stream) })
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::register_host(&self.context, memory) })
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::unregister_host(&self.context, memory) })
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy_to_device(&self.context, destination, source, bytes, stream) })
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy_to_host(&self.context, destination, source, bytes, stream) })
+    }
+
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
+    }
+
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
+        self.report(self.modules.function(&self.context, kernel).map(drop))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        let launched =
+            unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
+        self.report(launched)?;
+        self.remember(kernel);
+        Ok(())
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::begin(&self.context, stream) })
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::end(&self.context, stream) })
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::launch(&self.context, graph, stream) })
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::destroy(&self.context, graph) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_gpu_the_error_says_why_and_nothing_panics() {
+        match CudaDriver::count() {
+            Ok(count) => assert!(CudaDriver::open(count).is_err(), "ordinals end at {count}"),
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert_eq!(CudaDriver::open(0).unwrap_err().code(), error.code());
+            }
+        }
+    }
+}

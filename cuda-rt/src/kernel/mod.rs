@@ -1,9 +1,13 @@
 //! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may read or write.
 
+mod grid;
+
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::AtomicU64;
 
+pub use crate::place::{ReadBy, WriteBy};
 pub use device_std::Extent;
+pub use grid::{Grid1, Grid2, Grid3};
 
 /// PTX that `kernel_module!` embedded in a crate of kernels.
 #[derive(Debug)]
@@ -104,4 +108,11 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
     /// Threads that enter the kernel; those of the last blocks that lie outside do not.
     pub extent: Extent,
+}
+
+impl LaunchShape {
+    /// Whether no thread enters the kernel; such a launch enqueues nothing.
+    pub fn is_empty(&self) -> bool {
+        self.extent.x == 0 || self.extent.y == 0 || self.extent.z == 0
+    }
 }

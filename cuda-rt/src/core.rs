@@ -1,0 +1,173 @@
+//! What the handles of one device instance share.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::driver::{Driver, DriverError, DriverResult};
+use crate::fence::{EventPool, StreamAt, StreamId};
+use crate::memory::PinnedPool;
+use crate::place::Priority;
+
+/// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and streams keep it alive.
+///
+/// # Invariants
+/// C1. A stream in `streams`, `pooled` or `reaper` is live until the core is dropped.
+/// C2. One entry in `streams` for each key, never replaced: a tag names one CUDA stream (DESIGN.md §5.1).
+#[derive(Debug)]
+pub(crate) struct DeviceCore {
+    driver: Arc<dyn Driver>,
+    streams: Mutex<HashMap<TypeId, StreamAt>>,
+    /// Streams without a tag, for pools and captures.
+    anonymous: Mutex<Vec<StreamAt>>,
+    /// Where memory is freed that no stream owns any more.
+    reaper: StreamAt,
+    events: Arc<EventPool>,
+    pinned: PinnedPool,
+    graph: bool,
+    /// Why no more work may be enqueued, once an ordering could not be made.
+    broken: OnceLock<DriverError>,
+}
+
+impl DeviceCore {
+    pub(crate) fn new(driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
+        let (least_urgent, _) = driver.properties().priority_range;
+        let raw = driver.create_stream(least_urgent)?;
+        let reaper = StreamAt {
+            raw,
+            id: StreamId::new(),
+        };
+        Ok(Arc::new(Self::with_reaper(driver, reaper, false)))
+    }
+
+    /// A core whose streams take part in a capture that begins on `origin`, a stream of its own. What is abandoned inside is
+    /// freed on `origin`, so that no stream of the outside is drawn in.
+    pub(crate) fn for_capture(&self) -> DriverResult<Arc<Self>> {
+        let (least_urgent, _) = self.driver.properties().priority_range;
+        let raw = self.driver.create_stream(least_urgent)?;
+        let origin = StreamAt {
+            raw,
+            id: StreamId::new(),
+        };
+        Ok(Arc::new(Self::with_reaper(
+            Arc::clone(&self.driver),
+            origin,
+            true,
+        )))
+    }
+
+    fn with_reaper(driver: Arc<dyn Driver>, reaper: StreamAt, graph: bool) -> Self {
+        Self {
+            events: EventPool::new(Arc::clone(&driver)),
+            pinned: PinnedPool::new(Arc::clone(&driver)),
+            streams: Mutex::default(),
+            anonymous: Mutex::default(),
+            driver,
+            reaper,
+            graph,
+            broken: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    /// The driver, for work that relies on every earlier ordering having been made.
+    #[inline]
+    pub(crate) fn ordered(&self) -> DriverResult<&dyn Driver> {
+        self.check()?;
+        Ok(&*self.driver)
+    }
+
+    /// Whether every ordering asked for was made.
+    #[inline]
+    pub(crate) fn check(&self) -> DriverResult<()> {
+        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is enqueued.
+    pub(crate) fn break_with(&self, error: DriverError) {
+        let _ = self.broken.set(error);
+    }
+
+    pub(crate) fn events(&self) -> &Arc<EventPool> {
+        &self.events
+    }
+
+    pub(crate) fn pinned(&self) -> &PinnedPool {
+        &self.pinned
+    }
+
+    pub(crate) fn reaper(&self) -> StreamAt {
+        self.reaper
+    }
+
+    /// Whether work of this core is being recorded into a graph.
+    pub(crate) fn is_graph(&self) -> bool {
+        self.graph
+    }
+
+    /// The one stream of `key`, created at the first call.
+    pub(crate) fn named_stream(&self, key: TypeId, priority: Priority) -> DriverResult<StreamAt> {
+        // A panic while the lock was held left the map whole: it is only ever inserted into.
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = streams.get(&key) {
+            return Ok(*at);
+        }
+        let at = self.create_stream(priority)?;
+        streams.insert(key, at);
+        Ok(at)
+    }
+
+    /// Enters `at`, which is kept otherwise, under `key`.
+    pub(crate) fn name_stream(&self, key: TypeId, at: StreamAt) {
+        self.streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, at);
+    }
+
+    /// Makes `at` wait for every other named stream.
+    pub(crate) fn join_all(&self, at: StreamAt) -> DriverResult<()> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams
+            .values()
+            .filter(|other| other.id != at.id)
+            .try_for_each(|other| self.events.record(*other, false)?.wait_on(at))
+    }
+
+    /// A stream with no tag, kept until the core is dropped.
+    pub(crate) fn anonymous_stream(&self, priority: Priority) -> DriverResult<StreamAt> {
+        let at = self.create_stream(priority)?;
+        self.anonymous
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(at);
+        Ok(at)
+    }
+
+    fn create_stream(&self, priority: Priority) -> DriverResult<StreamAt> {
+        let raw = self
+            .driver
+            .create_stream(priority.within(self.driver.properties().priority_range))?;
+        Ok(StreamAt {
+            raw,
+            id: StreamId::new(),
+        })
+    }
+}
+
+impl Drop for DeviceCore {
+    fn drop(&mut self) {
+        // Pinned memory first: its last events may still be pending on these streams.
+        self.pinned.close();
+        let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let own = named.values().filter(|at| at.id != self.reaper.id);
+        for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
+            // SAFETY: C1; nothing that could name the stream outlives the core. An error leaks the stream.
+            let _ = unsafe { self.driver.destroy_stream(at.raw) };
+        }
+    }
+}

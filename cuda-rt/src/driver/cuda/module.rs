@@ -1,0 +1,232 @@
+//! Modules and the functions in them: loaded once per device, found without a lock from then on.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CUjit_option};
+
+use super::context::Context;
+use super::error::with_detail;
+use crate::driver::{DriverError, DriverResult, ErrorCode};
+use crate::kernel::{Kernel, ModuleImage};
+
+/// What to do about PTX that doesn't fit the host code, for messages.
+const STALE: &str =
+    "the PTX is older or newer than the host code: rebuild it (`cargo xtask ptx` where the PTX is committed)";
+
+/// The modules loaded on one device. They are never unloaded: launches may be pending at any time.
+pub(super) struct Modules(Mutex<Loaded>);
+
+#[derive(Default)]
+struct Loaded {
+    /// Modules (`CUmodule`) by the address of their image.
+    modules: HashMap<usize, usize>,
+    /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has no room for.
+    functions: HashMap<usize, usize>,
+}
+
+impl Modules {
+    pub(super) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// The function of a kernel on the context's device. Neither locks nor allocates once it was found.
+    #[inline]
+    pub(super) fn function(
+        &self,
+        context: &Context,
+        kernel: &'static Kernel,
+    ) -> DriverResult<sys::CUfunction> {
+        if let Some(cached) = kernel.cache.0.get(context.ordinal()) {
+            let function = cached.load(Ordering::Acquire);
+            if function != 0 {
+                return Ok(ptr::with_exposed_provenance_mut(function as usize));
+            }
+        }
+        self.find(context, kernel)
+    }
+
+    #[cold]
+    fn find(&self, context: &Context, kernel: &'static Kernel) -> DriverResult<sys::CUfunction> {
+        let mut loaded = self.lock();
+        let key = ptr::from_ref(kernel).addr();
+        if let Some(&function) = loaded.functions.get(&key) {
+            return Ok(ptr::with_exposed_provenance_mut(function));
+        }
+        let module = loaded.module(context, kernel.module)?;
+        let function = find_function(context, module, kernel)?;
+        compare_layouts(kernel)?;
+        match kernel.cache.0.get(context.ordinal()) {
+            Some(cache) => cache.store(function.expose_provenance() as u64, Ordering::Release),
+            None => drop(loaded.functions.insert(key, function.expose_provenance())),
+        }
+        Ok(function)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
+        // Each entry is inserted whole, so that a panic elsewhere leaves the maps usable.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Modules")
+            .field("loaded", &self.lock().modules.len())
+            .finish()
+    }
+}
+
+impl Loaded {
+    fn module(&mut self, context: &Context, image: &'static ModuleImage) -> DriverResult<sys::CUmodule> {
+        let key = ptr::from_ref(image).addr();
+        if let Some(&module) = self.modules.get(&key) {
+            return Ok(ptr::with_exposed_provenance_mut(module));
+        }
+        let module = load(context, image)?;
+        self.modules.insert(key, module.expose_provenance());
+        Ok(module)
+    }
+}
+
+/// Compiles and loads PTX (`cuModuleLoadDataEx`); what the compiler says goes into the error.
+fn load(context: &Context, image: &'static ModuleImage) -> DriverResult<sys::CUmodule> {
+    const LOG_BYTES: usize = 16 << 10;
+    const CALL: &str = "cuModuleLoadDataEx";
+    let ptx = CString::new(image.ptx).map_err(|_| {
+        let detail = format!("the PTX of `{}` holds a NUL", image.name);
+        DriverError::with_detail(CALL, ErrorCode::INVALID_PTX, detail)
+    })?;
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options = [
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // A value that is a number is passed in the place of a pointer.
+    let mut values = [
+        log.as_mut_ptr().cast::<c_void>(),
+        ptr::without_provenance_mut(LOG_BYTES),
+    ];
+
+    let _entered = context.enter()?;
+    let mut module = ptr::null_mut();
+    // SAFETY: the text ends in a NUL; there are as many options as values, and the log is as long as they say.
+    let loaded = unsafe {
+        context.library().cuModuleLoadDataEx(
+            &mut module,
+            ptx.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    loaded.map_err(|error| {
+        let log = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
+        with_detail(error, format!("kernels of `{}`: {}", image.name, log.trim()))
+    })?;
+    Ok(module)
+}
+
+/// Looks up a kernel's entry (`cuModuleGetFunction`).
+fn find_function(
+    context: &Context,
+    module: sys::CUmodule,
+    kernel: &'static Kernel,
+) -> DriverResult<sys::CUfunction> {
+    let _entered = context.enter()?;
+    let mut function = ptr::null_mut();
+    // SAFETY: the module is loaded and never unloaded, and the name ends in a NUL.
+    let found = unsafe {
+        context
+            .library()
+            .cuModuleGetFunction(&mut function, module, kernel.symbol.as_ptr())
+    };
+    found.map_err(|error| {
+        let detail = format!(
+            "kernel `{}` ({}:{}) has no entry `{}` in the PTX of `{}`; {STALE}",
+            kernel.name,
+            kernel.file,
+            kernel.line,
+            kernel.symbol.to_string_lossy(),
+            kernel.module.name,
+        );
+        with_detail(error, detail)
+    })?;
+    Ok(function)
+}
+
+/// Refuses a kernel whose parameters the device code lays out in another way than the host.
+fn compare_layouts(kernel: &'static Kernel) -> DriverResult<()> {
+    let device = layout_table(kernel);
+    // A kernel of hand-written PTX, with no typed parameter, has no table.
+    if device.as_deref().unwrap_or_default() == kernel.layout {
+        return Ok(());
+    }
+    let why = match device {
+        None => "the PTX has no layout table for it",
+        Some(_) => "sizes, alignments, field names or offsets differ between host and device",
+    };
+    Err(DriverError::with_detail(
+        "cuModuleGetFunction",
+        ErrorCode::INVALID_IMAGE,
+        format!(
+            "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
+            kernel.name, kernel.file, kernel.line
+        ),
+    ))
+}
+
+/// The layout table in the PTX of a kernel, if it has one.
+fn layout_table(kernel: &Kernel) -> Option<Vec<u64>> {
+    let symbol = kernel.symbol.to_str().ok()?;
+    device_std::ptx::layout_table(kernel.module.ptx, symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{KernelCache, LaunchShape};
+
+    static MODULE: ModuleImage = ModuleImage {
+        name: "tests",
+        ptx: ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};",
+    };
+
+    const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
+        /// # Safety
+        /// None is needed.
+        unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
+        Kernel {
+            name: "tests::kernel",
+            symbol,
+            file: file!(),
+            line: line!(),
+            module: &MODULE,
+            parameters: &[],
+            layout,
+            simulate: nothing,
+            cache: KernelCache::new(),
+        }
+    }
+
+    #[test]
+    fn layouts_must_be_those_of_the_ptx() {
+        static SAME: Kernel = kernel(c"told", &[1, 2]);
+        static UNTOLD: Kernel = kernel(c"untold", &[]);
+        for kernel in [&SAME, &UNTOLD] {
+            compare_layouts(kernel).expect("the same on both sides");
+        }
+        static SWAPPED: Kernel = kernel(c"told", &[2, 1]);
+        static FEWER: Kernel = kernel(c"told", &[1]);
+        static NONE: Kernel = kernel(c"told", &[]);
+        static MISSING: Kernel = kernel(c"untold", &[1]);
+        for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
+            let error = compare_layouts(kernel).expect_err("not the same");
+            assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
+}

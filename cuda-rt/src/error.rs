@@ -1,0 +1,177 @@
+//! Errors of the typed API.
+
+use std::io;
+
+use crate::driver::{DriverError, DriverResult};
+
+/// What the typed API returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation was refused or failed.
+///
+/// Unless a variant says otherwise nothing was enqueued. A value that was handed in and is not part of the error was
+/// freed if that was safe, and leaked if not; `try_release`, `try_acquire` and their like give it back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no GPU that CUDA can use.
+    #[error("no usable GPU: {0}; `Device::open_or_simulate` falls back to the simulated device")]
+    NoGpu(#[source] DriverError),
+
+    /// The process has already fallen back to a simulated device for this tag, which is never replaced.
+    #[error("device `{tag}` is already simulated in this process, and a device is never replaced")]
+    AlreadySimulated {
+        /// The device tag.
+        tag: String,
+    },
+
+    /// A device tag is already bound to another GPU.
+    #[error("device `{tag}` is already bound to GPU {bound}, and cannot be bound to GPU {asked}")]
+    AlreadyBound {
+        /// The device tag.
+        tag: &'static str,
+        /// What it is bound to.
+        bound: usize,
+        /// What was asked for.
+        asked: usize,
+    },
+
+    /// A driver call failed.
+    #[error("{during}: {source}")]
+    Driver {
+        /// Our call.
+        during: &'static str,
+        /// The driver's error.
+        source: DriverError,
+    },
+
+    /// The two sides of a copy have different lengths.
+    #[error(
+        "{during}: the source has {source_len} elements, the destination {destination_len}; pass ranges of equal length"
+    )]
+    LengthMismatch {
+        /// Our call.
+        during: &'static str,
+        /// Elements of the source.
+        source_len: usize,
+        /// Elements of the destination.
+        destination_len: usize,
+    },
+
+    /// A length in bytes that no allocation can have.
+    #[error("{during}: {len} elements of {element_bytes} bytes are more than an address space holds")]
+    TooLarge {
+        /// Our call.
+        during: &'static str,
+        /// Elements asked for.
+        len: usize,
+        /// Bytes of one.
+        element_bytes: usize,
+    },
+
+    /// A kernel could not be launched.
+    #[error("launch of `{kernel}` ({file}:{line}): {source}")]
+    Launch {
+        /// The kernel.
+        kernel: &'static str,
+        /// Where it is written.
+        file: &'static str,
+        /// Where it is written.
+        line: u32,
+        /// The driver's error.
+        source: DriverError,
+    },
+
+    /// A grid that no device can launch.
+    #[error("grid: {0}")]
+    Grid(GridError),
+
+    /// The operating system has no memory to page-lock.
+    #[error("mapping {bytes} bytes of host memory: {source}")]
+    HostMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// The operating system's error.
+        source: io::Error,
+    },
+
+    /// Pinned memory cannot move between a GPU and a simulated device.
+    #[error(
+        "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"
+    )]
+    OtherBackend,
+
+    /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
+    #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]
+    SlotEmpty,
+}
+
+impl Error {
+    /// Whether the device is lost to this process: every later call fails too.
+    pub fn is_sticky(&self) -> bool {
+        match self {
+            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {
+                source.is_sticky()
+            }
+            _ => false,
+        }
+    }
+
+    /// The driver's error behind this one, if there is one.
+    pub fn driver(&self) -> Option<&DriverError> {
+        match self {
+            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// What of a grid does not fit CUDA's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GridError {
+    /// A block with no threads, or with more than a device can run.
+    #[error("a block of {}x{}x{} threads; it needs 1 to 1024 in all, and at most 64 along z", .0[0], .0[1], .0[2])]
+    Block([u32; 3]),
+    /// More blocks than fit along one axis.
+    #[error("{blocks} blocks along {axis}, of at most {limit}; use larger blocks or several launches")]
+    Blocks {
+        /// `'x'`, `'y'` or `'z'`.
+        axis: char,
+        /// Blocks needed.
+        blocks: u64,
+        /// The most there can be.
+        limit: u64,
+    },
+    /// More threads in all than an index can number.
+    #[error("{}x{}x{} threads are more than 2^63", .0[0], .0[1], .0[2])]
+    Threads([u64; 3]),
+}
+
+/// Adds our call to a driver's error.
+pub(crate) trait During<T> {
+    fn during(self, call: &'static str) -> Result<T>;
+}
+
+impl<T> During<T> for DriverResult<T> {
+    fn during(self, during: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Driver { during, source })
+    }
+}
+
+/// An error, and the value that was handed in.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Refused<R> {
+    /// Why.
+    #[source]
+    pub error: Error,
+    /// What was handed in, as it was.
+    pub value: R,
+}
+
+impl<R> From<Refused<R>> for Error {
+    fn from(refused: Refused<R>) -> Self {
+        refused.error
+    }
+}

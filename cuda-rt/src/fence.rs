@@ -1,0 +1,230 @@
+//! Events that come from a pool and go back when no one can wait on them again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+
+use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
+
+/// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StreamId(u64);
+
+impl StreamId {
+    pub(crate) fn new() -> Self {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // A counter needs no ordering; 2^64 streams are not reached.
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A CUDA stream, as buffers remember it. Copying it copies no ownership: the device core keeps its streams.
+#[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
+pub struct StreamAt {
+    pub(crate) raw: RawStream,
+    pub(crate) id: StreamId,
+}
+
+/// The events of one device that no one waits on.
+#[derive(Debug)]
+pub(crate) struct EventPool {
+    driver: Arc<dyn Driver>,
+    plain: ArrayQueue<RawEvent>,
+    timing: ArrayQueue<RawEvent>,
+}
+
+impl EventPool {
+    /// Events kept for reuse, of each kind; more are destroyed as they come back.
+    const KEPT: usize = 1024;
+
+    pub(crate) fn new(driver: Arc<dyn Driver>) -> Arc<Self> {
+        Arc::new(Self {
+            driver,
+            plain: ArrayQueue::new(Self::KEPT),
+            timing: ArrayQueue::new(Self::KEPT),
+        })
+    }
+
+    fn free(&self, timing: bool) -> &ArrayQueue<RawEvent> {
+        if timing { &self.timing } else { &self.plain }
+    }
+
+    /// An event that records all the work of `at` so far: never handed out unrecorded (DESIGN.md §5.2).
+    pub(crate) fn record(self: &Arc<Self>, at: StreamAt, timing: bool) -> DriverResult<EventLease> {
+        let raw = match self.free(timing).pop() {
+            Some(raw) => raw,
+            None => self.driver.create_event(timing)?,
+        };
+        let lease = EventLease {
+            raw,
+            origin: at.id,
+            timing,
+            pool: Arc::clone(self),
+        };
+        // SAFETY: E1 of the lease; the stream is kept by the device core.
+        unsafe { self.driver.record_event(raw, at.raw) }?;
+        Ok(lease)
+    }
+}
+
+impl Drop for EventPool {
+    fn drop(&mut self) {
+        for queue in [&self.plain, &self.timing] {
+            while let Some(raw) = queue.pop() {
+                // SAFETY: what is in the queue is live and leased to no one. An error leaks the event.
+                let _ = unsafe { self.driver.destroy_event(raw) };
+            }
+        }
+    }
+}
+
+/// The only right to wait on one event's record; back to the pool on drop (DESIGN.md §5.5).
+///
+/// # Invariants
+/// E1. `raw` is live, and no other lease has it.
+/// E2. It was last recorded on the stream `origin`.
+pub(crate) struct EventLease {
+    raw: RawEvent,
+    origin: StreamId,
+    timing: bool,
+    pool: Arc<EventPool>,
+}
+
+impl fmt::Debug for EventLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {:?}", self.raw, self.origin)
+    }
+}
+
+impl EventLease {
+    pub(crate) fn raw(&self) -> RawEvent {
+        self.raw
+    }
+
+    pub(crate) fn origin(&self) -> StreamId {
+        self.origin
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.pool.driver
+    }
+
+    /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
+    #[inline]
+    pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
+        if self.origin == at.id {
+            return Ok(());
+        }
+        // SAFETY: E1, and the stream is kept by the device core.
+        unsafe { self.pool.driver.wait_event(at.raw, self.raw) }
+    }
+
+    pub(crate) fn synchronize(&self) -> DriverResult<()> {
+        // SAFETY: E1.
+        unsafe { self.pool.driver.synchronize_event(self.raw) }
+    }
+
+    pub(crate) fn query(&self) -> DriverResult<bool> {
+        // SAFETY: E1.
+        unsafe { self.pool.driver.query_event(self.raw) }
+    }
+}
+
+impl Drop for EventLease {
+    fn drop(&mut self) {
+        if let Err(raw) = self.pool.free(self.timing).push(self.raw) {
+            // SAFETY: E1: no one else can name it. An error leaks the event.
+            let _ = unsafe { self.pool.driver.destroy_event(raw) };
+        }
+    }
+}
+
+/// What must be over before something may be touched: nothing, one event, or several.
+#[derive(Debug, Default)]
+#[doc(hidden)]
+pub struct Fence(Kind);
+
+#[derive(Debug, Default)]
+enum Kind {
+    #[default]
+    Done,
+    One(EventLease),
+    Shared(Arc<[EventLease]>),
+    /// The end of a use could not be recorded, so it is never known to be over.
+    Lost(DriverError),
+}
+
+impl From<EventLease> for Fence {
+    fn from(lease: EventLease) -> Self {
+        Self(Kind::One(lease))
+    }
+}
+
+impl Fence {
+    pub(crate) const DONE: Self = Self(Kind::Done);
+
+    /// A fence that is never over: waiting for it fails with `error`.
+    pub(crate) fn lost(error: DriverError) -> Self {
+        Self(Kind::Lost(error))
+    }
+
+    /// This and all of `leases`.
+    pub(crate) fn and(self, leases: Vec<EventLease>) -> Self {
+        match self.0 {
+            _ if leases.is_empty() => self,
+            // Each of the leases was recorded after a wait for what is here.
+            Kind::Done | Kind::One(_) | Kind::Shared(_) => Self(Kind::Shared(leases.into())),
+            Kind::Lost(_) => self,
+        }
+    }
+
+    fn leases(&self) -> DriverResult<&[EventLease]> {
+        match &self.0 {
+            Kind::Done => Ok(&[]),
+            Kind::One(lease) => Ok(std::slice::from_ref(lease)),
+            Kind::Shared(leases) => Ok(leases),
+            Kind::Lost(error) => Err(error.clone()),
+        }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.0, Kind::Done)
+    }
+
+    /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only delays.
+    #[inline]
+    pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
+        self.leases()?.iter().try_for_each(|lease| lease.wait_on(at))
+    }
+
+    /// Blocks the host until all of it is over.
+    pub(crate) fn synchronize(&self) -> DriverResult<()> {
+        self.leases()?.iter().try_for_each(EventLease::synchronize)
+    }
+
+    /// Whether all of it is over.
+    pub(crate) fn query(&self) -> DriverResult<bool> {
+        for lease in self.leases()? {
+            if !lease.query()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A second holder of the same events.
+    pub(crate) fn share(&mut self) -> Self {
+        self.0 = match std::mem::take(&mut self.0) {
+            Kind::One(lease) => Kind::Shared(Arc::new([lease])),
+            other => other,
+        };
+        Self(match &self.0 {
+            Kind::Shared(leases) => Kind::Shared(Arc::clone(leases)),
+            Kind::Lost(error) => Kind::Lost(error.clone()),
+            Kind::Done | Kind::One(_) => Kind::Done,
+        })
+    }
+}

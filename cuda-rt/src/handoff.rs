@@ -1,0 +1,190 @@
+//! [`Handoff`]: a bundle between two owners.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+
+use crate::error::{During, Refused, Result};
+use crate::fence::Fence;
+use crate::memory::Resource;
+use crate::place::Live;
+
+/// A bundle in transit: released by one stream, and not yet acquired by another stream or by the host.
+///
+/// ```text
+///   DeviceBuffer<T, Compute> ──release──▶ Handoff<DeviceBuffer<T>> ──acquire──▶ DeviceBuffer<T, Download>
+///                                                │
+///                                           synchronize
+///                                                ▼
+///                                        DeviceBuffer<T, Idle>
+/// ```
+///
+/// It names no stream, so it can sit in a `Vec`, a struct or a channel. What is inside cannot be reached while it is
+/// pending: that is the point. Counterexample: if it dereferenced to the buffer, a host read of pinned memory
+/// would compile while the download still writes it (H13).
+///
+/// Dropping it frees what is inside once its event is over, on a stream kept for that, without blocking. Leaking it leaks
+/// the memory and nothing else (H22).
+///
+/// # Invariants
+/// F1. Every use of every part that is enqueued anywhere is ordered before `fence`, or over.
+#[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream, or `synchronize` it"]
+pub struct Handoff<R: Resource> {
+    bundle: ManuallyDrop<R>,
+    fence: ManuallyDrop<Fence>,
+}
+
+impl<R: Resource> fmt::Debug for Handoff<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bundle: a user's `Debug` must not see what is pending.
+        f.debug_struct("Handoff")
+            .field("fence", &*self.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What [`Handoff::try_settle`] found.
+#[derive(Debug)]
+#[must_use = "a handoff that is still pending is inside"]
+pub enum Settled<R: Resource> {
+    /// All work is over: here is the bundle.
+    Done(R),
+    /// Not yet.
+    Pending(Handoff<R>),
+}
+
+impl<R: Resource> Handoff<R> {
+    /// F1 holds.
+    #[inline]
+    pub(crate) fn pending(bundle: R, fence: Fence) -> Self {
+        Self {
+            bundle: ManuallyDrop::new(bundle),
+            fence: ManuallyDrop::new(fence),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The bundle in place, where nothing is pending.
+    pub(crate) fn idle_mut(&mut self) -> &mut R {
+        assert!(self.fence.is_done(), "only what is idle is lent to the host");
+        &mut self.bundle
+    }
+
+    #[inline]
+    pub(crate) fn into_parts(self) -> (R, Fence) {
+        let mut handoff = ManuallyDrop::new(self);
+        // SAFETY: `handoff` is not used or dropped after this.
+        let bundle = unsafe { ManuallyDrop::take(&mut handoff.bundle) };
+        // SAFETY: as above.
+        let fence = unsafe { ManuallyDrop::take(&mut handoff.fence) };
+        (bundle, fence)
+    }
+}
+
+impl<R: Resource> Handoff<R>
+where
+    R::Device: Live,
+{
+    /// A handoff of what is idle: nothing to wait for, so it can be acquired anywhere at no cost.
+    pub fn ready(idle: R) -> Self {
+        Self::pending(idle, Fence::DONE)
+    }
+
+    /// Blocks the host until all work that uses the bundle is over (`cuEventSynchronize`), and returns it, idle.
+    ///
+    /// # Hazards prevented
+    /// H13, H14, H16, H18: there is no other way from a pending pinned buffer to its elements.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is then leaked, never
+    /// returned to the host. [`try_synchronize`](Self::try_synchronize) keeps it.
+    pub fn synchronize(self) -> Result<R> {
+        Ok(self.try_synchronize()?)
+    }
+
+    /// As [`synchronize`](Self::synchronize), giving the handoff back when it fails.
+    ///
+    /// # Errors
+    /// [`Refused`] with the handoff, pending as before.
+    pub fn try_synchronize(self) -> Result<R, Refused<Self>> {
+        match self.fence.synchronize().during("Handoff::synchronize") {
+            // F1: every use is over.
+            Ok(()) => Ok(self.into_parts().0),
+            Err(error) => Err(Refused { error, value: self }),
+        }
+    }
+
+    /// The bundle if all work that uses it is over, or the handoff as it was (`cuEventQuery`). Does not block.
+    ///
+    /// # Errors
+    /// [`Refused`] with the handoff, pending as before.
+    pub fn try_settle(self) -> Result<Settled<R>, Refused<Self>> {
+        match self.fence.query().during("Handoff::try_settle") {
+            Ok(true) => Ok(Settled::Done(self.into_parts().0)),
+            Ok(false) => Ok(Settled::Pending(self)),
+            Err(error) => Err(Refused { error, value: self }),
+        }
+    }
+}
+
+impl<R: Resource> Drop for Handoff<R> {
+    fn drop(&mut self) {
+        // SAFETY: taken once: this is the drop.
+        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
+        // SAFETY: as above.
+        let mut fence = unsafe { ManuallyDrop::take(&mut self.fence) };
+        // SAFETY: F1.
+        unsafe { bundle.retire(&mut fence) }
+    }
+}
+
+macro_rules! split {
+    ($(($($part:ident $value:ident),*);)*) => { $(
+        impl<$($part: Resource),*> Handoff<($($part,)*)>
+        where
+            ($($part,)*): Resource,
+        {
+            /// One handoff for each part; they share the event, and each can go its own way.
+            pub fn split(self) -> ($(Handoff<$part>,)*) {
+                let (($($value,)*), mut fence) = self.into_parts();
+                ($(Handoff::pending($value, fence.share()),)*)
+            }
+        }
+    )* };
+}
+
+split! {
+    (A a, B b);
+    (A a, B b, C c);
+    (A a, B b, C c, E e);
+    (A a, B b, C c, E e, F f);
+    (A a, B b, C c, E e, F f, G g);
+    (A a, B b, C c, E e, F f, G g, H h);
+    (A a, B b, C c, E e, F f, G g, H h, I i);
+    (A a, B b, C c, E e, F f, G g, H h, I i, J j);
+    (A a, B b, C c, E e, F f, G g, H h, I i, J j, K k);
+    (A a, B b, C c, E e, F f, G g, H h, I i, J j, K k, L l);
+    (A a, B b, C c, E e, F f, G g, H h, I i, J j, K k, L l, M m);
+}
+
+impl<R: Resource, const N: usize> Handoff<[R; N]> {
+    /// One handoff for each element; they share the event.
+    pub fn split(self) -> [Handoff<R>; N] {
+        let (parts, mut fence) = self.into_parts();
+        parts.map(|part| Handoff::pending(part, fence.share()))
+    }
+}
+
+impl<R: Resource> Handoff<Vec<R>> {
+    /// One handoff for each element; they share the event.
+    pub fn split(self) -> Vec<Handoff<R>> {
+        let (parts, mut fence) = self.into_parts();
+        parts
+            .into_iter()
+            .map(|part| Handoff::pending(part, fence.share()))
+            .collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! Lending a view to another stream for a closure.
+
+use crate::core::DeviceCore;
+use crate::driver::DriverResult;
+use crate::error::{Error, Result};
+use crate::fence::{EventPool, StreamAt};
+use crate::memory::DeviceSlice;
+use crate::place::StreamTag;
+use crate::stream::Stream;
+
+/// Makes the owner wait for the borrower when the closure is left, also by a panic.
+struct Join<'a> {
+    core: &'a DeviceCore,
+    owner: StreamAt,
+    borrower: StreamAt,
+    joined: bool,
+}
+
+impl Join<'_> {
+    fn join(&mut self) -> DriverResult<()> {
+        self.joined = true;
+        let result = EventPool::record(self.core.events(), self.borrower, false)
+            .and_then(|lease| lease.wait_on(self.owner));
+        if let Err(error) = &result {
+            // The owner must not go on unordered. Waiting on the host orders as well; where that fails too, nothing more may be
+            // enqueued on this device.
+            // SAFETY: the core keeps the stream.
+            let waited = !self.core.is_graph()
+                && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
+            if !waited {
+                self.core.break_with(error.clone());
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Join<'_> {
+    fn drop(&mut self) {
+        if !self.joined {
+            // An error is remembered by the core.
+            let _ = self.join();
+        }
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Lends a view to the stream `to` for `body`: `to` waits for this stream's work, and this stream for what `body` gives to `to`
+    /// (two events, two waits). Stream-ordered. Works inside a capture too.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if a wait cannot be enqueued. If it is the one at the end, the host has waited instead; if that
+    /// failed too the device takes no more work.
+    pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
+        &self,
+        to: &Stream<B>,
+        view: &mut DeviceSlice<T, S>,
+        body: impl FnOnce(&mut DeviceSlice<T, B>) -> O,
+    ) -> Result<O> {
+        let driver = |source| Error::Driver {
+            during: "Stream::lend",
+            source,
+        };
+        let here = self.core().events().record(self.at(), false).map_err(driver)?;
+        here.wait_on(to.at()).map_err(driver)?;
+        let mut join = Join {
+            core: self.core(),
+            owner: self.at(),
+            borrower: to.at(),
+            joined: false,
+        };
+        // SAFETY: S1 and S2 hold for `B` while `body` runs: it waits for this stream, which waits for it when `join` is dropped; the
+        // unique borrow keeps every other use away.
+        let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
+        let output = body(lent);
+        join.join().map_err(driver)?;
+        Ok(output)
+    }
+}

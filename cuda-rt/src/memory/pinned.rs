@@ -1,0 +1,348 @@
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::pool::Block;
+use super::range::RangeIndex;
+use super::resource::{OwnedBy, Resource};
+use super::view::{PinnedView, PinnedViewMut};
+use super::{Element, size_in_bytes};
+use crate::core::DeviceCore;
+use crate::device::Device;
+use crate::driver::DeviceAddress;
+use crate::error::{Error, Refused, Result};
+use crate::fence::{Fence, StreamAt};
+use crate::place::{DeviceTag, Idle, Live, StreamTag};
+
+/// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or [`Idle`].
+///
+/// Idle it dereferences to `[T]`, and the CPU reads and writes it as any slice. On a stream it is out of the CPU's
+/// reach: it dereferences to [`PinnedSlice`], which copies of that stream take (H13, H14).
+///
+/// It comes from a pool of the device. Dropping it gives the block back, and the pool hands it out again only when the
+/// last event that covers its use was seen complete, so neither a pending copy nor a disk write that still owns it can
+/// meet the next user (H16, H17). Dropping never blocks.
+///
+/// # Invariants
+/// P1. `block` is mapped, page-locked, at least `len` elements long, and owned by nothing else.
+/// P2. All bytes of the first `len` elements are initialised, to values of `T`.
+/// P3. Every use by the GPU is over, or ordered before the present end of the stream `at`; over where `at` is `None`.
+/// P4. While `P` is a stream tag, `at` is that stream.
+pub struct PinnedBuffer<T, P = Idle> {
+    /// `None` where there are no bytes, and while it is being dropped or moved to another device.
+    block: Option<Block>,
+    len: usize,
+    at: Option<StreamAt>,
+    core: Arc<DeviceCore>,
+    marker: PhantomData<(T, fn(P) -> P)>,
+}
+
+impl<T, P> fmt::Debug for PinnedBuffer<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedBuffer({:?}, {} elements)", self.base(), self.len)
+    }
+}
+
+impl<T, P> PinnedBuffer<T, P> {
+    /// Length in elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn base(&self) -> NonNull<T> {
+        match &self.block {
+            Some(block) => block.address().cast(),
+            None => NonNull::dangling(),
+        }
+    }
+
+    fn address(&self) -> DeviceAddress {
+        DeviceAddress(self.base().addr().get() as u64)
+    }
+
+    /// The same memory, of another place.
+    ///
+    /// # Safety
+    /// P3 and P4 hold for `Q` and `at`.
+    #[inline]
+    unsafe fn recast<Q>(self, at: Option<StreamAt>) -> PinnedBuffer<T, Q> {
+        let old = ManuallyDrop::new(self);
+        // SAFETY: `old` is not dropped, so the block moves with this copy.
+        let block = unsafe { std::ptr::read(&old.block) };
+        // SAFETY: as above, for the reference count.
+        let core = unsafe { std::ptr::read(&old.core) };
+        PinnedBuffer {
+            block,
+            len: old.len,
+            at,
+            core,
+            marker: PhantomData,
+        }
+    }
+}
+
+impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
+    /// A block of the pool, zeroed.
+    pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
+        let bytes = size_in_bytes::<T>(len, "Device::pinned")?;
+        let block = if bytes == 0 {
+            None
+        } else {
+            Some(core.pinned().take(bytes)?)
+        };
+        if let Some(block) = &block {
+            // SAFETY: P1: at least `bytes` long, aligned to a page, and no work that uses it is pending.
+            unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
+        }
+        // P2: zero is a value of every `Element`, which is `Pod`.
+        Ok(Self {
+            block,
+            len,
+            at: None,
+            core: Arc::clone(core),
+            marker: PhantomData,
+        })
+    }
+}
+
+impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
+    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and bound to none.
+    ///
+    /// # Errors
+    /// [`Error::OtherBackend`] between a GPU and a simulated device; the buffer comes back.
+    pub fn for_device<E: Live>(
+        self,
+        device: &Device<E>,
+    ) -> std::result::Result<PinnedBuffer<T, Idle<E>>, Refused<Self>> {
+        if self.core.driver().properties().backend != device.properties().backend {
+            return Err(Refused {
+                error: Error::OtherBackend,
+                value: self,
+            });
+        }
+        let mut moved = self;
+        Ok(PinnedBuffer {
+            block: moved.block.take(),
+            len: moved.len,
+            at: None,
+            core: Arc::clone(device.core()),
+            marker: PhantomData,
+        })
+    }
+}
+
+impl<T, D: Live> Deref for PinnedBuffer<T, Idle<D>> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: P1 to P3: mapped, initialised, aligned to a page, and no work of the GPU uses it.
+        unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len) }
+    }
+}
+
+impl<T, D: Live> DerefMut for PinnedBuffer<T, Idle<D>> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the buffer is borrowed uniquely.
+        unsafe { std::slice::from_raw_parts_mut(self.base().as_ptr(), self.len) }
+    }
+}
+
+impl<T, S: StreamTag> Deref for PinnedBuffer<T, S> {
+    type Target = PinnedSlice<T, S>;
+
+    #[inline]
+    fn deref(&self) -> &PinnedSlice<T, S> {
+        // SAFETY: P1 and P4 give L1 for as long as the buffer is borrowed.
+        unsafe { PinnedSlice::from_raw(self.address(), self.len) }
+    }
+}
+
+impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut PinnedSlice<T, S> {
+        // SAFETY: as above, and the buffer is borrowed uniquely (L2).
+        unsafe { PinnedSlice::from_raw_mut(self.address(), self.len) }
+    }
+}
+
+impl<T, P> Drop for PinnedBuffer<T, P> {
+    fn drop(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        let fence = match self.at {
+            None => Fence::DONE,
+            Some(at) => match self.core.events().record(at, false) {
+                Ok(lease) => lease.into(),
+                // Nothing says when the GPU is done with it (DESIGN.md §5.4).
+                Err(_) => return std::mem::forget(block),
+            },
+        };
+        self.core.pinned().give_back(block, fence);
+    }
+}
+
+// SAFETY: one part, which every method converts; `&` gives no way to write.
+unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
+    type Device = D;
+    type On<S: StreamTag> = PinnedBuffer<T, S>;
+    type View<'v, S: StreamTag> = PinnedViewMut<'v, T, S>;
+    type Ref<'v, S: StreamTag> = PinnedView<'v, T, S>;
+
+    #[inline]
+    unsafe fn attach<S: StreamTag>(self, at: StreamAt) -> PinnedBuffer<T, S> {
+        // SAFETY: the caller has ordered every use before the present end of `at`, which is `S`.
+        unsafe { self.recast(Some(at)) }
+    }
+
+    #[inline]
+    unsafe fn back<S: StreamTag>(on: PinnedBuffer<T, S>) -> Self {
+        // SAFETY: the caller does not use or drop it until every use is over, which is when P3 holds.
+        unsafe { on.recast(None) }
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> PinnedViewMut<'v, T, S> {
+        // SAFETY: the caller proves L1 and L2 for `'v` and `S`.
+        unsafe { PinnedViewMut::new(self.address(), self.len) }
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> PinnedView<'v, T, S> {
+        // SAFETY: the caller proves L1 for `'v` and `S`.
+        unsafe { PinnedView::new(self.address(), self.len) }
+    }
+
+    unsafe fn retire(mut self, fence: &mut Fence) {
+        if let Some(block) = self.block.take() {
+            self.core.pinned().give_back(block, fence.share());
+        }
+    }
+}
+
+// SAFETY: one part, owned by `S`.
+unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
+    type Idle = PinnedBuffer<T, Idle<S::Device>>;
+
+    #[inline]
+    unsafe fn detach(self) -> Self::Idle {
+        // SAFETY: as in `back`.
+        unsafe { self.recast(None) }
+    }
+}
+
+/// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
+///
+/// # Invariants
+/// L1. A reference's address is that of `len` elements of page-locked memory, initialised, and of the place `P` for the
+///     reference's lifetime; not null where they are 0 bytes.
+/// L2. `&mut` references are unique among all references to overlapping memory.
+/// L3. Nothing is read or written through it on the host.
+#[repr(transparent)]
+pub struct PinnedSlice<T, P> {
+    marker: PhantomData<(T, fn(P) -> P)>,
+    elements: [()],
+}
+
+impl<T, P> fmt::Debug for PinnedSlice<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedSlice({:?}, {} elements)", self.address(), self.len())
+    }
+}
+
+impl<T, P> PinnedSlice<T, P> {
+    /// # Safety
+    /// L1 holds for `'a`, and no `&mut` overlaps it.
+    #[inline]
+    pub(super) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
+        let data =
+            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
+        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
+        // is not null (L1).
+        unsafe { &*(data as *const Self) }
+    }
+
+    /// # Safety
+    /// L1 and L2 hold for `'a`.
+    #[inline]
+    pub(super) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
+        let data = std::ptr::slice_from_raw_parts_mut(
+            std::ptr::without_provenance_mut::<()>(address.0 as usize),
+            len,
+        );
+        // SAFETY: as in `from_raw`.
+        unsafe { &mut *(data as *mut Self) }
+    }
+
+    /// Length in elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    /// Where the memory is. Its provenance was exposed when it was mapped.
+    #[inline]
+    pub(crate) fn address(&self) -> NonNull<c_void> {
+        let address = self.elements.as_ptr().addr();
+        // L1: never null.
+        NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
+    }
+
+    fn part(&self, range: &Range<usize>) -> DeviceAddress {
+        DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
+    }
+
+    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap.
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    #[track_caller]
+    pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
+        let len = self.len();
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (L2).
+        let left = unsafe { Self::from_raw_mut(start, mid) };
+        // SAFETY: the rest of it.
+        let right = unsafe { Self::from_raw_mut(middle, len - mid) };
+        (left, right)
+    }
+}
+
+impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
+    type Output = Self;
+
+    #[inline]
+    #[track_caller]
+    fn index(&self, range: I) -> &Self {
+        let range = range.within(self.len());
+        // SAFETY: a part of memory for which L1 holds, for no longer than `self` is borrowed.
+        unsafe { Self::from_raw(self.part(&range), range.len()) }
+    }
+}
+
+impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, range: I) -> &mut Self {
+        let range = range.within(self.len());
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (L1, L2).
+        unsafe { Self::from_raw_mut(self.part(&range), range.len()) }
+    }
+}

@@ -1,0 +1,54 @@
+use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What can index memory that a stream owns: ranges of elements. Single elements cannot be named, for the host may not
+/// read them.
+#[diagnostic::on_unimplemented(
+    message = "the host cannot read or write memory that a stream owns",
+    label = "`{Self}` names an element; a stream's memory has only ranges",
+    note = "H13/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
+            (device memory must be copied to pinned memory with `copy_to_host`)"
+)]
+pub trait RangeIndex: sealed::Sealed {
+    /// The elements meant, in a slice of `len`.
+    ///
+    /// # Panics
+    /// If the range is not within `0..len`.
+    #[doc(hidden)]
+    fn within(self, len: usize) -> Range<usize>;
+}
+
+#[track_caller]
+fn resolve(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(before) => before.checked_add(1).expect("range starts past usize::MAX"),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.checked_add(1).expect("range ends past usize::MAX"),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => len,
+    };
+    assert!(start <= end, "range starts at {start} but ends at {end}");
+    assert!(end <= len, "range ends at {end}, past a length of {len}");
+    start..end
+}
+
+macro_rules! ranges {
+    ($($range:ty)*) => { $(
+        impl sealed::Sealed for $range {}
+        impl RangeIndex for $range {
+            #[inline]
+            #[track_caller]
+            fn within(self, len: usize) -> Range<usize> {
+                resolve(self, len)
+            }
+        }
+    )* };
+}
+
+ranges! { Range<usize> RangeFrom<usize> RangeTo<usize> RangeFull RangeInclusive<usize> RangeToInclusive<usize> }

@@ -1,0 +1,250 @@
+//! Tags: which device, which stream, who owns a buffer now.
+//!
+//! A buffer's type parameter is its *place*: a stream tag, or [`Idle`]. Two tags are never the same type by
+//! accident, and one tag names exactly one CUDA stream of one device instance, so equal types prove equal streams.
+//!
+//! Every trait here that mentions a tag is `unsafe` to implement. Tags are the user's own types, so the orphan rule
+//! lets a user implement a foreign trait for a foreign type if a tag is among its parameters:
+//! `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted, were the trait safe, and would
+//! forge ownership.
+//!
+//! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed (H24), and
+//! neither `Send` nor `Sync` depends on the tag.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+
+/// A type that names one device instance.
+///
+/// # Safety
+/// Two device instances that are alive never share a tag.
+pub unsafe trait DeviceTag: Sized {}
+
+/// A device whose work really runs, in contrast to one whose work is being recorded into a graph.
+///
+/// # Safety
+/// Work given to a stream of the device is run, not recorded.
+#[diagnostic::on_unimplemented(
+    message = "nothing has run yet: this stream is being captured",
+    label = "a graph that is being recorded cannot be waited for, shared, or given host memory",
+    note = "H25: give resources to `capture`, and take results from the graph once it has been launched"
+)]
+pub unsafe trait Live: DeviceTag {}
+
+/// A device tag that a program binds to an ordinal once it runs; made by [`devices!`](crate::devices).
+///
+/// # Safety
+/// `Key` is a type of no other device tag.
+pub unsafe trait NamedDevice: Live {
+    /// The tag's name.
+    const NAME: &'static str;
+    /// What identifies the tag at run time.
+    #[doc(hidden)]
+    type Key: 'static;
+}
+
+/// The GPU of ordinal `N`: one instance for the whole process.
+pub struct Gpu<const N: usize>;
+// SAFETY: `Device::open` keeps one instance for each `N` and never replaces it.
+unsafe impl<const N: usize> DeviceTag for Gpu<N> {}
+// SAFETY: its streams are never capturing ones: captures use streams of their own, tagged `Captured`.
+unsafe impl<const N: usize> Live for Gpu<N> {}
+
+/// A device instance of its own, for one closure; the brand `'id` is fresh at each call.
+pub struct Scoped<'id>(PhantomData<fn(&'id ()) -> &'id ()>);
+// SAFETY: values with this tag are made for a closure that is generic over `'id`, so no other instance has the same `'id`.
+unsafe impl DeviceTag for Scoped<'_> {}
+// SAFETY: as for `Gpu`.
+unsafe impl Live for Scoped<'_> {}
+
+/// Who owns a buffer: a stream tag or [`Idle`].
+///
+/// # Safety
+/// `Device` is the device instance that the place is on.
+pub unsafe trait Place {
+    /// The device.
+    type Device: DeviceTag;
+}
+
+/// Owned by no stream, with no work pending. Idle pinned memory dereferences to `[T]`.
+pub struct Idle<D = Gpu<0>>(PhantomData<fn(D) -> D>);
+// SAFETY: by definition.
+unsafe impl<D: DeviceTag> Place for Idle<D> {
+    type Device = D;
+}
+
+/// A type that names exactly one CUDA stream of its device instance.
+///
+/// # Safety
+/// All [`Stream`](crate::Stream)s with this tag are one CUDA stream.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stream",
+    label = "no stream owns this",
+    note = "name streams with `streams! {{ pub Compute; }}`, and move what is idle onto one with `stream.adopt(..)`"
+)]
+pub unsafe trait StreamTag: Place {
+    /// What identifies the tag at run time, if it can be asked of a device.
+    #[doc(hidden)]
+    fn key() -> Option<TypeId> {
+        None
+    }
+}
+
+/// A stream tag that can be asked of a device; made by [`streams!`](crate::streams).
+///
+/// # Safety
+/// `Key` is a type of no other stream tag of the same device.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be asked of a device",
+    label = "not a tag declared with `streams!`",
+    note = "H43: captured and pooled streams exist only inside the closure that they are made for"
+)]
+pub unsafe trait NamedStream: StreamTag {
+    /// The tag's name.
+    const NAME: &'static str;
+    /// How urgent its kernels are.
+    const PRIORITY: Priority;
+    /// What identifies the tag at run time.
+    #[doc(hidden)]
+    type Key: 'static;
+}
+
+/// How urgent the kernels of a stream are (`cuStreamCreateWithPriority`). Copies are not ordered by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// The least urgent that the device has; what streams have unless they say otherwise.
+    #[default]
+    Low,
+    /// Half-way.
+    Normal,
+    /// The most urgent that the device has.
+    High,
+}
+
+impl Priority {
+    /// As CUDA counts, where lower is more urgent.
+    pub(crate) fn within(self, (least, greatest): (i32, i32)) -> i32 {
+        match self {
+            Self::Low => least,
+            Self::Normal => least + (greatest - least) / 2,
+            Self::High => greatest,
+        }
+    }
+}
+
+/// Memory of the place `Self` may be read by stream `S`: only that of `S` itself.
+///
+/// # Safety
+/// Every earlier write to memory of that place is ordered before later work of `S`.
+#[diagnostic::on_unimplemented(
+    message = "stream `{S}` may not read memory that belongs to `{Self}`",
+    label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
+    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`"
+)]
+pub unsafe trait ReadBy<S> {}
+// SAFETY: a stream runs its work in order.
+unsafe impl<S: StreamTag> ReadBy<S> for S {}
+
+/// Memory of the place `Self` may be written by stream `S`: only that of `S` itself.
+///
+/// # Safety
+/// Every earlier access to memory of that place is ordered before later work of `S`.
+#[diagnostic::on_unimplemented(
+    message = "stream `{S}` may not write memory that belongs to `{Self}`",
+    label = "belongs to `{Self}`, which may still be using it",
+    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`"
+)]
+pub unsafe trait WriteBy<S> {}
+// SAFETY: a stream runs its work in order.
+unsafe impl<S: StreamTag> WriteBy<S> for S {}
+
+/// The device `Self` is the device `D`.
+///
+/// # Safety
+/// Implemented for equal types only.
+#[diagnostic::on_unimplemented(
+    message = "this handoff is of device `{Self}`, the stream is of device `{D}`",
+    label = "cannot cross devices, nor enter or leave a capture",
+    note = "H25/H36: give what a graph needs to `capture`; between GPUs, copy through memory of both"
+)]
+pub unsafe trait SameAs<D> {}
+// SAFETY: equal.
+unsafe impl<D: DeviceTag> SameAs<D> for D {}
+
+/// Declares stream tags: types that each name one CUDA stream on every device.
+///
+/// `priority` is one of `Low` (the default), `Normal`, `High`; it orders kernels, not copies.
+///
+/// ```
+/// cuda_rt::streams! {
+///     /// Runs kernels.
+///     pub Compute, priority = High;
+///     /// Copies results back.
+///     pub Download;
+/// }
+/// ```
+#[macro_export]
+macro_rules! streams {
+    ($($(#[$attribute:meta])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
+        $(#[$attribute])*
+        #[allow(dead_code)]
+        $visibility struct $name<D = $crate::Gpu<0>>(::core::marker::PhantomData<fn(D) -> D>);
+
+        // SAFETY: invariant: `Device::stream` makes one CUDA stream for each device instance and `Key`, and `Key` is
+        // this type, which nothing else uses.
+        unsafe impl<D: $crate::DeviceTag> $crate::Place for $name<D> {
+            type Device = D;
+        }
+        // SAFETY: as above.
+        unsafe impl<D: $crate::DeviceTag> $crate::StreamTag for $name<D> {
+            fn key() -> ::core::option::Option<::core::any::TypeId> {
+                ::core::option::Option::Some(::core::any::TypeId::of::<$name>())
+            }
+        }
+        // SAFETY: as above.
+        unsafe impl<D: $crate::DeviceTag> $crate::NamedStream for $name<D> {
+            const NAME: &'static str = ::core::stringify!($name);
+            const PRIORITY: $crate::Priority = $crate::__priority!($($priority)?);
+            type Key = $name;
+        }
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __priority {
+    () => {
+        $crate::Priority::Low
+    };
+    ($priority:ident) => {
+        $crate::Priority::$priority
+    };
+}
+
+/// Declares device tags for programs that learn at run time which GPU plays which part; bind each with
+/// [`Device::bind`](crate::Device::bind).
+///
+/// ```
+/// cuda_rt::devices! {
+///     /// Decodes.
+///     pub Front;
+/// }
+/// ```
+#[macro_export]
+macro_rules! devices {
+    ($($(#[$attribute:meta])* $visibility:vis $name:ident;)*) => { $(
+        $(#[$attribute])*
+        #[allow(dead_code)]
+        $visibility struct $name;
+
+        // SAFETY: `Device::bind` keeps one instance for each `Key`, and `Key` is this type.
+        unsafe impl $crate::DeviceTag for $name {}
+        // SAFETY: captures use streams and tags of their own.
+        unsafe impl $crate::Live for $name {}
+        // SAFETY: as above.
+        unsafe impl $crate::NamedDevice for $name {
+            const NAME: &'static str = ::core::stringify!($name);
+            type Key = $name;
+        }
+    )* };
+}

@@ -1,0 +1,49 @@
+//! Blocks that work in phases.
+//!
+//! A kernel that takes a [`Block`] is written for the whole block. Its own code sees only values on which all threads agree;
+//! what differs by thread happens in closures, each of which runs once a thread. A closure that can reach shared memory ends in a barrier.
+//! So every thread meets every barrier, and what one phase wrote the next may read:
+//!
+//! ```
+//! # use device_std::prelude::*;
+//! fn block_sum(mut block: Block, tile: BlockUninit<f32, 256>, input: &[f32], mut sums: PerBlock<f32>) {
+//!     let mut tile = tile.init(&mut block, |t, _| input.get(t.position()).copied().unwrap_or(0.0));
+//!     let mut half = 128;
+//!     while half > 0 {
+//!         let (low, high) = tile.split_at_mut(half);
+//!         block.threads(|t| {
+//!             if let Some(sum) = low.get(t) {
+//!                 low.set(t, sum + high.slice(t)[t.index()]);
+//!             }
+//!         });
+//!         half /= 2;
+//!     }
+//!     let total = block.broadcast(&tile, 0);
+//!     sums.set(&block, total);
+//! }
+//! ```
+//!
+//! | what happens if you … | |
+//! |---|---|
+//! | put a barrier under a condition that differs by thread | such a condition lives in a closure, and a closure cannot borrow the block: E0502 |
+//! | carry a value out of a closure in a cell | [`PhaseSafe`]: E0277 |
+//! | keep a `Private` value's content at block level | it opens with a [`Lane`] only |
+//! | read shared memory that another thread writes in this phase | [`EachMut`] borrows it exclusively: E0502 |
+//! | read shared memory where no barrier follows | [`View`] opens with a [`Thread`], and closures without a barrier get a [`Lane`] |
+//! | read shared memory that nobody wrote | it is [`BlockUninit`] until `init` has written all of it |
+
+mod phase_safe;
+#[cfg(target_arch = "nvptx64")]
+mod phase_safe_auto;
+mod phases;
+mod private;
+mod shared;
+mod shuffle;
+mod thread;
+
+pub use phase_safe::PhaseSafe;
+pub use phases::{Block, Block2};
+pub use private::Private;
+pub use shared::{BlockShared, BlockUninit, EachMut, SharedAtomic, View};
+pub use shuffle::ShuffleElement;
+pub use thread::{Dimensions, Lane, OneD, Thread, TwoD};

@@ -1,0 +1,30 @@
+#[cfg(target_arch = "nvptx64")]
+pub use super::phase_safe_auto::PhaseSafe;
+
+/// What the closure of a phase may capture: nothing through which a value that differs by thread could reach the block-level code.
+///
+/// On the device this is an auto trait that cells and `&mut` lack. A stable compiler has no auto traits to offer, so
+/// the host asks for `Sync`, which lets a few things pass that the kernel build then refuses (an atomic, a mutex).
+///
+/// Without it this would compile, and threads would part at a barrier:
+///
+/// ```compile_fail,E0277
+/// # use device_std::Block;
+/// fn diverge(mut block: Block) {
+///     let mine = std::cell::Cell::new(0);
+///     block.threads(|t| mine.set(t.index()));
+///     if mine.get() == 3 {
+///         block.threads(|_| ());
+///     }
+/// }
+/// ```
+#[cfg(not(target_arch = "nvptx64"))]
+#[diagnostic::on_unimplemented(
+    message = "this closure would carry a thread's value out of its phase",
+    label = "captures a cell or something else that is not `Sync`",
+    note = "block-level code must stay the same for all threads, or they part at a barrier: return the value (`map`) or keep it in a `Private`"
+)]
+pub trait PhaseSafe: Sync {}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<T: Sync + ?Sized> PhaseSafe for T {}

@@ -1,0 +1,214 @@
+use core::marker::PhantomData;
+
+use super::phase_safe::PhaseSafe;
+use super::private::Private;
+use super::shared::BlockShared;
+use super::thread::{Dimensions, Lane, OneD, Thread, TwoD};
+#[cfg(target_arch = "nvptx64")]
+use crate::device::registers;
+use crate::element::Element;
+use crate::extent::Extent;
+
+/// One block of a launch, seen as a whole.
+///
+/// # Invariants
+/// 1. There is one for each block of the launch, its fields are the launch's, and the launch has `size` threads a block.
+/// 2. Every thread of the block runs the block-level code with equal values, so every thread meets every barrier.
+#[derive(Debug)]
+pub struct Block<'k, D: Dimensions = OneD> {
+    at: [u32; 2],
+    size: [u32; 2],
+    blocks: [u32; 2],
+    extent: Extent,
+    _brand: PhantomData<(fn(&'k ()) -> &'k (), *mut (), D)>,
+}
+
+/// A block of threads in two dimensions.
+pub type Block2<'k> = Block<'k, TwoD>;
+
+impl<'k, D: Dimensions> Block<'k, D> {
+    /// # Safety
+    /// Invariant 1, and the caller runs the kernel in every thread of the block.
+    #[inline(always)]
+    pub(crate) unsafe fn new(at: [u32; 2], size: [u32; 2], blocks: [u32; 2], extent: Extent) -> Self {
+        Self { at, size, blocks, extent, _brand: PhantomData }
+    }
+
+    /// The block of the calling thread, whose launch has `size` threads a block.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(crate) unsafe fn current(size: [u32; 2], extent: Extent) -> Self {
+        let at = [registers::block_x(), registers::block_y()];
+        let blocks = [registers::grid_x(), registers::grid_y()];
+        // SAFETY: passed on to the caller.
+        unsafe { Self::new(at, size, blocks, extent) }
+    }
+
+    /// Along x, in blocks.
+    #[inline(always)]
+    pub fn x(&self) -> usize {
+        self.at[0] as usize
+    }
+
+    /// Along y, in blocks.
+    #[inline(always)]
+    pub fn y(&self) -> usize {
+        self.at[1] as usize
+    }
+
+    /// The position in the grid, row-major, in blocks.
+    #[inline(always)]
+    pub fn position(&self) -> usize {
+        (self.at[1] as u64 * self.blocks[0] as u64 + self.at[0] as u64) as usize
+    }
+
+    /// Blocks of the launch along x.
+    #[inline(always)]
+    pub fn blocks_x(&self) -> usize {
+        self.blocks[0] as usize
+    }
+
+    /// Blocks of the launch along y.
+    #[inline(always)]
+    pub fn blocks_y(&self) -> usize {
+        self.blocks[1] as usize
+    }
+
+    /// Threads of a block.
+    #[inline(always)]
+    pub fn size(&self) -> usize {
+        (self.size[0] * self.size[1]) as usize
+    }
+
+    /// Threads of a block along x.
+    #[inline(always)]
+    pub fn size_x(&self) -> usize {
+        self.size[0] as usize
+    }
+
+    /// Threads of a block along y.
+    #[inline(always)]
+    pub fn size_y(&self) -> usize {
+        self.size[1] as usize
+    }
+
+    /// Runs `f` in every thread of the block, then waits for all of them (`__syncthreads`).
+    #[inline(always)]
+    pub fn threads<F: Fn(&Thread<'k, D>) + PhaseSafe>(&mut self, f: F) {
+        self.run(|thread| f(thread));
+        self.barrier();
+    }
+
+    /// As [`threads`](Self::threads), with a value of each thread's own.
+    #[inline(always)]
+    pub fn threads_with<T: Element, F>(&mut self, private: &mut Private<T>, f: F)
+    where
+        F: Fn(&Thread<'k, D>, &mut T) + PhaseSafe,
+    {
+        self.run(|thread| f(thread, private.slot(thread.index())));
+        self.barrier();
+    }
+
+    /// A value of each thread's own, made where shared memory can be read; ends in a barrier.
+    #[inline(always)]
+    pub fn map_shared<T: Element, F: Fn(&Thread<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
+        let private = self.collect(f);
+        self.barrier();
+        private
+    }
+
+    /// A value of each thread's own. No barrier, for no shared memory is in reach.
+    #[inline(always)]
+    pub fn map<T: Element, F: Fn(&Lane<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
+        self.collect(|thread| f(thread))
+    }
+
+    /// Changes a value of each thread's own. No barrier, for no shared memory is in reach.
+    #[inline(always)]
+    pub fn update<T: Element, F>(&mut self, private: &mut Private<T>, f: F)
+    where
+        F: Fn(&Lane<'k, D>, &mut T) + PhaseSafe,
+    {
+        self.run(|thread| f(thread, private.slot(thread.index())));
+    }
+
+    /// Reads element `at` of shared memory at block level.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub fn broadcast<T: Element, const N: usize>(&mut self, shared: &BlockShared<'_, T, N>, at: usize) -> T {
+        let value = shared.read(at);
+        // A later phase may write what a slow thread is still to read here.
+        self.barrier();
+        value
+    }
+
+    /// Runs `f` once in every thread.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(super) fn run(&self, mut f: impl FnMut(&Thread<'k, D>)) {
+        f(&self.this_thread());
+    }
+
+    /// Runs `f` once in every thread.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub(super) fn run(&self, mut f: impl FnMut(&Thread<'k, D>)) {
+        for y in 0..self.size[1] {
+            for x in 0..self.size[0] {
+                f(&self.thread([x, y]));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn collect<T: Element>(&self, f: impl Fn(&Thread<'k, D>) -> T) -> Private<T> {
+        #[cfg(target_arch = "nvptx64")]
+        return Private::new(f(&self.this_thread()));
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let mut values = Vec::with_capacity(self.size());
+            self.run(|thread| values.push(f(thread)));
+            Private::new(values)
+        }
+    }
+
+    /// Every thread meets this barrier (invariant 2).
+    #[inline(always)]
+    pub(super) fn barrier(&self) {
+        #[cfg(target_arch = "nvptx64")]
+        // SAFETY: reached from block-level code only, which is the same in every thread (invariant 2).
+        unsafe {
+            registers::barrier();
+        }
+    }
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    fn this_thread(&self) -> Thread<'k, D> {
+        let local = [registers::thread_x(), registers::thread_y()];
+        // SAFETY: the launch has `size` threads a block (invariant 1).
+        unsafe { core::hint::assert_unchecked(local[0] < self.size[0]) };
+        // SAFETY: as above.
+        unsafe { core::hint::assert_unchecked(local[1] < self.size[1]) };
+        self.thread(local)
+    }
+
+    #[inline(always)]
+    fn thread(&self, local: [u32; 2]) -> Thread<'k, D> {
+        let lane = Lane { local, size: self.size, block: self.at, extent: self.extent, _brand: PhantomData };
+        Thread { lane }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_first_thread(&self) -> bool {
+        #[cfg(target_arch = "nvptx64")]
+        return registers::thread_x() == 0 && registers::thread_y() == 0;
+        #[cfg(not(target_arch = "nvptx64"))]
+        true
+    }
+}

@@ -1,0 +1,81 @@
+use core::fmt;
+
+use super::thread::{Dimensions, Lane};
+use crate::element::Element;
+
+/// A value of each thread's own: a register on the device, one slot for each thread in simulation.
+///
+/// What is inside opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
+#[derive(Clone)]
+pub struct Private<T> {
+    #[cfg(target_arch = "nvptx64")]
+    value: T,
+    #[cfg(not(target_arch = "nvptx64"))]
+    values: Vec<T>,
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl<T: Element> Private<T> {
+    #[inline(always)]
+    pub(super) fn new(value: T) -> Self {
+        Self { value }
+    }
+
+    /// This thread's value.
+    #[inline(always)]
+    pub fn get<D: Dimensions>(&self, _lane: &Lane<'_, D>) -> T {
+        self.value
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&mut self, _thread: usize) -> &mut T {
+        &mut self.value
+    }
+
+    #[inline(always)]
+    pub(super) fn exchange(&self, f: impl Fn(T) -> T) -> Self {
+        Self { value: f(self.value) }
+    }
+
+    /// The value that the block's first thread sees here: its own. In other threads another; they must not act on it.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> T {
+        self.value
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<T: Element> Private<T> {
+    #[inline(always)]
+    pub(super) fn new(values: Vec<T>) -> Self {
+        Self { values }
+    }
+
+    /// This thread's value.
+    #[inline(always)]
+    pub fn get<D: Dimensions>(&self, lane: &Lane<'_, D>) -> T {
+        self.values[lane.index()]
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&mut self, thread: usize) -> &mut T {
+        &mut self.values[thread]
+    }
+
+    /// Each thread gets the value of the thread that `from` names.
+    #[inline(always)]
+    pub(super) fn exchange(&self, from: impl Fn(usize) -> usize) -> Self {
+        Self { values: (0..self.values.len()).map(|thread| self.values[from(thread)]).collect() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn first(&self) -> T {
+        self.values[0]
+    }
+}
+
+impl<T> fmt::Debug for Private<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Private").finish_non_exhaustive()
+    }
+}

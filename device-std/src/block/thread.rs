@@ -1,0 +1,135 @@
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+use crate::extent::Extent;
+use crate::index::{Index1, Index2};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::OneD {}
+    impl Sealed for super::TwoD {}
+}
+
+/// How blocks, and the threads in them, are counted.
+pub trait Dimensions: sealed::Sealed + Sized + 'static {
+    /// The index of a thread in the whole launch.
+    type Index<'k>;
+    /// A position in the whole launch, inside its extent or not.
+    type Position;
+
+    #[doc(hidden)]
+    fn position(at: [u64; 2]) -> Self::Position;
+
+    /// # Safety
+    /// Only for the thread that runs at `at` of a launch of these dimensions and this extent.
+    #[doc(hidden)]
+    unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Self::Index<'k>>;
+}
+
+/// One dimension.
+#[derive(Debug)]
+pub enum OneD {}
+
+/// Two dimensions, x running fastest.
+#[derive(Debug)]
+pub enum TwoD {}
+
+impl Dimensions for OneD {
+    type Index<'k> = Index1<'k>;
+    type Position = usize;
+
+    #[inline(always)]
+    fn position(at: [u64; 2]) -> usize {
+        at[0] as usize
+    }
+
+    #[inline(always)]
+    unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index1<'k>> {
+        // SAFETY: inside the extent; the rest is passed on to the caller.
+        (at[0] < extent.x).then(|| unsafe { Index1::new(at[0]) })
+    }
+}
+
+impl Dimensions for TwoD {
+    type Index<'k> = Index2<'k>;
+    type Position = (usize, usize);
+
+    #[inline(always)]
+    fn position(at: [u64; 2]) -> (usize, usize) {
+        (at[0] as usize, at[1] as usize)
+    }
+
+    #[inline(always)]
+    unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index2<'k>> {
+        let (width, height) = extent.plane();
+        let inside = at[0] < width as u64 && at[1] < height as u64;
+        // SAFETY: inside the extent; the rest is passed on to the caller.
+        inside.then(|| unsafe { Index2::new(at[0] as u32, at[1] as u32, width) })
+    }
+}
+
+/// One thread of a block, where no shared memory is in reach.
+///
+/// Only closures of a phase are given one, by reference, so it never reaches block-level code. (Not `Clone`.)
+#[derive(Debug)]
+pub struct Lane<'k, D: Dimensions = OneD> {
+    pub(super) local: [u32; 2],
+    pub(super) size: [u32; 2],
+    pub(super) block: [u32; 2],
+    pub(super) extent: Extent,
+    pub(super) _brand: PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>,
+}
+
+/// One thread of a block, inside a phase that ends in a barrier: shared memory opens with it.
+#[derive(Debug)]
+pub struct Thread<'k, D: Dimensions = OneD> {
+    pub(super) lane: Lane<'k, D>,
+}
+
+impl<'k, D: Dimensions> Deref for Thread<'k, D> {
+    type Target = Lane<'k, D>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Lane<'k, D> {
+        &self.lane
+    }
+}
+
+impl<'k, D: Dimensions> Lane<'k, D> {
+    /// The position in the block, row-major, below its size.
+    #[inline(always)]
+    pub fn index(&self) -> usize {
+        (self.local[1] * self.size[0] + self.local[0]) as usize
+    }
+
+    /// Along x, in the block.
+    #[inline(always)]
+    pub fn x(&self) -> usize {
+        self.local[0] as usize
+    }
+
+    /// Along y, in the block.
+    #[inline(always)]
+    pub fn y(&self) -> usize {
+        self.local[1] as usize
+    }
+
+    /// The position in the launch, for reading: a number, or (x, y). Threads beyond the extent have one too.
+    #[inline(always)]
+    pub fn position(&self) -> D::Position {
+        D::position(self.global())
+    }
+
+    /// The index in the launch, for writing; `None` in threads beyond the extent.
+    #[inline(always)]
+    pub fn index_in_launch(&self) -> Option<D::Index<'k>> {
+        // SAFETY: a lane is made for the thread that runs at `global` only, and never leaves it.
+        unsafe { D::index(self.global(), self.extent) }
+    }
+
+    #[inline(always)]
+    fn global(&self) -> [u64; 2] {
+        // Below 2^31 · 2^10: no wrap.
+        [0, 1].map(|axis| self.block[axis] as u64 * self.size[axis] as u64 + self.local[axis] as u64)
+    }
+}

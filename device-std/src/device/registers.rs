@@ -1,0 +1,61 @@
+//! Where this thread runs, as the hardware's special registers tell.
+
+use core::arch::nvptx;
+
+macro_rules! registers {
+    ($($name:ident = $intrinsic:ident;)*) => { $(
+        #[inline(always)]
+        pub(crate) fn $name() -> u32 {
+            // SAFETY: reads a special register; every thread has it.
+            (unsafe { nvptx::$intrinsic() }) as u32
+        }
+    )* };
+}
+
+registers! {
+    thread_x = _thread_idx_x;
+    thread_y = _thread_idx_y;
+    thread_z = _thread_idx_z;
+    block_x = _block_idx_x;
+    block_y = _block_idx_y;
+    block_z = _block_idx_z;
+    block_size_x = _block_dim_x;
+    block_size_y = _block_dim_y;
+    block_size_z = _block_dim_z;
+    grid_x = _grid_dim_x;
+    grid_y = _grid_dim_y;
+}
+
+/// The thread's x over the whole grid. Below 2^31 · 2^10: a 64-bit product cannot wrap.
+#[inline(always)]
+pub(crate) fn global_x() -> u64 {
+    block_x() as u64 * block_size_x() as u64 + thread_x() as u64
+}
+
+/// The thread's y over the whole grid.
+#[inline(always)]
+pub(crate) fn global_y() -> u64 {
+    block_y() as u64 * block_size_y() as u64 + thread_y() as u64
+}
+
+/// The thread's z over the whole grid.
+#[inline(always)]
+pub(crate) fn global_z() -> u64 {
+    block_z() as u64 * block_size_z() as u64 + thread_z() as u64
+}
+
+/// Waits for every thread of the block (`__syncthreads`).
+///
+/// # Safety
+/// Every thread of the block executes this same barrier.
+#[inline(always)]
+pub(crate) unsafe fn barrier() {
+    // SAFETY: passed on to the caller.
+    unsafe { nvptx::_syncthreads() }
+}
+
+/// Where the block's dynamic shared memory starts, aligned to 16 bytes.
+#[inline(always)]
+pub(crate) fn shared_memory() -> *mut u8 {
+    core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u128>().cast()
+}

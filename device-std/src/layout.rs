@@ -1,0 +1,101 @@
+//! Hashes of type layouts, evaluated by the compiler for each target.
+//!
+//! The host and the PTX are compiled apart, perhaps from sources of different dates. Each holds a table with one hash for each type that
+//! crosses, and a module whose table differs is refused when it is loaded.
+
+/// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not forgery.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Layout(u64);
+
+impl Layout {
+    /// The layout of a `T`: its size and alignment, and for primitives and arrays a name that tells `f32` from `u32`.
+    pub const fn of<T>(name: &str) -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+            .text(name)
+            .number(size_of::<T>() as u64)
+            .number(align_of::<T>() as u64)
+    }
+
+    /// Adds a field: its name, its offset in bytes, and the hash of its own type.
+    pub const fn field(self, name: &str, offset_bytes: usize, layout: u64) -> Self {
+        self.text(name).number(offset_bytes as u64).number(layout)
+    }
+
+    /// The hash.
+    #[must_use]
+    pub const fn finish(self) -> u64 {
+        self.0
+    }
+
+    const fn byte(self, byte: u8) -> Self {
+        Self((self.0 ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3))
+    }
+
+    const fn number(self, value: u64) -> Self {
+        let bytes = value.to_le_bytes();
+        let mut this = self;
+        let mut at = 0;
+        while at < bytes.len() {
+            this = this.byte(bytes[at]);
+            at += 1;
+        }
+        this
+    }
+
+    const fn text(self, text: &str) -> Self {
+        // The length first: ("ab", "c") and ("a", "bc") differ.
+        let bytes = text.as_bytes();
+        let mut this = self.number(bytes.len() as u64);
+        let mut at = 0;
+        while at < bytes.len() {
+            this = this.byte(bytes[at]);
+            at += 1;
+        }
+        this
+    }
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use crate::Element;
+
+    macro_rules! pair {
+        ($name:ident { $($field:ident: $type:ty),* }) => {{
+            #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, Element)]
+            #[repr(C)]
+            struct $name { $($field: $type),* }
+            $name::LAYOUT
+        }};
+    }
+
+    #[test]
+    fn types_of_one_size_differ() {
+        let hashes = [f32::LAYOUT, u32::LAYOUT, i32::LAYOUT, <[u16; 2]>::LAYOUT, <[u8; 4]>::LAYOUT];
+        for (at, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[at + 1..].contains(hash), "{hashes:x?}");
+        }
+    }
+
+    #[test]
+    fn arrays_differ_by_element_and_length() {
+        assert_ne!(<[f32; 2]>::LAYOUT, <[f32; 3]>::LAYOUT);
+        assert_ne!(<[f32; 2]>::LAYOUT, <[u32; 2]>::LAYOUT);
+        assert_ne!(<[[f32; 2]; 3]>::LAYOUT, <[[f32; 3]; 2]>::LAYOUT);
+    }
+
+    #[test]
+    fn structs_differ_by_field_name_order_and_type() {
+        let xy = pair!(P { x: f32, y: f32 });
+        assert_ne!(xy, pair!(P { y: f32, x: f32 }));
+        assert_ne!(xy, pair!(P { x: f32, z: f32 }));
+        assert_ne!(xy, pair!(P { x: f32, y: u32 }));
+        assert_eq!(xy, pair!(P { x: f32, y: f32 }));
+    }
+
+    #[test]
+    fn a_change_in_a_nested_struct_shows() {
+        let outer = |inner: u64| super::Layout::of::<[u32; 2]>("O").field("inner", 0, inner).finish();
+        assert_ne!(outer(pair!(I { a: u32 })), outer(pair!(I { b: u32 })));
+    }
+}

@@ -1,0 +1,15 @@
+/// Embeds a crate's PTX, at its root: `kernel_module!("../ptx/my_kernels.ptx")`, the path as for [`include_str!`], or
+/// `kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"))` for what `kernel-build` made in a build script.
+///
+/// On the host this makes the static that the crate's `#[kernel]` items refer to; on the device it makes nothing.
+#[macro_export]
+macro_rules! kernel_module {
+    ($path:expr) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[doc(hidden)]
+        pub static __CUDA_RT_MODULE: ::cuda_rt::kernel::ModuleImage = ::cuda_rt::kernel::ModuleImage {
+            name: ::core::env!("CARGO_PKG_NAME"),
+            ptx: ::core::include_str!($path),
+        };
+    };
+}

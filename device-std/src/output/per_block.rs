@@ -1,0 +1,63 @@
+use core::marker::PhantomData;
+
+use crate::block::{Block, Dimensions, Private};
+use crate::element::Element;
+
+/// An output with one element for each block, at the block's row-major position in the grid.
+///
+/// # Invariants
+/// 1. `ptr` is valid for writes of `len` elements, and only this launch uses them.
+/// 2. Only the first thread of a block writes, and only its block's element.
+#[derive(Debug)]
+pub struct PerBlock<'a, T> {
+    ptr: *mut T,
+    len: usize,
+    _buffer: PhantomData<&'a mut [T]>,
+}
+
+impl<T: Element> PerBlock<'_, T> {
+    /// # Safety
+    /// Invariant 1.
+    #[inline(always)]
+    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
+        Self { ptr, len, _buffer: PhantomData }
+    }
+
+    /// Elements of the whole output.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the output has no elements.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes this block's element.
+    ///
+    /// # Panics
+    /// If there are more blocks than elements.
+    #[inline(always)]
+    pub fn set<D: Dimensions>(&mut self, block: &Block<'_, D>, value: T) {
+        let at = block.position();
+        assert!(at < self.len, "there are more blocks than elements of a `PerBlock` output");
+        if !block.is_first_thread() {
+            return;
+        }
+        // SAFETY: in bounds of the buffer (invariant 1).
+        let element = unsafe { self.ptr.add(at) };
+        // SAFETY: no other block has this position, and no other thread of this one comes here (invariant 2).
+        unsafe { *element = value }
+    }
+
+    /// Writes the first thread's value into this block's element.
+    ///
+    /// # Panics
+    /// If there are more blocks than elements.
+    #[inline(always)]
+    pub fn set_from_first<D: Dimensions>(&mut self, block: &Block<'_, D>, value: &Private<T>) {
+        self.set(block, value.first());
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads what the host must know of a module from the PTX itself.
+
+/// What the name of a kernel's layout table starts with; the entry's name follows.
+pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
+
+/// The layout table that the device build left beside the entry `symbol`: one hash for each element or scalar type, in order, as
+/// `Kernel::layout` has them on the host. `None` where the PTX holds no such table, or one that cannot be read.
+///
+/// ```
+/// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {1, 2, 0, 0, 0, 0, 0, 128};";
+/// assert_eq!(device_std::ptx::layout_table(ptx, "scale"), Some(vec![0x8000_0000_0000_0201]));
+/// ```
+pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
+    let name = format!("{LAYOUT_PREFIX}{symbol}[");
+    // LLVM writes a static as bytes or as words, as it sees fit.
+    ptx.lines().find_map(|line| {
+        let (declaration, rest) = line.split_once(&name)?;
+        if !declaration.trim_start().starts_with(".visible .global") {
+            return None;
+        }
+        let (length, rest) = rest.split_once(']')?;
+        let length: usize = length.parse().ok()?;
+        let list = rest.split_once('{').map_or("", |(_, list)| list);
+        let mut values = list.split('}').next()?.split(',').map(str::trim).filter(|v| !v.is_empty());
+        match declaration.split_whitespace().last()? {
+            ".b8" | ".u8" => bytes(&mut values, length),
+            ".b64" | ".u64" | ".s64" => words(&mut values, length),
+            _ => None,
+        }
+    })
+}
+
+/// The names of all entries, in order of appearance.
+pub fn entries(ptx: &str) -> Vec<&str> {
+    ptx.lines()
+        .filter_map(|line| line.trim_start().strip_prefix(".visible .entry "))
+        .map(|rest| rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).next().unwrap_or(""))
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// Trailing zeros may be left out of an initialiser.
+fn words<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Option<Vec<u64>> {
+    let mut words = values.map(word).collect::<Option<Vec<_>>>()?;
+    (words.len() <= length).then(|| {
+        words.resize(length, 0);
+        words
+    })
+}
+
+fn bytes<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Option<Vec<u64>> {
+    let bytes = values.map(|value| value.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
+    if bytes.len() > length || !length.is_multiple_of(8) {
+        return None;
+    }
+    let mut words = vec![0; length / 8];
+    for (at, byte) in bytes.into_iter().enumerate() {
+        words[at / 8] |= u64::from(byte) << (at % 8 * 8);
+    }
+    Some(words)
+}
+
+/// A 64-bit number, which LLVM may print with a sign or as hexadecimal.
+fn word(text: &str) -> Option<u64> {
+    if let Some(hexadecimal) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hexadecimal, 16).ok();
+    }
+    text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|value| value as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{entries, layout_table};
+
+    #[test]
+    fn words_bytes_and_signs_are_read() {
+        let ptx = "\
+.visible .global .align 8 .u64 __cuda_rt_layout_a[3] = {1, -1, 0xff};
+\t.visible .global .align 8 .b8 __cuda_rt_layout_b[16] = {1, 0, 0, 0, 0, 0, 0, 0, 2};
+";
+        assert_eq!(layout_table(ptx, "a"), Some(vec![1, u64::MAX, 255]));
+        assert_eq!(layout_table(ptx, "b"), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_table_of_a_longer_name_is_another() {
+        let ptx = ".visible .global .align 8 .u64 __cuda_rt_layout_scale2[1] = {7};";
+        assert_eq!(layout_table(ptx, "scale"), None);
+        assert_eq!(layout_table(ptx, "scale2"), Some(vec![7]));
+    }
+
+    #[test]
+    fn a_mere_mention_is_no_table() {
+        let ptx = "// __cuda_rt_layout_a[1] = {7}\n mov.u64 %rd1, __cuda_rt_layout_a[1];\n";
+        assert_eq!(layout_table(ptx, "a"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_table() {
+        for table in [".b8 __cuda_rt_layout_a[7] = {1}", ".b8 __cuda_rt_layout_a[8] = {300}", ".u64 __cuda_rt_layout_a[1] = {1, 2}"] {
+            assert_eq!(layout_table(&format!(".visible .global .align 8 {table};"), "a"), None, "{table}");
+        }
+    }
+
+    #[test]
+    fn entries_are_listed_in_order() {
+        let ptx = ".visible .entry b__1(\n.param .u64 x\n)\n.visible .entry a__2()\n.visible .func f()";
+        assert_eq!(entries(ptx), ["b__1", "a__2"]);
+    }
+}

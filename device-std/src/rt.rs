@@ -1,0 +1,146 @@
+//! What the output of `#[kernel]` calls. Not for users: no stability, and no safety but what the macro keeps.
+//!
+//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe` blocks hold nothing of the user's.
+
+use crate::block::{Block, BlockUninit, Dimensions};
+use crate::element::{Element, Scalar};
+use crate::extent::Extent;
+#[cfg(target_arch = "nvptx64")]
+use crate::index::{Index1, Index2, Index3};
+use crate::output::{Atomic, AtomicElement, PerBlock, PerThread, PerThreadColumn};
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use crate::simulated::{
+    SharedMemory, each_block, each_index1, each_index2, each_index3, extent, output, scalar, slice,
+};
+
+/// The layout hash of an element, which a kernel reads or writes.
+pub const fn element_layout<T: Element>() -> u64 {
+    const { assert!(size_of::<T>() > 0, "device memory cannot hold elements of no size") };
+    T::LAYOUT
+}
+
+/// The layout hash of a scalar parameter.
+pub const fn scalar_layout<T: Scalar>() -> u64 {
+    T::LAYOUT
+}
+
+/// Shared memory that a block has without opting in, in bytes.
+pub const MAX_SHARED_BYTES: usize = 48 << 10;
+
+/// What a kernel argument in shared memory is made of.
+pub trait SharedArgument {
+    /// Its size in bytes, a multiple of 16.
+    const BYTES: usize;
+    /// # Safety
+    /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
+    unsafe fn new(ptr: *mut u8) -> Self;
+}
+
+impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
+    const BYTES: usize = Self::BYTES;
+
+    #[inline(always)]
+    unsafe fn new(ptr: *mut u8) -> Self {
+        // SAFETY: passed on to the caller.
+        unsafe { BlockUninit::new(ptr) }
+    }
+}
+
+/// What a kernel writes through, made from an address and a length.
+pub trait OutputArgument {
+    /// The element.
+    type Element: Element;
+    /// # Safety
+    /// `ptr` is valid for reads and writes of `len` elements, which only this launch uses.
+    unsafe fn new(ptr: *mut Self::Element, len: usize) -> Self;
+}
+
+macro_rules! outputs {
+    ($({$($generics:tt)*} $type:ty;)*) => { $(
+        impl<$($generics)*> OutputArgument for $type {
+            type Element = T;
+
+            #[inline(always)]
+            unsafe fn new(ptr: *mut T, len: usize) -> Self {
+                // SAFETY: passed on to the caller.
+                unsafe { Self::new(ptr, len) }
+            }
+        }
+    )* };
+}
+
+outputs! {
+    {T: Element} PerThread<'_, T>;
+    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>;
+    {T: Element} PerBlock<'_, T>;
+    {T: AtomicElement} Atomic<'_, T>;
+}
+
+/// The block at `at`.
+///
+/// # Safety
+/// The launch has `blocks` blocks of `size` threads each and this extent; there is one such value for each block.
+#[inline(always)]
+pub unsafe fn block<'k, D: Dimensions>(at: [u32; 2], size: [u32; 2], blocks: [u32; 2], extent: Extent) -> Block<'k, D> {
+    // SAFETY: passed on to the caller.
+    unsafe { Block::new(at, size, blocks, extent) }
+}
+
+/// What only entries use.
+#[cfg(target_arch = "nvptx64")]
+pub mod entry {
+    use super::*;
+    use crate::device::registers;
+
+    /// # Safety
+    /// At the start of a one-dimensional launch of this extent.
+    #[inline(always)]
+    pub unsafe fn index1<'k>(extent: Extent) -> Option<Index1<'k>> {
+        Index1::current(extent)
+    }
+
+    /// # Safety
+    /// At the start of a two-dimensional launch of this extent.
+    #[inline(always)]
+    pub unsafe fn index2<'k>(extent: Extent) -> Option<Index2<'k>> {
+        Index2::current(extent)
+    }
+
+    /// # Safety
+    /// At the start of a launch of this extent.
+    #[inline(always)]
+    pub unsafe fn index3<'k>(extent: Extent) -> Option<Index3<'k>> {
+        Index3::current(extent)
+    }
+
+    /// # Safety
+    /// At the start of a launch of this extent with `size` threads a block, once.
+    #[inline(always)]
+    pub unsafe fn block<'k, D: Dimensions>(size: [u32; 2], extent: Extent) -> Block<'k, D> {
+        // SAFETY: passed on to the caller.
+        unsafe { Block::current(size, extent) }
+    }
+
+    /// The slice at a buffer parameter.
+    ///
+    /// # Safety
+    /// `start` is the address of `len` elements that nobody writes during the launch.
+    #[inline(always)]
+    pub unsafe fn slice<T: Element>(start: &[T; 0], len: usize) -> &[T] {
+        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that reads may use the read-only cache.)
+        unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
+    }
+
+    /// Shared memory `OFFSET` bytes in.
+    ///
+    /// # Safety
+    /// The launch has that much dynamic shared memory, and this is called once with ranges that do not overlap.
+    #[inline(always)]
+    pub unsafe fn shared<S: SharedArgument, const OFFSET: usize>() -> S {
+        // SAFETY: passed on to the caller.
+        let ptr = unsafe { registers::shared_memory().add(OFFSET) };
+        // SAFETY: passed on to the caller.
+        unsafe { S::new(ptr) }
+    }
+}

@@ -1,0 +1,84 @@
+//! Each loop exists twice: for any CPU, and for one with AVX2 and FMA, chosen at run time. Without FMA `mul_add` is a library call, and a
+//! bilateral filter takes ten times as long; the closures are inlined, and so compiled for the wider CPU.
+
+use crate::extent::Extent;
+use crate::index::{Index1, Index2, Index3};
+
+macro_rules! dispatched {
+    ($(#[$doc:meta])* $name:ident, $plain:ident, $wide:ident, ($($argument:ident: $type:ty),*), $item:ty) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        fn $wide($($argument: $type,)* f: &impl Fn($item)) {
+            $plain($($argument,)* f);
+        }
+
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name($($argument: $type,)* f: impl Fn($item)) {
+            #[cfg(target_arch = "x86_64")]
+            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+                // SAFETY: the CPU has both features.
+                unsafe { $wide($($argument,)* &f) };
+                return;
+            }
+            $plain($($argument,)* &f);
+        }
+    };
+}
+
+#[inline(always)]
+fn line(extent: Extent, f: &impl Fn(Index1<'_>)) {
+    for x in 0..extent.x {
+        // SAFETY: "thread" x runs now, and no other has this x.
+        f(unsafe { Index1::new(x) });
+    }
+}
+
+#[inline(always)]
+fn plane(extent: Extent, f: &impl Fn(Index2<'_>)) {
+    let (width, height) = extent.plane();
+    for y in 0..height {
+        for x in 0..width {
+            // SAFETY: "thread" (x, y) runs now, and no other has this position.
+            f(unsafe { Index2::new(x, y, width) });
+        }
+    }
+}
+
+#[inline(always)]
+fn volume(extent: Extent, f: &impl Fn(Index3<'_>)) {
+    for z in 0..extent.z {
+        for y in 0..extent.y {
+            for x in 0..extent.x {
+                // SAFETY: "thread" (x, y, z) runs now, and no other has this position.
+                f(unsafe { Index3::new(x, y, z, extent) });
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn blocks(grid: [u32; 3], f: &impl Fn([u32; 2])) {
+    for y in 0..grid[1] {
+        for x in 0..grid[0] {
+            f([x, y]);
+        }
+    }
+}
+
+dispatched!(
+    /// Runs `f` for each thread of a one-dimensional launch.
+    each_index1, line, line_wide, (extent: Extent), Index1<'_>
+);
+dispatched!(
+    /// Runs `f` for each thread of a two-dimensional launch, rows in turn.
+    each_index2, plane, plane_wide, (extent: Extent), Index2<'_>
+);
+dispatched!(
+    /// Runs `f` for each thread of a three-dimensional launch.
+    each_index3, volume, volume_wide, (extent: Extent), Index3<'_>
+);
+dispatched!(
+    /// Runs `f` for each block of a grid.
+    each_block, blocks, blocks_wide, (grid: [u32; 3]), [u32; 2]
+);

@@ -1,0 +1,7 @@
+//! Kernels on the CPU: the whole launch as plain loops.
+
+mod arguments;
+mod loops;
+
+pub use arguments::{SharedMemory, extent, output, scalar, slice};
+pub use loops::{each_block, each_index1, each_index2, each_index3};

@@ -1,0 +1,94 @@
+//! `#[derive(Element)]`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, Result, parse2};
+
+use crate::message;
+
+pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<TokenStream> {
+    let item: DeriveInput = parse2(item)?;
+    let fields = check(&item)?;
+    let name = &item.ident;
+
+    let layout = fields.iter().enumerate().map(|(at, field)| {
+        let (member, label) = match &field.ident {
+            Some(ident) => (quote!(#ident), ident.to_string()),
+            None => {
+                let index = syn::Index::from(at);
+                (quote!(#index), at.to_string())
+            }
+        };
+        let ty = &field.ty;
+        let field_layout = quote_spanned!(ty.span()=> <#ty as #device_std::Element>::LAYOUT);
+        quote!(.field(#label, ::core::mem::offset_of!(#name, #member), #field_layout))
+    });
+    let layout = quote!(#device_std::layout::Layout::of::<#name>("struct") #(#layout)* .finish());
+
+    Ok(quote! {
+        // `Pod`, the supertrait, has no padding and takes any bits; `repr(C)` is checked above.
+        unsafe impl #device_std::Element for #name {
+            const LAYOUT: u64 = #layout;
+        }
+        unsafe impl #device_std::Scalar for #name {
+            const LAYOUT: u64 = <#name as #device_std::Element>::LAYOUT;
+        }
+    })
+}
+
+fn check(item: &DeriveInput) -> Result<&Fields> {
+    let Data::Struct(data) = &item.data else {
+        return Err(Error::new_spanned(&item.ident, message::ELEMENT_NOT_STRUCT));
+    };
+    if !item.generics.params.is_empty() {
+        return Err(Error::new_spanned(&item.generics, message::ELEMENT_GENERIC));
+    }
+    if !is_repr_c(item)? {
+        return Err(Error::new_spanned(&item.ident, message::ELEMENT_REPR));
+    }
+    if data.fields.is_empty() {
+        return Err(Error::new_spanned(&item.ident, message::ELEMENT_EMPTY));
+    }
+    Ok(&data.fields)
+}
+
+fn is_repr_c(item: &DeriveInput) -> Result<bool> {
+    let mut found = false;
+    for attribute in item.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|meta| {
+            found |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
+            // `align(16)`: skip the argument.
+            if meta.input.peek(syn::token::Paren) {
+                let argument;
+                syn::parenthesized!(argument in meta.input);
+                argument.parse::<TokenStream>()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(item: TokenStream) -> String {
+        derive(item, &quote!(::device_std)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_misuse_has_its_message() {
+        assert_eq!(error(quote!(enum E { A })), message::ELEMENT_NOT_STRUCT);
+        assert_eq!(error(quote!(#[repr(C)] struct S<T> { a: T })), message::ELEMENT_GENERIC);
+        assert_eq!(error(quote!(struct S { a: f32 })), message::ELEMENT_REPR);
+        assert_eq!(error(quote!(#[repr(packed)] struct S { a: f32 })), message::ELEMENT_REPR);
+        assert_eq!(error(quote!(#[repr(C)] struct S;)), message::ELEMENT_EMPTY);
+    }
+
+    #[test]
+    fn alignment_beside_repr_c_is_accepted() {
+        assert!(derive(quote!(#[repr(C, align(16))] struct S { a: [f32; 4] }), &quote!(::device_std)).is_ok());
+    }
+}

@@ -1,0 +1,112 @@
+//! What cannot be a kernel, each refused on the token at fault.
+
+use quote::ToTokens;
+use syn::{Error, Result, ReturnType, Type};
+
+use super::parse::{Kernel, Output, Role};
+use crate::message;
+
+pub(crate) fn check(kernel: &Kernel) -> Result<()> {
+    signature(kernel)?;
+    block_size(kernel)?;
+    parameters(kernel)
+}
+
+fn refuse(at: &dyn ErrorSpan, message: &str) -> Result<()> {
+    Err(at.error(message))
+}
+
+/// Object-safe `ToTokens`, for the table below.
+trait ErrorSpan {
+    fn error(&self, message: &str) -> Error;
+}
+
+impl<T: ToTokens> ErrorSpan for T {
+    fn error(&self, message: &str) -> Error {
+        Error::new_spanned(self, message)
+    }
+}
+
+fn signature(kernel: &Kernel) -> Result<()> {
+    let signature = &kernel.function.sig;
+    if let Some(token) = &signature.asyncness {
+        refuse(token, message::ASYNC)?;
+    }
+    if let Some(token) = &signature.constness {
+        refuse(token, message::CONST)?;
+    }
+    if let Some(token) = &signature.unsafety {
+        refuse(token, message::UNSAFE)?;
+    }
+    if let Some(token) = &signature.abi {
+        refuse(token, message::ABI)?;
+    }
+    if let Some(token) = &signature.variadic {
+        refuse(token, message::VARIADIC)?;
+    }
+    if !signature.generics.params.is_empty() {
+        refuse(&signature.generics, message::GENERIC)?;
+    }
+    if let Some(clause) = &signature.generics.where_clause {
+        refuse(clause, message::GENERIC)?;
+    }
+    match &signature.output {
+        ReturnType::Default => {}
+        ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(unit) if unit.elems.is_empty()) => {}
+        ReturnType::Type(_, ty) => refuse(ty, message::RETURNS)?,
+    }
+    if !signature.ident.to_string().is_ascii() {
+        refuse(&signature.ident, message::NAME)?;
+    }
+    Ok(())
+}
+
+fn block_size(kernel: &Kernel) -> Result<()> {
+    let Some(block) = kernel.block else { return Ok(()) };
+    let threads = block.threads.map(u64::from);
+    if threads[0] == 0 || threads[1] == 0 || threads[0] * threads[1] > 1024 {
+        return Err(Error::new(block.span, message::BLOCK_SIZE));
+    }
+    Ok(())
+}
+
+fn parameters(kernel: &Kernel) -> Result<()> {
+    let mut position = None;
+    for parameter in &kernel.parameters {
+        if let Role::Index(dimensions) | Role::Block(dimensions) = parameter.role {
+            if position.is_some() {
+                refuse(&parameter.ty, message::TWO_POSITIONS)?;
+            }
+            position = Some((parameter, dimensions));
+        }
+    }
+    let Some((position, dimensions)) = position else {
+        return refuse(&kernel.function.sig.ident, message::NO_POSITION);
+    };
+    let is_block = matches!(position.role, Role::Block(_));
+    match kernel.block {
+        None if is_block => refuse(&position.ty, message::BLOCK_UNSIZED)?,
+        Some(block) if is_block && block.dimensions != dimensions => refuse(&position.ty, message::BLOCK_DIMENSIONS)?,
+        _ => {}
+    }
+    let mut writes = false;
+    for parameter in &kernel.parameters {
+        match &parameter.role {
+            Role::Shared if !is_block => refuse(&parameter.ty, message::NEEDS_BLOCK)?,
+            Role::Output { kind, .. } => {
+                writes = true;
+                if *kind == Output::PerBlock && !is_block {
+                    refuse(&parameter.ty, message::NEEDS_BLOCK)?;
+                }
+                if *kind == Output::PerThreadColumn && dimensions != 2 {
+                    refuse(&parameter.ty, message::NEEDS_PLANE)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    if !writes {
+        refuse(&kernel.function.sig.ident, message::NO_OUTPUT)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! From tokens to a [`Kernel`]: what each parameter is for.
+
+use proc_macro2::{Span, TokenStream};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::spanned::Spanned;
+use syn::{
+    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lifetime, Lit, Pat, PathArguments, PathSegment, Result, Token, Type,
+};
+
+use crate::message;
+
+/// A function marked `#[kernel]`.
+pub(crate) struct Kernel {
+    /// As the user wrote it, but that types which carry the launch's brand have got its lifetime.
+    pub(crate) function: ItemFn,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) block: Option<BlockSize>,
+}
+
+/// One parameter of the function.
+pub(crate) struct Parameter {
+    pub(crate) name: Ident,
+    pub(crate) ty: Type,
+    pub(crate) role: Role,
+}
+
+/// What a parameter is for.
+#[derive(Clone)]
+pub(crate) enum Role {
+    /// `&[T]`
+    Slice { element: Type },
+    /// `PerThread<T>` and its like.
+    Output { element: Type, kind: Output },
+    /// `BlockUninit<T, N>`
+    Shared,
+    /// `Index1`, …: the dimensions.
+    Index(usize),
+    /// `Block`, `Block2`: the dimensions.
+    Block(usize),
+    /// Anything else.
+    Scalar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    PerThread,
+    PerThreadColumn,
+    PerBlock,
+    Atomic,
+}
+
+/// The threads of a block, from the attribute.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockSize {
+    pub(crate) threads: [u32; 2],
+    pub(crate) dimensions: usize,
+    pub(crate) span: Span,
+}
+
+/// The lifetime that brands a launch.
+pub(crate) fn brand() -> Lifetime {
+    Lifetime::new("'__launch", Span::mixed_site())
+}
+
+pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel> {
+    let block = parse_arguments.parse2(arguments)?;
+    let mut function: ItemFn =
+        syn::parse2(item).map_err(|error| Error::new(error.span(), message::NOT_A_FUNCTION))?;
+    let mut parameters = Vec::new();
+    for input in &mut function.sig.inputs {
+        let FnArg::Typed(input) = input else {
+            return Err(Error::new_spanned(input, message::METHOD));
+        };
+        let name = match &*input.pat {
+            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
+            pattern => return Err(Error::new_spanned(pattern, message::PATTERN)),
+        };
+        let (ty, role) = parse_type(&mut input.ty)?;
+        parameters.push(Parameter { name, ty, role });
+    }
+    Ok(Kernel { function, parameters, block })
+}
+
+fn parse_arguments(input: ParseStream<'_>) -> Result<Option<BlockSize>> {
+    let mut block = None;
+    while !input.is_empty() {
+        let name: Ident = input.parse().map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
+        if name != "block" {
+            return Err(Error::new_spanned(name, message::UNKNOWN_ARGUMENT));
+        }
+        if block.is_some() {
+            return Err(Error::new_spanned(name, message::ARGUMENT_TWICE));
+        }
+        input
+            .parse::<Token![=]>()
+            .map_err(|_| Error::new_spanned(&name, message::BLOCK_NOT_LITERAL))?;
+        block = Some(input.parse()?);
+        if !input.is_empty() {
+            input
+                .parse::<Token![,]>()
+                .map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
+        }
+    }
+    Ok(block)
+}
+
+impl Parse for BlockSize {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let number = |expression: &Expr| match expression {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(int) => int
+                    .base10_parse::<u32>()
+                    .map_err(|_| Error::new_spanned(expression, message::BLOCK_SIZE)),
+                _ => Err(Error::new_spanned(expression, message::BLOCK_NOT_LITERAL)),
+            },
+            _ => Err(Error::new_spanned(expression, message::BLOCK_NOT_LITERAL)),
+        };
+        let expression: Expr = input.parse()?;
+        let span = expression.span();
+        match &expression {
+            Expr::Tuple(tuple) if tuple.elems.len() == 2 => {
+                let threads = [number(&tuple.elems[0])?, number(&tuple.elems[1])?];
+                Ok(Self { threads, dimensions: 2, span })
+            }
+            expression => Ok(Self { threads: [number(expression)?, 1], dimensions: 1, span }),
+        }
+    }
+}
+
+/// The type as the user wrote it, and its role. The lifetime of the launch is put into `ty`.
+fn parse_type(ty: &mut Type) -> Result<(Type, Role)> {
+    let written = ty.clone();
+    let role = match ty {
+        Type::Reference(reference) => {
+            if let Some(lifetime) = &reference.lifetime {
+                return Err(Error::new_spanned(lifetime, message::LIFETIME));
+            }
+            match (&*reference.elem, reference.mutability) {
+                (Type::Slice(slice), None) => Role::Slice { element: (*slice.elem).clone() },
+                (Type::Slice(_), Some(_)) => return Err(Error::new_spanned(ty, message::MUTABLE_SLICE)),
+                _ => return Err(Error::new_spanned(ty, message::REFERENCE)),
+            }
+        }
+        Type::Ptr(_) => return Err(Error::new_spanned(ty, message::POINTER)),
+        Type::ImplTrait(_) => return Err(Error::new_spanned(ty, message::IMPL_TRAIT)),
+        Type::Path(path) if path.qself.is_none() => match path.path.segments.last_mut() {
+            Some(segment) => parse_segment(segment)?,
+            None => Role::Scalar,
+        },
+        _ => Role::Scalar,
+    };
+    Ok((written, role))
+}
+
+fn parse_segment(segment: &mut PathSegment) -> Result<Role> {
+    let output = |segment: &PathSegment, kind| match element(segment) {
+        Some(element) => Ok(Role::Output { element, kind }),
+        None => Err(Error::new_spanned(segment, message::ELEMENT_TYPE)),
+    };
+    let role = match segment.ident.to_string().as_str() {
+        "PerThread" => output(segment, Output::PerThread)?,
+        "PerThreadColumn" => output(segment, Output::PerThreadColumn)?,
+        "PerBlock" => output(segment, Output::PerBlock)?,
+        "Atomic" => output(segment, Output::Atomic)?,
+        "BlockUninit" => Role::Shared,
+        "Index1" => Role::Index(1),
+        "Index2" => Role::Index(2),
+        "Index3" => Role::Index(3),
+        "Block" => Role::Block(1),
+        "Block2" => Role::Block(2),
+        _ => return Ok(Role::Scalar),
+    };
+    insert_brand(segment)?;
+    Ok(role)
+}
+
+fn element(segment: &PathSegment) -> Option<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+        return None;
+    };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    })
+}
+
+fn insert_brand(segment: &mut PathSegment) -> Result<()> {
+    let brand = brand();
+    match &mut segment.arguments {
+        PathArguments::AngleBracketed(arguments) => {
+            if let Some(lifetime) = arguments.args.iter().find(|a| matches!(a, GenericArgument::Lifetime(_))) {
+                return Err(Error::new_spanned(lifetime, message::LIFETIME));
+            }
+            arguments.args.insert(0, GenericArgument::Lifetime(brand));
+        }
+        arguments => *arguments = PathArguments::AngleBracketed(syn::parse_quote!(<#brand>)),
+    }
+    Ok(())
+}

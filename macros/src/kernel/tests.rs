@@ -1,0 +1,148 @@
+use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
+
+use super::{check, expand, parse, symbol};
+use crate::message;
+
+#[track_caller]
+fn refused(arguments: TokenStream, item: TokenStream, message: &str) {
+    match expand(arguments, item) {
+        Ok(_) => panic!("accepted, where this was expected: {message}"),
+        Err(error) => assert_eq!(error.to_string(), message),
+    }
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_with_its_message() {
+    let none = TokenStream::new;
+    refused(none(), quote!(struct S;), message::NOT_A_FUNCTION);
+    refused(none(), quote!(fn k(&self, i: Index1) {}), message::METHOD);
+    refused(none(), quote!(fn k<T>(i: Index1, o: PerThread<T>) {}), message::GENERIC);
+    refused(none(), quote!(fn k<'a>(i: Index1, o: PerThread<u8>) {}), message::GENERIC);
+    refused(none(), quote!(fn k(i: Index1, o: PerThread<u8>) where u8: Copy {}), message::GENERIC);
+    refused(none(), quote!(async fn k(i: Index1, o: PerThread<u8>) {}), message::ASYNC);
+    refused(none(), quote!(const fn k(i: Index1, o: PerThread<u8>) {}), message::CONST);
+    refused(none(), quote!(unsafe fn k(i: Index1, o: PerThread<u8>) {}), message::UNSAFE);
+    refused(none(), quote!(extern "C" fn k(i: Index1, o: PerThread<u8>) {}), message::ABI);
+    refused(none(), quote!(fn k(i: Index1, o: PerThread<u8>) -> u32 { 0 }), message::RETURNS);
+    refused(none(), quote!(fn größe(i: Index1, o: PerThread<u8>) {}), message::NAME);
+}
+
+#[test]
+fn parameters_that_cannot_cross_are_refused_with_their_message() {
+    let none = TokenStream::new;
+    refused(none(), quote!(fn k(i: Index1, (a, b): (u8, u8)) {}), message::PATTERN);
+    refused(none(), quote!(fn k(i: Index1, o: &mut [f32]) {}), message::MUTABLE_SLICE);
+    refused(none(), quote!(fn k(i: Index1, o: &mut f32) {}), message::REFERENCE);
+    refused(none(), quote!(fn k(i: Index1, o: &f32) {}), message::REFERENCE);
+    refused(none(), quote!(fn k(i: Index1, o: *mut f32) {}), message::POINTER);
+    refused(none(), quote!(fn k(i: Index1, o: &'static [f32]) {}), message::LIFETIME);
+    refused(none(), quote!(fn k(i: Index1<'static>, o: PerThread<f32>) {}), message::LIFETIME);
+    refused(none(), quote!(fn k(i: Index1, o: PerThread) {}), message::ELEMENT_TYPE);
+    refused(none(), quote!(fn k(i: Index1, f: impl Fn()) {}), message::IMPL_TRAIT);
+}
+
+#[test]
+fn positions_and_outputs_must_fit_together() {
+    let none = TokenStream::new;
+    refused(none(), quote!(fn k(o: PerThread<f32>) {}), message::NO_POSITION);
+    refused(none(), quote!(fn k(i: Index1, j: Index2, o: PerThread<f32>) {}), message::TWO_POSITIONS);
+    refused(quote!(block = 64), quote!(fn k(i: Index1, b: Block, o: PerThread<f32>) {}), message::TWO_POSITIONS);
+    refused(none(), quote!(fn k(i: Index1, input: &[f32]) {}), message::NO_OUTPUT);
+    refused(none(), quote!(fn k(b: Block, o: PerThread<f32>) {}), message::BLOCK_UNSIZED);
+    refused(quote!(block = (8, 8)), quote!(fn k(b: Block, o: PerThread<f32>) {}), message::BLOCK_DIMENSIONS);
+    refused(quote!(block = 64), quote!(fn k(b: Block2, o: PerThread<f32>) {}), message::BLOCK_DIMENSIONS);
+    refused(none(), quote!(fn k(i: Index1, o: PerBlock<f32>) {}), message::NEEDS_BLOCK);
+    refused(none(), quote!(fn k(i: Index1, t: BlockUninit<f32, 8>, o: PerThread<f32>) {}), message::NEEDS_BLOCK);
+    refused(none(), quote!(fn k(i: Index1, o: PerThreadColumn<f32, 4>) {}), message::NEEDS_PLANE);
+}
+
+#[test]
+fn arguments_of_the_attribute_are_checked() {
+    let item = || quote!(fn k(b: Block, o: PerThread<f32>) {});
+    refused(quote!(grid = 4), item(), message::UNKNOWN_ARGUMENT);
+    refused(quote!("256"), item(), message::UNKNOWN_ARGUMENT);
+    refused(quote!(block = 64, block = 64), item(), message::ARGUMENT_TWICE);
+    refused(quote!(block), item(), message::BLOCK_NOT_LITERAL);
+    refused(quote!(block = SIZE), item(), message::BLOCK_NOT_LITERAL);
+    refused(quote!(block = 0), item(), message::BLOCK_SIZE);
+    refused(quote!(block = 1025), item(), message::BLOCK_SIZE);
+    refused(quote!(block = (64, 32)), item(), message::BLOCK_SIZE);
+    refused(quote!(block = (65536, 65536)), item(), message::BLOCK_SIZE);
+    assert!(expand(quote!(block = 1024,), item()).is_ok());
+}
+
+fn name(package: &str, arguments: TokenStream, item: TokenStream) -> String {
+    let kernel = parse::parse(arguments, item).unwrap();
+    check::check(&kernel).unwrap();
+    symbol::symbol(package, &kernel)
+}
+
+#[test]
+fn symbols_tell_signatures_apart() {
+    let none = TokenStream::new;
+    let base = name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {}));
+    assert!(base.starts_with("k__"));
+    let others = [
+        name("q", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {})),
+        name("p", none(), quote!(fn k(i: Index1, a: &[u32], o: PerThread<f32>, n: u32) {})),
+        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: i32) {})),
+        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, m: u32) {})),
+        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: Atomic<f32>, n: u32) {})),
+        name("p", none(), quote!(fn k(i: Index1, a: &[[f32; 2]], o: PerThread<f32>, n: u32) {})),
+        name("p", quote!(block = 64), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {})),
+    ];
+    assert!(!others.contains(&base), "{base} {others:?}");
+}
+
+#[test]
+fn symbols_depend_on_neither_spaces_nor_documentation() {
+    let plain = "fn k(i: Index1, a: &[[f32; 2]], o: PerThread<f32>) {}";
+    let spaced = "/// Words.\n fn k ( i : Index1 , mut a : & [ [ f32 ; 2 ] ] , o : PerThread < f32 > ) { loop {} }";
+    let of = |text: &str| name("p", TokenStream::new(), text.parse().unwrap());
+    assert_eq!(of(plain), of(spaced));
+}
+
+/// The promise on which `forbid(unsafe_code)` in a user's crate rests: nothing of the user's stands inside an `unsafe` block of ours.
+#[test]
+fn no_token_of_the_user_stands_in_an_unsafe_block() {
+    let item = quote! {
+        #[kernel]
+        fn k(
+            mut user_block: Block,
+            user_tile: BlockUninit<UserTile, { user_n() }>,
+            user_in: &[[UserIn; { user_m() }]],
+            user_out: PerThread<UserOut>,
+            user_scalar: UserScalar,
+        ) { user_body() }
+    };
+    let expanded = expand(quote!(block = 64), item).unwrap();
+    let mut seen = 0;
+    unsafe_blocks(expanded, &mut |tokens| {
+        seen += 1;
+        let text = tokens.to_string();
+        assert!(!text.to_lowercase().contains("user"), "{text}");
+    });
+    assert!(seen >= 8, "only {seen} unsafe blocks were found: does this test still look at them?");
+}
+
+fn unsafe_blocks(tokens: TokenStream, f: &mut impl FnMut(TokenStream)) {
+    let mut after_unsafe = false;
+    for token in tokens {
+        if let TokenTree::Group(group) = &token {
+            if after_unsafe && group.delimiter() == proc_macro2::Delimiter::Brace {
+                f(group.stream());
+            }
+            unsafe_blocks(group.stream(), f);
+        }
+        after_unsafe = matches!(&token, TokenTree::Ident(ident) if ident == "unsafe");
+    }
+}
+
+#[test]
+fn generic_parameters_do_not_capture_the_names_of_the_user() {
+    let item = quote!(fn k(i: Index1, a: &[S], o: PerThread<P0>) { S::f() });
+    let text = expand(TokenStream::new(), item).unwrap().to_string();
+    assert!(text.contains("S_ : :: cuda_rt :: StreamTag"), "{text}");
+    assert!(text.contains("P0_ : :: cuda_rt :: kernel :: ReadBy < S_ >"), "{text}");
+}
