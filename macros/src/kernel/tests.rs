@@ -406,10 +406,18 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     for file in std::fs::read_dir(kernels.join("src")).unwrap() {
         let source = syn::parse_file(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
         for item in source.items {
-            let syn::Item::Fn(mut function) = item else { continue };
-            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else { continue };
+            let syn::Item::Fn(mut function) = item else {
+                continue;
+            };
+            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else {
+                continue;
+            };
             let attribute = function.attrs.remove(at);
-            let arguments = attribute.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
+            let arguments = attribute
+                .meta
+                .require_list()
+                .map(|list| list.tokens.clone())
+                .unwrap_or_default();
             expected.push(name("device-kernels", arguments, quote!(#function)));
         }
     }
