@@ -88,9 +88,13 @@ impl PinnedPool {
     /// wasted and lengths that differ a little share blocks.
     fn size_class(bytes: usize) -> usize {
         const PAGE: usize = 4096;
-        let step = (bytes.next_power_of_two() / 16).max(PAGE);
         // Sizes near the address space's end cannot be rounded; mapping them will fail.
-        bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+        let Some(power) = bytes.checked_next_power_of_two() else {
+            return bytes;
+        };
+        bytes
+            .checked_next_multiple_of((power / 16).max(PAGE))
+            .unwrap_or(bytes)
     }
 
     /// A block of at least `bytes` that no pending work uses.
