@@ -394,8 +394,6 @@ fn generic_parameters_do_not_capture_the_names_of_the_user() {
         text.contains("P0_ : :: cuda_rt :: kernel :: ReadBy < S_ >"),
         "{text}"
     );
-<<<<<<< HEAD
-=======
 }
 
 /// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly
@@ -408,10 +406,18 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     for file in std::fs::read_dir(kernels.join("src")).unwrap() {
         let source = syn::parse_file(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
         for item in source.items {
-            let syn::Item::Fn(mut function) = item else { continue };
-            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else { continue };
+            let syn::Item::Fn(mut function) = item else {
+                continue;
+            };
+            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else {
+                continue;
+            };
             let attribute = function.attrs.remove(at);
-            let arguments = attribute.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
+            let arguments = attribute
+                .meta
+                .require_list()
+                .map(|list| list.tokens.clone())
+                .unwrap_or_default();
             expected.push(name("device-kernels", arguments, quote!(#function)));
         }
     }
@@ -423,5 +429,4 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     entries.sort();
     assert!(expected.len() >= 8, "{expected:?}");
     assert_eq!(entries, expected, "run `cargo xtask ptx`");
->>>>>>> kernels
 }
