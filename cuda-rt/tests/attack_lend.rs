@@ -29,6 +29,28 @@ fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffe
     (owner, buffer)
 }
 
+/// The wait at the end fails on the GPU, and the host waits instead: the owner may go on.
+#[test]
+fn attack_use_after_a_lend_that_only_the_host_could_join() {
+    for order in [Order::Lazy, Order::Random] {
+        Device::simulated(SimConfig::default().order(order), |gpu| {
+            let (owner, borrower) = (
+                gpu.stream::<Owner<_>>().unwrap(),
+                gpu.stream::<Borrower<_>>().unwrap(),
+            );
+            let mut buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
+            let simulator = gpu.simulator().unwrap();
+            simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+            let lent = owner.lend(&borrower, &mut buffer, |view| borrower.fill(view, 7));
+            assert!(matches!(lent, Err(Error::Driver { .. })), "{lent:?}");
+            let mut host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            owner.copy_to_host(&buffer, &mut host).unwrap();
+            assert_eq!(*owner.release(host).unwrap().synchronize().unwrap(), [7; LEN]);
+        })
+        .unwrap();
+    }
+}
+
 /// Reads what the borrower still writes.
 #[test]
 fn attack_download_after_a_lend_that_could_not_be_joined() {

@@ -198,7 +198,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
 }
 
 fn configurations() -> impl Iterator<Item = SimConfig> {
-    let random = (0..2).map(|seed| SimConfig::default().seed(seed));
+    let random = (0..6).map(|seed| SimConfig::default().seed(seed));
     random.chain([SimConfig::default().seed(9).order(Order::Lazy)])
 }
 
