@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::core::DeviceCore;
 use crate::driver::RawGraph;
-use crate::error::{During, Error, Result};
+use crate::error::{During, Result};
 use crate::fence::StreamAt;
 use crate::memory::{OwnedBy, Resource};
 use crate::place::{DeviceTag, Live, NamedStream, Place, StreamTag};
@@ -68,20 +68,18 @@ impl Recording<'_> {
     fn end(&mut self) -> Result<RawGraph> {
         self.open = false;
         // Streams forked inside join here, as if each had been acquired from last.
-        let joined = self.core.join_all(self.origin);
+        let ordered = self.core.join_all(self.origin).and_then(|()| self.core.check());
         // SAFETY: begun on this stream, and ended once.
-        let graph = unsafe { self.core.driver().end_capture(self.origin.raw) }.during("Stream::capture")?;
-        match joined.and_then(|()| self.core.check()) {
-            Ok(()) => Ok(graph),
-            Err(source) => {
-                // SAFETY: live and never launched.
-                let _ = unsafe { self.core.driver().destroy_graph(graph) };
-                Err(Error::Driver {
-                    during: "Stream::capture",
-                    source,
-                })
-            }
+        let ended = unsafe { self.core.driver().end_capture(self.origin.raw) };
+        // What could not be ordered comes first: the capture's own error only follows from it.
+        let Err(source) = ordered else {
+            return ended.during("Stream::capture");
+        };
+        if let Ok(graph) = ended {
+            // SAFETY: live and never launched.
+            let _ = unsafe { self.core.driver().destroy_graph(graph) };
         }
+        Err(source).during("Stream::capture")
     }
 }
 

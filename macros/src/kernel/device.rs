@@ -73,12 +73,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 
             #[unsafe(export_name = #symbol)]
             #[allow(improper_ctypes_definitions)]
-            pub unsafe extern "ptx-kernel" fn entry(#(#declared,)* extent: ::device_std::Extent) {
+            pub unsafe extern "ptx-kernel" fn __cuda_rt_entry(#(#declared,)* extent: ::device_std::Extent) {
                 #call
             }
 
             #[unsafe(export_name = #table_symbol)]
-            pub static LAYOUT: [u64; #count] = [#(#layout),*];
+            pub static __CUDA_RT_LAYOUT: [u64; #count] = [#(#layout),*];
         };
 
         // So that paths to the kernel (`pub use`) resolve on the device too.
@@ -103,7 +103,7 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
-/// Names for the user's types. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
+/// Names for the user's types, and ones that the user's code has no use for: items are not hygienic. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
 pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let brand = brand();
     let aliases = kernel
@@ -172,11 +172,11 @@ pub(super) fn dimensions_type(dimensions: usize) -> TokenStream {
 }
 
 pub(super) fn alias(at: usize) -> Ident {
-    format_ident!("Parameter{at}")
+    format_ident!("__CudaRtParameter{at}")
 }
 
 pub(super) fn element_alias(at: usize) -> Ident {
-    format_ident!("Element{at}")
+    format_ident!("__CudaRtElement{at}")
 }
 
 pub(super) fn local(name: &str, at: usize) -> Ident {

@@ -61,12 +61,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #body
             #simulate
 
-            const SHARED_BYTES: usize = #bytes;
+            const __CUDA_RT_SHARED_BYTES: usize = #bytes;
             const _: () = assert!(
-                SHARED_BYTES <= ::device_std::rt::MAX_SHARED_BYTES,
+                __CUDA_RT_SHARED_BYTES <= ::device_std::rt::MAX_SHARED_BYTES,
                 "a block has 48 KiB of shared memory"
             );
-            static KERNEL: ::cuda_rt::kernel::Kernel = ::cuda_rt::kernel::Kernel {
+            static __CUDA_RT_KERNEL: ::cuda_rt::kernel::Kernel = ::cuda_rt::kernel::Kernel {
                 name: ::core::concat!(::core::module_path!(), "::", #text),
                 symbol: #symbol,
                 file: ::core::file!(),
@@ -78,16 +78,16 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                     kind: ::cuda_rt::kernel::ParameterKind::Extent,
                 }],
                 layout: &[#(#layout),*],
-                simulate,
+                simulate: __cuda_rt_simulate,
                 cache: ::cuda_rt::kernel::KernelCache::new(),
             };
 
-            let shape = grid.__shape(#fixed_block, SHARED_BYTES)?;
+            let shape = grid.__shape(#fixed_block, __CUDA_RT_SHARED_BYTES)?;
             let extent = shape.extent;
             #(#addresses)*
             let parameters = [#(#pointers,)* (&raw const extent).cast::<::core::ffi::c_void>()];
-            // The parameters are those of KERNEL, made from the same signature; each buffer's place is this stream's.
-            unsafe { stream.__launch(&KERNEL, &shape, &parameters) }
+            // The parameters are those of the kernel, made from the same signature; each buffer's place is this stream's.
+            unsafe { stream.__launch(&__CUDA_RT_KERNEL, &shape, &parameters) }
         }
     }
 }
@@ -96,6 +96,8 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
+    /// Addresses and lengths, of arguments that are given their types once more, by the names that the simulation and the layouts
+    /// use: what the user wrote is resolved in the signature and again inside the function, and must mean one type in both.
     addresses: Vec<TokenStream>,
     pointers: Vec<TokenStream>,
     described: Vec<TokenStream>,
@@ -135,6 +137,9 @@ impl Parts {
                     parts
                         .declared
                         .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
+                    parts
+                        .addresses
+                        .push(mixed!(let #name: &::cuda_rt::DeviceSlice<#ty, _> = #name;));
                     parts.buffer(
                         name,
                         at,
@@ -154,6 +159,9 @@ impl Parts {
                     parts
                         .declared
                         .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
+                    parts
+                        .addresses
+                        .push(mixed!(let #name: &mut ::cuda_rt::DeviceSlice<#element_alias, _> = #name;));
                     parts.buffer(
                         name,
                         at,
@@ -190,6 +198,7 @@ impl Parts {
                 Role::Scalar => {
                     let written = &parameter.ty;
                     parts.declared.push(mixed!(#name: #written));
+                    parts.addresses.push(mixed!(let #name: #ty = #name;));
                     parts
                         .pointers
                         .push(mixed!((&raw const #name).cast::<::core::ffi::c_void>()));
@@ -241,7 +250,7 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
         mixed!()
     } else {
         mixed! {
-            let mut memory = ::device_std::rt::SharedMemory::new(SHARED_BYTES);
+            let mut memory = ::device_std::rt::SharedMemory::new(__CUDA_RT_SHARED_BYTES);
             let shared = memory.start();
         }
     };
@@ -254,7 +263,7 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
     let each: TokenStream = each.into_iter().collect();
     mixed! {
         #[allow(unused_variables)]
-        unsafe fn simulate(
+        unsafe fn __cuda_rt_simulate(
             shape: &::cuda_rt::kernel::LaunchShape,
             parameters: *const *const ::core::ffi::c_void,
         ) {
