@@ -5,7 +5,7 @@ use super::phases::Block;
 use super::shuffle::WARP;
 use super::thread::{Dimensions, Thread};
 use crate::element::Element;
-use crate::output::{AtomicElement, AtomicInteger, fetch_add_at, fetch_max_at};
+use crate::output::{AtomicElement, AtomicInteger, fetch_add_at, fetch_max_at, fetch_min_at};
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
@@ -91,9 +91,9 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 
     /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
     #[inline(always)]
-    pub fn init<D: Dimensions, F>(self, block: &mut Block<'k, D>, f: F) -> BlockShared<'k, T, N>
+    pub fn init<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
-        F: Fn(&Thread<'k, D>, usize) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
         let mut shared = BlockShared { ptr: self.ptr, _memory: PhantomData };
         shared.write(block, f);
@@ -105,9 +105,9 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// # Panics
     /// If the block is not made of `N` whole warps.
     #[inline(always)]
-    pub fn init_per_warp<D: Dimensions, F>(self, block: &mut Block<'k, D>, f: F) -> BlockShared<'k, T, N>
+    pub fn init_per_warp<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
-        F: Fn(&Thread<'k, D>) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>) -> T + PhaseSafe,
     {
         assert!(block.size() == N * WARP, "one element for each warp of 32 threads");
         let ptr = self.ptr;
@@ -125,12 +125,12 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     }
 }
 
-impl<'k, T: Element, const N: usize> BlockShared<'k, T, N> {
+impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     /// Element i becomes `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
     #[inline(always)]
-    pub fn write<D: Dimensions, F>(&mut self, block: &mut Block<'k, D>, f: F)
+    pub fn write<'b, D: Dimensions, F>(&mut self, block: &mut Block<'b, D>, f: F)
     where
-        F: Fn(&Thread<'k, D>, usize) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
         let (ptr, stride) = (self.ptr, block.size());
         block.run(|thread| {
@@ -254,5 +254,18 @@ impl<T: AtomicElement> SharedAtomic<'_, T> {
     {
         // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
         unsafe { fetch_max_at(self.ptr, self.len, at, value) }
+    }
+
+    /// Lowers element `at` to at most `value`, and returns what was there.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub fn fetch_min<D: Dimensions>(&self, _thread: &Thread<'_, D>, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
+        unsafe { fetch_min_at(self.ptr, self.len, at, value) }
     }
 }
