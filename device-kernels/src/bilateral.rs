@@ -7,10 +7,10 @@ use device_std::prelude::*;
 
 /// Smooths an 8-bit image of `width` × `height` pixels, row-major, and keeps its edges.
 ///
-/// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge outwards. `sigma_space` is
+/// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge outwards; radii over 4096 count as that. `sigma_space` is
 /// in pixels and `sigma_range` in grey levels, both above 0. Rounds to nearest.
 ///
-/// The grid covers (width, height) threads. Traps if `input` is shorter than the image; pixels beyond the end of `output` are
+/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or a side is 0 or over 2^30; pixels beyond the end of `output` are
 /// left out.
 #[kernel]
 pub fn bilateral(
@@ -26,6 +26,9 @@ pub fn bilateral(
     let Some(image) = Image::new(input, width, height) else {
         panic!("the input is shorter than the image");
     };
+    if i.x() >= image.width() || i.y() >= image.height() {
+        return;
+    }
     let window = Window::new(sigma_space, sigma_range);
     let (x, y) = (i.x() as i32, i.y() as i32);
     // A radius known to the compiler unrolls the loops and folds the distances; three covers what is usual for video.
@@ -40,7 +43,7 @@ pub fn bilateral(
     }
 }
 
-/// So that coordinates stay far from the ends of `i32`. A larger window would be the whole image for any in practice.
+/// So that coordinates stay far from the ends of `i32`.
 const MAX_RADIUS: u32 = 1 << 12;
 
 /// Factors of the exponent, to base 2: weights are `exp2(space · distance² + range · difference²)`.

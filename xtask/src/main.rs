@@ -1,31 +1,38 @@
-//! Tasks of a maintainer: `cargo xtask TASK`.
+//! Tasks of a maintainer: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
+mod ptx;
+mod ptxas;
 mod unsafe_budget;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask TASK
+cargo xtask <task>
 
-  unsafe-budget [--check]   write unsafe-budget.txt, or compare it with the source
+  ptx                      build device-kernels/ptx/device_kernels.ptx
+  ptx --check              build it again, compare, and assemble it where there is a ptxas
+  unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
+  unsafe-budget --check    count again, and compare
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        ["unsafe-budget"] => unsafe_budget::run(false),
-        ["unsafe-budget", "--check"] => unsafe_budget::run(true),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["ptx"] => ptx::write(),
+        ["ptx", "--check"] => ptx::check(),
+        ["unsafe-budget"] => unsafe_budget::write(),
+        ["unsafe-budget", "--check"] => unsafe_budget::check(),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }

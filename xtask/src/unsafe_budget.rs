@@ -21,29 +21,38 @@ const HEADING: &str = "\
 /// Programs that must not compile, and their twins: nothing of them is built into anything.
 const UNCOUNTED: &str = "ui-tests/cases";
 
-/// Compares the counts with the committed ones if `check`, else commits them to the file.
-pub(crate) fn run(check: bool) -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .ok_or("the workspace has no root")?;
-    let counted = count_all(root)?;
-    let path = root.join(FILE);
-    if check {
-        let committed = parse(&fs::read_to_string(&path).map_err(|error| format!("{FILE}: {error}"))?)?;
-        let differences = differences(&committed, &counted);
-        if !differences.is_empty() {
-            return Err(format!(
-                "{FILE} is not what the source holds; if the change is meant, run `cargo xtask unsafe-budget`\n\
-                 {differences}"
-            )
-            .into());
-        }
-    } else {
-        fs::write(&path, render(&counted))?;
-    }
-    let total = counted.values().fold(Count::default(), |sum, count| sum + *count);
-    println!("unsafe: {total} in {} files", counted.len());
+/// Writes the counts.
+pub(crate) fn write() -> Result<(), Box<dyn Error>> {
+    let counts = count_all(root())?;
+    fs::write(root().join(FILE), render(&counts))?;
+    report(&counts);
     Ok(())
+}
+
+/// Compares the counts with the committed ones.
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    let counted = count_all(root())?;
+    let text = fs::read_to_string(root().join(FILE)).map_err(|error| format!("{FILE}: {error}"))?;
+    let differences = differences(&parse(&text)?, &counted);
+    if !differences.is_empty() {
+        let what = format!(
+            "{FILE} is not what the source holds; if the change is meant, run `cargo xtask unsafe-budget`"
+        );
+        return Err(format!("{what}\n{differences}").into());
+    }
+    report(&counted);
+    Ok(())
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+fn report(counts: &Counts) {
+    let total = counts.values().fold(Count::default(), |sum, count| sum + *count);
+    println!("unsafe: {total} in {} files", counts.len());
 }
 
 /// What follows the keyword. `unsafe fn(..)` as a type counts nowhere: whoever calls it has the block.
