@@ -90,3 +90,8 @@ pub mod __private {
 
 pub use bytemuck;
 pub use cuda_rt_macros::Resource;
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
