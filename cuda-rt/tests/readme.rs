@@ -9,7 +9,9 @@ const KERNELS: &str = include_str!("../../device-kernels/src/elementwise.rs");
 
 /// The first block of the README that is marked with `language`.
 fn block(language: &str) -> &'static str {
-    let (_, rest) = README.split_once(&format!("```{language}\n")).expect("the README has such a block");
+    let (_, rest) = README
+        .split_once(&format!("```{language}\n"))
+        .expect("the README has such a block");
     rest.split_once("```").expect("which ends").0
 }
 
@@ -26,10 +28,16 @@ fn the_example_does_not_compile_without_its_handoff() {
 #[test]
 fn the_message_is_what_rustc_says() {
     // Gutters are as wide as the largest line number, and files lie elsewhere.
-    let trim = |line: &'static str| line.trim_start().replace("tests/readme/without_handoff.rs", "src/main.rs");
+    let trim = |line: &'static str| {
+        line.trim_start()
+            .replace("tests/readme/without_handoff.rs", "src/main.rs")
+    };
     let mut said = MESSAGE.lines().map(trim);
     for line in block("text").lines().map(trim) {
-        assert!(said.any(|said| said == line), "rustc does not say, or not in this order:\n{line}\n\n{MESSAGE}");
+        assert!(
+            said.any(|said| said == line),
+            "rustc does not say, or not in this order:\n{line}\n\n{MESSAGE}"
+        );
     }
 }
 
