@@ -1,4 +1,4 @@
-//! What the seam costs over the raw calls, on the first GPU: `cargo bench -p cuda-rt --bench seam`.
+//! What the seam and the typed API cost over the raw calls, on the first GPU: `cargo bench -p cuda-rt --bench seam`.
 //!
 //! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on both alike; the figures are medians over
 //! the rounds. Prints a table, what each call says with no context or another one current, and the same as one line
@@ -12,6 +12,7 @@ use std::time::Instant;
 use cuda_rt::driver::cuda::{ContextCheck, CudaDriver};
 use cuda_rt::driver::{Driver, RawEvent, RawStream};
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
+use cuda_rt::{Device, Live};
 use cudarc::driver::sys::{self, CUresult};
 
 /// Calls timed together.
@@ -150,7 +151,8 @@ fn main() {
     let other = driver.create_stream(0).expect("create a stream");
     let event = driver.create_event(false).expect("create an event");
     driver.prepare(&EMPTY).expect("prepare");
-    let raw = Raw::new(stream, other, event);
+    let back = driver.create_event(false).expect("create an event");
+    let raw = Raw::new(stream, other, event, back);
 
     let settle = || {
         for stream in [stream, other] {
@@ -215,6 +217,7 @@ fn main() {
         group.report(&mut json);
     }
     driver.set_context_check(ContextCheck::DEFAULT);
+    Device::nth(0, |gpu| typed(&gpu, &raw, &settle, &mut json)).expect("the GPU that the driver has open");
 
     println!("raw calls with another current context (0 is success)");
     for (context, call, status) in raw.with_other_contexts() {
@@ -226,18 +229,86 @@ fn main() {
     println!("[{}]", json.join(","));
 }
 
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+/// The typed API against the raw calls that it stands for.
+fn typed<D: Live>(gpu: &Device<D>, raw: &Raw, settle: &dyn Fn(), json: &mut Vec<String>) {
+    let (compute, download) = (
+        gpu.stream::<Compute<D>>().expect("create a stream"),
+        gpu.stream::<Download<D>>().expect("create a stream"),
+    );
+    let settle = || {
+        settle();
+        compute.synchronize().expect("synchronize");
+        download.synchronize().expect("synchronize");
+    };
+    let mut one = Some(compute.alloc_zeroed::<f32>(1 << 10).expect("alloc"));
+    let mut pair = Some((
+        compute.alloc_zeroed::<f32>(1 << 10).expect("alloc"),
+        compute
+            .adopt(gpu.pinned::<f32>(1 << 10).expect("pinned"))
+            .expect("adopt"),
+    ));
+    let there_and_back = |one: &mut Option<_>| {
+        let buffer = one.take().expect("there");
+        let buffer = download
+            .acquire(compute.release(buffer).expect("release"))
+            .expect("acquire");
+        *one = Some(
+            compute
+                .acquire(download.release(buffer).expect("release"))
+                .expect("acquire"),
+        );
+    };
+    let pair_there_and_back = |pair: &mut Option<_>| {
+        let bundle = pair.take().expect("there");
+        let bundle = download
+            .acquire(compute.release(bundle).expect("release"))
+            .expect("acquire");
+        *pair = Some(
+            compute
+                .acquire(download.release(bundle).expect("release"))
+                .expect("acquire"),
+        );
+    };
+    let launch = || {
+        let parameters = [ptr::from_ref(&ONE).cast()];
+        // SAFETY: the parameters are the kernel's.
+        unsafe { compute.__launch(&EMPTY, &SHAPE, &parameters) }.expect("launch");
+    };
+    let mut groups = [
+        Group::new("there and back: two records, two waits")
+            .way("raw", || raw.there_and_back())
+            .way("release + acquire, a device buffer", || there_and_back(&mut one))
+            .way("release + acquire, a device and a pinned buffer", || {
+                pair_there_and_back(&mut pair)
+            }),
+        Group::new("typed launch")
+            .way("raw", || raw.launch())
+            .way("Stream", launch),
+    ];
+    for group in &mut groups {
+        group.run(&settle);
+        group.report(json);
+    }
+}
+
 /// The same handles, as CUDA has them.
 struct Raw {
     stream: sys::CUstream,
     other: sys::CUstream,
     event: sys::CUevent,
+    back: sys::CUevent,
     function: sys::CUfunction,
     context: sys::CUcontext,
 }
 
 impl Raw {
     /// The context must be current.
-    fn new(stream: RawStream, other: RawStream, event: RawEvent) -> Self {
+    fn new(stream: RawStream, other: RawStream, event: RawEvent, back: RawEvent) -> Self {
         let mut context = ptr::null_mut();
         // SAFETY: the pointer is to a live handle.
         ok(unsafe { sys::cuCtxGetCurrent(&mut context) });
@@ -252,6 +323,7 @@ impl Raw {
             stream: ptr::with_exposed_provenance_mut(stream.0 as usize),
             other: ptr::with_exposed_provenance_mut(other.0 as usize),
             event: ptr::with_exposed_provenance_mut(event.0 as usize),
+            back: ptr::with_exposed_provenance_mut(back.0 as usize),
             function,
             context,
         }
@@ -291,6 +363,14 @@ impl Raw {
     fn handoff(&self) {
         ok(self.record());
         ok(self.wait());
+    }
+
+    fn there_and_back(&self) {
+        self.handoff();
+        // SAFETY: live.
+        ok(unsafe { sys::cuEventRecord(self.back, self.other) });
+        // SAFETY: live.
+        ok(unsafe { sys::cuStreamWaitEvent(self.stream, self.back, 0) });
     }
 
     fn checked_handoff(&self) {

@@ -56,7 +56,10 @@ impl Window {
     #[inline(always)]
     fn new(sigma_space: f32, sigma_range: f32) -> Self {
         let factor = |sigma: f32| -0.5 * LOG2_E / (sigma * sigma);
-        Self { space: factor(sigma_space), range: factor(sigma_range) }
+        Self {
+            space: factor(sigma_space),
+            range: factor(sigma_range),
+        }
     }
 
     #[inline(always)]

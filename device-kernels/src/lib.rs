@@ -14,7 +14,6 @@
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 #![forbid(unsafe_code)]
 
-
 device_std::kernel_module!("../ptx/device_kernels.ptx");
 
 mod bilateral;

@@ -24,7 +24,11 @@ pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], 
 
 /// The first lane of each warp gets the sum of its first `lanes` lanes, a power of two.
 #[inline(always)]
-fn sum_lanes(block: &mut Block, mut values: device_std::Private<f32>, lanes: usize) -> device_std::Private<f32> {
+fn sum_lanes(
+    block: &mut Block,
+    mut values: device_std::Private<f32>,
+    lanes: usize,
+) -> device_std::Private<f32> {
     let mut distance = lanes / 2;
     while distance > 0 {
         let others = block.shuffle_down(&values, distance);

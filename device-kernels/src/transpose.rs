@@ -26,11 +26,17 @@ pub fn transpose(
     let (x, y) = (block.y() * SIDE, block.x() * SIDE);
     let tile = tile.init(&mut block, |_, at| {
         let (row, column) = (at / SIDE, swizzle(at % SIDE, at / SIDE));
-        if y + row < height && x + column < width { input[(y + row) * width + x + column] } else { 0.0 }
+        if y + row < height && x + column < width {
+            input[(y + row) * width + x + column]
+        } else {
+            0.0
+        }
     });
     let tile = tile.view();
     block.threads(|thread| {
-        let Some(index) = thread.index_in_launch() else { return };
+        let Some(index) = thread.index_in_launch() else {
+            return;
+        };
         for k in 0..ROWS {
             let (row, column) = (thread.x(), thread.y() * ROWS + k);
             if x + column < width {

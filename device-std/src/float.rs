@@ -131,7 +131,14 @@ pub mod fast {
     #[inline(always)]
     fn small_exp2(x: f32) -> f32 {
         let mut p = 1.535_336e-4_f32;
-        for c in [1.339_887e-3, 9.618_437e-3, 5.550_332_4e-2, 2.402_264_7e-1, core::f32::consts::LN_2, 1.0] {
+        for c in [
+            1.339_887e-3,
+            9.618_437e-3,
+            5.550_332_4e-2,
+            2.402_264_7e-1,
+            core::f32::consts::LN_2,
+            1.0,
+        ] {
             p = Float::mul_add(p, x, c);
         }
         p

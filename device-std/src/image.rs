@@ -54,7 +54,10 @@ impl<'a, T: Element> Image<'a, T> {
 
     /// Row `y`, or the nearest there is.
     #[inline(always)]
-    #[expect(clippy::manual_clamp, reason = "`clamp` panics on limits the wrong way round, and here that check costs registers")]
+    #[expect(
+        clippy::manual_clamp,
+        reason = "`clamp` panics on limits the wrong way round, and here that check costs registers"
+    )]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
         // Not `clamp`, which checks its limits once more.
         let start = y.max(0).min(self.height - 1) as usize * self.width as usize;

@@ -6,16 +6,22 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum BuildError {
     /// There is no rustup.
-    #[error("kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs")]
+    #[error(
+        "kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs"
+    )]
     NoRustup(#[source] io::Error),
     /// The toolchain is not installed.
-    #[error("the toolchain `{toolchain}` is not installed: run `rustup toolchain install {toolchain} --component rust-src`")]
+    #[error(
+        "the toolchain `{toolchain}` is not installed: run `rustup toolchain install {toolchain} --component rust-src`"
+    )]
     NoToolchain {
         /// Its name.
         toolchain: String,
     },
     /// The toolchain has no sources of `core`, which is built for the GPU along with the kernels.
-    #[error("the toolchain `{toolchain}` lacks the sources of `core`: run `rustup component add rust-src --toolchain {toolchain}`")]
+    #[error(
+        "the toolchain `{toolchain}` lacks the sources of `core`: run `rustup component add rust-src --toolchain {toolchain}`"
+    )]
     NoRustSrc {
         /// Its name.
         toolchain: String,
@@ -35,7 +41,9 @@ pub enum BuildError {
         diagnostics: String,
     },
     /// The module has no entries.
-    #[error("`{package}` has no kernels: mark functions with `#[kernel]`, and name the crate that has them in its library's root")]
+    #[error(
+        "`{package}` has no kernels: mark functions with `#[kernel]`, and name the crate that has them in its library's root"
+    )]
     NoEntries {
         /// The package.
         package: String,

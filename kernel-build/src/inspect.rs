@@ -10,7 +10,9 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
     }
     let entries = entries(ptx);
     if entries.is_empty() {
-        return Err(BuildError::NoEntries { package: package.to_owned() });
+        return Err(BuildError::NoEntries {
+            package: package.to_owned(),
+        });
     }
     for entry in &entries {
         if !ptx.contains(&format!(" __cuda_rt_layout_{entry}[")) {
@@ -34,7 +36,9 @@ fn mutable_statics(llvm_ir: &str) -> Vec<String> {
         .lines()
         .filter_map(|line| line.strip_prefix('@')?.split_once(" = "))
         .filter(|(_, definition)| {
-            let mut words = definition.split_whitespace().take_while(|word| *word != "constant");
+            let mut words = definition
+                .split_whitespace()
+                .take_while(|word| *word != "constant");
             !definition.contains("addrspace(3)") && words.any(|word| word == "global")
         })
         .map(|(name, _)| format!("`{}`", name.trim_matches('"')))
@@ -71,9 +75,15 @@ mod tests {
 
     #[test]
     fn a_mutable_static_is_refused() {
-        for definition in ["internal unnamed_addr global i32 0, align 4", "local_unnamed_addr global [4 x i8] zeroinitializer"] {
+        for definition in [
+            "internal unnamed_addr global i32 0, align 4",
+            "local_unnamed_addr global [4 x i8] zeroinitializer",
+        ] {
             let error = inspect("p", PTX, &format!("@COUNT = {definition}")).unwrap_err();
-            assert!(matches!(&error, BuildError::MutableStatic { names } if names == &["`COUNT`"]), "{error}");
+            assert!(
+                matches!(&error, BuildError::MutableStatic { names } if names == &["`COUNT`"]),
+                "{error}"
+            );
         }
     }
 }

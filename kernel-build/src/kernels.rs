@@ -49,7 +49,10 @@ pub struct Module {
 impl Kernels {
     /// The crate whose `Cargo.toml` lies in the directory `path`. In a build script, relative to the package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), toolchain: "nightly".to_owned() }
+        Self {
+            path: path.into(),
+            toolchain: "nightly".to_owned(),
+        }
     }
 
     /// Builds with this toolchain of rustup's instead of `nightly`.
@@ -84,18 +87,38 @@ impl Kernels {
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
         let target_dir = target_dir.as_ref();
         let manifest = self.path.join("Cargo.toml");
-        let manifest = manifest.canonicalize().map_err(|error| self.not_a_crate(error.to_string()))?;
+        let manifest = manifest
+            .canonicalize()
+            .map_err(|error| self.not_a_crate(error.to_string()))?;
         let toolchain = Toolchain::find(&self.toolchain)?;
         let library = self.library(&toolchain, &manifest)?;
 
         let mut cargo = toolchain.cargo();
-        cargo.args(["rustc", "--lib", "--crate-type=cdylib", "--target", TARGET, "--profile", PROFILE]);
+        cargo.args([
+            "rustc",
+            "--lib",
+            "--crate-type=cdylib",
+            "--target",
+            TARGET,
+            "--profile",
+            PROFILE,
+        ]);
         cargo.args(["-Zbuild-std=core", "-Ztrim-paths", "--color=never"]);
-        cargo.arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(target_dir);
+        cargo
+            .arg("--manifest-path")
+            .arg(&manifest)
+            .arg("--target-dir")
+            .arg(target_dir);
         for setting in PROFILE_SETTINGS {
             cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
-        cargo.args(["--", "--emit=asm,llvm-ir", "-Zno-link", "-Ctarget-cpu=sm_80", "-Csymbol-mangling-version=v0"]);
+        cargo.args([
+            "--",
+            "--emit=asm,llvm-ir",
+            "-Zno-link",
+            "-Ctarget-cpu=sm_80",
+            "-Csymbol-mangling-version=v0",
+        ]);
         let output = cargo.output().map_err(BuildError::NoRustup)?;
         if !output.status.success() {
             let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -108,13 +131,22 @@ impl Kernels {
         let ptx = renumber_crate_hashes(&ptx);
         let entries = inspect(&library.package, &ptx, &llvm_ir)?;
         let compiler = toolchain.version;
-        let ptx = format!("// Built from the package `{}` by {compiler}. Don't edit.\n{ptx}", library.package);
-        Ok(Module { ptx, entries, compiler })
+        let ptx = format!(
+            "// Built from the package `{}` by {compiler}. Don't edit.\n{ptx}",
+            library.package
+        );
+        Ok(Module {
+            ptx,
+            entries,
+            compiler,
+        })
     }
 
     fn library(&self, toolchain: &Toolchain, manifest: &Path) -> Result<Library, BuildError> {
         let mut cargo = toolchain.cargo();
-        cargo.args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"]).arg(manifest);
+        cargo
+            .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
+            .arg(manifest);
         let output = cargo.output().map_err(BuildError::NoRustup)?;
         if !output.status.success() {
             return Err(self.not_a_crate(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
@@ -125,7 +157,10 @@ impl Kernels {
     }
 
     fn not_a_crate(&self, reason: String) -> BuildError {
-        BuildError::NotAKernelCrate { path: self.path.clone(), reason }
+        BuildError::NotAKernelCrate {
+            path: self.path.clone(),
+            reason,
+        }
     }
 }
 
@@ -138,10 +173,16 @@ struct Library {
 impl Library {
     fn of(metadata: &Value, manifest: &Path) -> Option<Self> {
         let packages = metadata["packages"].as_array()?;
-        let package = packages.iter().find(|p| p["manifest_path"].as_str().map(Path::new) == Some(manifest))?;
+        let package = packages
+            .iter()
+            .find(|p| p["manifest_path"].as_str().map(Path::new) == Some(manifest))?;
         let library = package["targets"].as_array()?.iter().find(|target| {
             let kinds = target["kind"].as_array();
-            kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib" || kind == "rlib" || kind == "cdylib"))
+            kinds.is_some_and(|kinds| {
+                kinds
+                    .iter()
+                    .any(|kind| kind == "lib" || kind == "rlib" || kind == "cdylib")
+            })
         })?;
         Some(Self {
             package: package["name"].as_str()?.to_owned(),
@@ -155,13 +196,18 @@ fn read_newest(directory: &Path, name: &str, extension: &str) -> Result<String, 
     let is_ours = |path: &Path| {
         let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or("");
         let rest = stem.strip_prefix(name);
-        path.extension() == Some(OsStr::new(extension)) && rest.is_some_and(|r| r.is_empty() || r.starts_with('-'))
+        path.extension() == Some(OsStr::new(extension))
+            && rest.is_some_and(|r| r.is_empty() || r.starts_with('-'))
     };
     let newest = fs::read_dir(directory)
         .map_err(BuildError::io(directory))?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| is_ours(path))
-        .max_by_key(|path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH));
+        .max_by_key(|path| {
+            path.metadata()
+                .and_then(|m| m.modified())
+                .unwrap_or(SystemTime::UNIX_EPOCH)
+        });
     let path = newest.unwrap_or_else(|| directory.join(name).with_extension(extension));
     fs::read_to_string(&path).map_err(BuildError::io(&path))
 }

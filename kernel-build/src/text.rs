@@ -54,7 +54,9 @@ mod tests {
     #[test]
     fn hashes_are_numbered_in_order_of_appearance() {
         let one = "call _RNvNtCshhLTDCMilYV_4core9panicking9panic_fmt;\n.func _RNvCsabcdefghijk_4mine1f\ncall _RNvNtCshhLTDCMilYV_4core3ops1g;";
-        let two = one.replace("hhLTDCMilYV", "1111111111").replace("abcdefghijk", "ZZZZZZZZZZ");
+        let two = one
+            .replace("hhLTDCMilYV", "1111111111")
+            .replace("abcdefghijk", "ZZZZZZZZZZ");
         assert_eq!(renumber_crate_hashes(one), renumber_crate_hashes(&two));
         assert_eq!(
             renumber_crate_hashes(one),
@@ -64,7 +66,15 @@ mod tests {
 
     #[test]
     fn everything_else_stays_as_it_is() {
-        for text in ["", "Cs", "_R", "_RCs", "x_RNvCsabcdefghijk_4mine", ".entry scale__0123456789abcdef(", "_RNvNtCs_4core"] {
+        for text in [
+            "",
+            "Cs",
+            "_R",
+            "_RCs",
+            "x_RNvCsabcdefghijk_4mine",
+            ".entry scale__0123456789abcdef(",
+            "_RNvNtCs_4core",
+        ] {
             assert_eq!(renumber_crate_hashes(text), text);
         }
     }

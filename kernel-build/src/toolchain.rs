@@ -16,18 +16,31 @@ impl Toolchain {
     /// Looks for everything that the build needs before it starts, so that what is missing is said in one sentence.
     pub(crate) fn find(name: &str) -> Result<Self, BuildError> {
         let rustc = |argument: &[&str]| {
-            let output = Self::command(name, "rustc").args(argument).output().map_err(BuildError::NoRustup)?;
+            let output = Self::command(name, "rustc")
+                .args(argument)
+                .output()
+                .map_err(BuildError::NoRustup)?;
             if !output.status.success() {
-                return Err(BuildError::NoToolchain { toolchain: name.to_owned() });
+                return Err(BuildError::NoToolchain {
+                    toolchain: name.to_owned(),
+                });
             }
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         let version = rustc(&["--version"])?;
         let sysroot = rustc(&["--print", "sysroot"])?;
-        if !Path::new(&sysroot).join("lib/rustlib/src/rust/library/core").is_dir() {
-            return Err(BuildError::NoRustSrc { toolchain: name.to_owned() });
+        if !Path::new(&sysroot)
+            .join("lib/rustlib/src/rust/library/core")
+            .is_dir()
+        {
+            return Err(BuildError::NoRustSrc {
+                toolchain: name.to_owned(),
+            });
         }
-        Ok(Self { name: name.to_owned(), version })
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+        })
     }
 
     pub(crate) fn cargo(&self) -> Command {

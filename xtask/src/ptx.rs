@@ -9,7 +9,9 @@ use kernel_build::{Kernels, Module};
 use crate::ptxas;
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
 }
 
 fn committed() -> PathBuf {
@@ -51,7 +53,9 @@ fn difference(committed: &str, built: &str) -> Option<String> {
             (left, right) if left == right => {}
             (left, right) => {
                 let [left, right] = [left, right].map(|line| line.unwrap_or("(the end)"));
-                return Some(format!("line {number}\n  committed: {left}\n  built now: {right}"));
+                return Some(format!(
+                    "line {number}\n  committed: {left}\n  built now: {right}"
+                ));
             }
         }
     }

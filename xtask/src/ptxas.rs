@@ -19,7 +19,9 @@ pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     };
     let directory = std::env::temp_dir().join(format!("cuda-rt-ptxas-{}", std::process::id()));
     fs::create_dir_all(&directory)?;
-    let result = ARCHITECTURES.iter().try_for_each(|architecture| assemble_for(&ptxas, architecture, ptx, &directory));
+    let result = ARCHITECTURES
+        .iter()
+        .try_for_each(|architecture| assemble_for(&ptxas, architecture, ptx, &directory));
     fs::remove_dir_all(&directory)?;
     result
 }
@@ -39,7 +41,10 @@ fn assemble_for(ptxas: &Path, architecture: &str, ptx: &str, directory: &Path) -
     }
     println!("{architecture}:");
     for usage in usages(&log) {
-        println!("  {:<12} {:>3} registers, {} bytes of spills", usage.kernel, usage.registers, usage.spill_bytes);
+        println!(
+            "  {:<12} {:>3} registers, {} bytes of spills",
+            usage.kernel, usage.registers, usage.spill_bytes
+        );
     }
     Ok(())
 }
@@ -59,7 +64,10 @@ fn usages(log: &str) -> Vec<Usage> {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
             // The entry is called as the function, two underscores and a hash.
             let symbol = rest.split('\'').next().unwrap_or("");
-            kernel = symbol.rsplit_once("__").map_or(symbol, |(name, _)| name).to_owned();
+            kernel = symbol
+                .rsplit_once("__")
+                .map_or(symbol, |(name, _)| name)
+                .to_owned();
             spill_bytes = 0;
         } else if line.contains("bytes spill stores") {
             spill_bytes += line
@@ -68,8 +76,16 @@ fn usages(log: &str) -> Vec<Usage> {
                 .filter_map(|part| part.trim().split(' ').next()?.parse::<u32>().ok())
                 .sum::<u32>();
         } else if let Some((_, rest)) = line.split_once(": Used ") {
-            let registers = rest.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
-            usages.push(Usage { kernel: std::mem::take(&mut kernel), registers, spill_bytes });
+            let registers = rest
+                .split(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0);
+            usages.push(Usage {
+                kernel: std::mem::take(&mut kernel),
+                registers,
+                spill_bytes,
+            });
         }
     }
     usages
@@ -92,7 +108,8 @@ fn in_site_packages() -> Option<PathBuf> {
     let script = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))";
     let output = Command::new("python3").args(["-c", script]).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().find_map(|directory| find_below(&Path::new(directory).join("nvidia"), 3))
+    text.lines()
+        .find_map(|directory| find_below(&Path::new(directory).join("nvidia"), 3))
 }
 
 /// `bin/ptxas` at most `depth` directories down: `nvidia/cu13/bin`, `nvidia/cuda_nvcc/bin`.
@@ -104,8 +121,12 @@ fn find_below(directory: &Path, depth: u32) -> Option<PathBuf> {
     if depth == 0 {
         return None;
     }
-    let directories = fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    directories.filter(|path| path.is_dir()).find_map(|path| find_below(&path, depth - 1))
+    let directories = fs::read_dir(directory)
+        .ok()?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    directories
+        .filter(|path| path.is_dir())
+        .find_map(|path| find_below(&path, depth - 1))
 }
 
 #[cfg(test)]
@@ -124,8 +145,12 @@ ptxas info    : Compiling entry function 'add__a4' for 'sm_90'
     16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
 ptxas info    : Used 255 registers, used 0 barriers
 ";
-        let expected = [("block_sum", 13, 0), ("add", 255, 20)]
-            .map(|(kernel, registers, spill_bytes)| Usage { kernel: kernel.to_owned(), registers, spill_bytes });
+        let expected =
+            [("block_sum", 13, 0), ("add", 255, 20)].map(|(kernel, registers, spill_bytes)| Usage {
+                kernel: kernel.to_owned(),
+                registers,
+                spill_bytes,
+            });
         assert_eq!(usages(log), expected);
     }
 

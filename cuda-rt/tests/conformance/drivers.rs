@@ -36,11 +36,16 @@ pub(crate) fn on_cuda(case: Case) {
 
 #[cfg(feature = "cuda")]
 fn cuda() -> Option<Arc<dyn Driver>> {
+    use cuda_rt::driver::cuda::CudaDriver;
     use std::io::Write;
+
     static SAID: std::sync::Once = std::sync::Once::new();
 
-    match cuda_rt::driver::cuda::CudaDriver::open(0) {
-        Ok(driver) => Some(driver),
+    match CudaDriver::count() {
+        // With a GPU there, nothing is an excuse.
+        Ok(_) => {
+            Some(CudaDriver::open(0).unwrap_or_else(|why| panic!("the first GPU cannot be used: {why}")))
+        }
         Err(why) if required() => panic!("CUDA_RT_REQUIRE_GPU is set, and {why}"),
         Err(why) => {
             SAID.call_once(|| {

@@ -104,6 +104,47 @@ fn waits_order_modelled_time_too() {
 }
 
 #[test]
+fn a_graphs_edges_order_modelled_time() {
+    let rig = Rig::new(SimConfig::new().kernel_ns_per_thread("tests::add", 2.0));
+    let (s, side) = (rig.stream(), rig.stream());
+    let (data, host) = (rig.alloc(1 << 20, s).unwrap(), Host::new(1 << 20));
+    let [fork, joined] = [rig.event(), rig.event()];
+    rig.begin_capture(s).unwrap();
+    rig.upload(data, host, 1 << 18, s).unwrap();
+    rig.record_event(fork, s).unwrap();
+    rig.wait_event(side, fork).unwrap();
+    rig.download(host, data, 1 << 18, side).unwrap();
+    rig.record_event(joined, side).unwrap();
+    rig.add(data, 1 << 10, 1, s).unwrap();
+    rig.wait_event(s, joined).unwrap();
+    rig.fill(data, &[1], 4, s).unwrap();
+    let graph = rig.end_capture(s).unwrap();
+    rig.sim().record_spans(true);
+    rig.launch_graph(graph, s).unwrap();
+    rig.launch_graph(graph, side).unwrap();
+    rig.synchronize_stream(side).unwrap();
+    let spans = rig.sim().take_spans();
+    let [up, down, kernel, fill, again, ..] = &spans[..] else {
+        panic!("{spans:?}")
+    };
+    assert_eq!(up.end_ns, down.start_ns);
+    assert_eq!(up.end_ns, kernel.start_ns, "the branches overlap");
+    assert_eq!(kernel.end_ns - kernel.start_ns, 1_500 + 2 * 1024);
+    assert_eq!(fill.start_ns, down.end_ns.max(kernel.end_ns));
+    assert!(
+        again.start_ns >= fill.end_ns,
+        "two launches of a graph never overlap"
+    );
+    assert!(rig.sim().host_now_ns() > spans[7].end_ns);
+    let counters = rig.sim().counters();
+    assert_eq!(
+        (counters.bytes_to_device, counters.bytes_to_host),
+        (2 << 20, 2 << 20)
+    );
+    assert_eq!((counters.operations_run, counters.operations_pending), (8, 0));
+}
+
+#[test]
 fn synchronizing_an_event_takes_until_its_time() {
     let rig = Rig::seeded(4);
     let (s, event) = (rig.stream(), rig.event());

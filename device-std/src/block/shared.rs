@@ -86,7 +86,10 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
         const { Self::FITS };
-        Self { ptr: ptr.cast(), _memory: PhantomData }
+        Self {
+            ptr: ptr.cast(),
+            _memory: PhantomData,
+        }
     }
 
     /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
@@ -95,7 +98,10 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     where
         F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
-        let mut shared = BlockShared { ptr: self.ptr, _memory: PhantomData };
+        let mut shared = BlockShared {
+            ptr: self.ptr,
+            _memory: PhantomData,
+        };
         shared.write(block, f);
         shared
     }
@@ -109,7 +115,10 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     where
         F: Fn(&Thread<'b, D>) -> T + PhaseSafe,
     {
-        assert!(block.size() == N * WARP, "one element for each warp of 32 threads");
+        assert!(
+            block.size() == N * WARP,
+            "one element for each warp of 32 threads"
+        );
         let ptr = self.ptr;
         block.run(|thread| {
             if thread.index() % WARP == 0 {
@@ -121,7 +130,10 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
             }
         });
         block.barrier();
-        BlockShared { ptr, _memory: PhantomData }
+        BlockShared {
+            ptr,
+            _memory: PhantomData,
+        }
     }
 }
 
@@ -151,13 +163,21 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     /// For a phase in which each thread may change the element at its own index.
     #[inline(always)]
     pub fn each_mut(&mut self) -> EachMut<'_, T> {
-        EachMut { ptr: self.ptr, len: N, _memory: PhantomData }
+        EachMut {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// For phases in which every thread may read every element.
     #[inline(always)]
     pub fn view(&self) -> View<'_, T> {
-        View { ptr: self.ptr, len: N, _memory: PhantomData }
+        View {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// For a phase in which every thread may change every element atomically.
@@ -166,7 +186,11 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     where
         T: AtomicElement,
     {
-        SharedAtomic { ptr: self.ptr, len: N, _memory: PhantomData }
+        SharedAtomic {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// The first `mid` elements to change, the rest to read.
@@ -179,8 +203,16 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         // SAFETY: mid ≤ N, one past the end at most.
         let rest = unsafe { element(self.ptr, mid) };
         (
-            EachMut { ptr: self.ptr, len: mid, _memory: PhantomData },
-            View { ptr: rest, len: N - mid, _memory: PhantomData },
+            EachMut {
+                ptr: self.ptr,
+                len: mid,
+                _memory: PhantomData,
+            },
+            View {
+                ptr: rest,
+                len: N - mid,
+                _memory: PhantomData,
+            },
         )
     }
 
