@@ -54,10 +54,6 @@ impl<'a, T: Element> Image<'a, T> {
 
     /// Row `y`, or the nearest there is.
     #[inline(always)]
-    #[expect(
-        clippy::manual_clamp,
-        reason = "`clamp` panics on limits the wrong way round, and here that check costs registers"
-    )]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
         // Not `clamp`, which checks its limits once more.
         let start = y.max(0).min(self.height - 1) as usize * self.width as usize;
@@ -76,7 +72,6 @@ impl<'a, T: Element> Image<'a, T> {
 impl<T: Element> Row<'_, T> {
     /// The pixel at `x`, or the nearest there is.
     #[inline(always)]
-    #[expect(clippy::manual_clamp, reason = "as in `row_clamped`")]
     pub fn clamped(&self, x: i32) -> T {
         let x = x.max(0).min(self.pixels.len() as i32 - 1);
         // SAFETY: 0 ≤ x ≤ len - 1, and len ≥ 1 (the invariant).

@@ -76,6 +76,9 @@ pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
+/// For the derives that [`Element`] needs beside its own.
+pub use bytemuck;
+
 pub use block::{
     Block, Block2, BlockShared, BlockUninit, Dimensions, EachMut, Lane, OneD, PhaseSafe, Private,
     SharedAtomic, ShuffleElement, Thread, TwoD, View,

@@ -161,7 +161,7 @@ mod tests {
             (1 << 30) + 1,
         ] {
             let class = PinnedPool::size_class(bytes);
-            assert!(class >= bytes && class % 4096 == 0, "{bytes} -> {class}");
+            assert!(class >= bytes && class.is_multiple_of(4096), "{bytes} -> {class}");
             assert!(bytes < 32768 || class - bytes <= bytes / 8, "{bytes} -> {class}");
         }
         assert!(PinnedPool::size_class(isize::MAX as usize) >= isize::MAX as usize);

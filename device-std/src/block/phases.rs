@@ -3,7 +3,7 @@ use core::marker::PhantomData;
 use super::phase_safe::PhaseSafe;
 use super::private::Private;
 use super::shared::BlockShared;
-use super::thread::{Dimensions, Lane, OneD, Thread, TwoD};
+use super::thread::{Brand, Dimensions, Lane, OneD, Thread, TwoD};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::registers;
 use crate::element::Element;
@@ -20,7 +20,7 @@ pub struct Block<'k, D: Dimensions = OneD> {
     size: [u32; 2],
     blocks: [u32; 2],
     extent: Extent,
-    _brand: PhantomData<(fn(&'k ()) -> &'k (), *mut (), D)>,
+    _brand: Brand<'k, D>,
 }
 
 /// A block of threads in two dimensions.

@@ -65,7 +65,7 @@ impl<D: Dimensions> Block<'_, D> {
     #[inline(always)]
     fn assert_whole_warps(&self, distance: usize) {
         assert!(
-            self.size() % WARP == 0,
+            self.size().is_multiple_of(WARP),
             "a shuffle needs blocks of whole warps of 32 threads"
         );
         assert!(distance < WARP, "a shuffle stays inside a warp of 32 lanes");

@@ -107,9 +107,8 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         const { Self::FITS };
         // SAFETY: passed on to the caller.
-        Self {
-            elements: unsafe { PerThread::new(ptr, len) },
-        }
+        let elements = unsafe { PerThread::new(ptr, len) };
+        Self { elements }
     }
 
     /// Writes row `k` of this thread's; nothing beyond the end of the output.

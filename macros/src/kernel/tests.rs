@@ -395,3 +395,38 @@ fn generic_parameters_do_not_capture_the_names_of_the_user() {
         "{text}"
     );
 }
+
+/// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly
+/// compiler, so a signature that changed without a rebuild is found on every machine.
+#[test]
+fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
+    let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-kernels");
+    let ptx = std::fs::read_to_string(kernels.join("ptx/device_kernels.ptx")).unwrap();
+    let mut expected = Vec::new();
+    for file in std::fs::read_dir(kernels.join("src")).unwrap() {
+        let source = syn::parse_file(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+        for item in source.items {
+            let syn::Item::Fn(mut function) = item else {
+                continue;
+            };
+            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else {
+                continue;
+            };
+            let attribute = function.attrs.remove(at);
+            let arguments = attribute
+                .meta
+                .require_list()
+                .map(|list| list.tokens.clone())
+                .unwrap_or_default();
+            expected.push(name("device-kernels", arguments, quote!(#function)));
+        }
+    }
+    let mut entries: Vec<&str> = ptx
+        .lines()
+        .filter_map(|line| line.strip_prefix(".visible .entry ")?.strip_suffix('('))
+        .collect();
+    expected.sort();
+    entries.sort();
+    assert!(expected.len() >= 8, "{expected:?}");
+    assert_eq!(entries, expected, "run `cargo xtask ptx`");
+}
