@@ -91,3 +91,8 @@ pub mod __private {
 
 pub use bytemuck;
 pub use cuda_rt_macros::{HostElement as Element, Resource};
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
