@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use crate::completion::Completion;
 use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
 
 /// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
@@ -39,6 +40,8 @@ pub(crate) struct EventPool {
     plain: ArrayQueue<Box<Event>>,
     timing: ArrayQueue<Box<Event>>,
     closed: AtomicBool,
+    /// Who waits for events on behalf of tasks.
+    completion: Completion,
 }
 
 /// A live event, of which nothing else knows.
@@ -71,6 +74,7 @@ impl EventPool {
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
+            completion: Completion::default(),
         })
     }
 
@@ -109,10 +113,24 @@ impl EventPool {
     /// thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.completion.close();
         self.drain();
     }
 
-    fn drain(&self) {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// Destroys the events that no one waits on.
+    pub(crate) fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
         }
@@ -258,6 +276,14 @@ impl Fence {
             }
         }
         Ok(true)
+    }
+
+    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
+        let leases = self.leases().ok()?;
+        let first = leases.first()?;
+        let origin = (leases.len() == 1).then_some(first.origin);
+        Some((&first.event.pool, origin))
     }
 
     /// A second holder of the same events.

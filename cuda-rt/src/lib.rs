@@ -47,11 +47,13 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+mod completion;
 mod core;
 mod device;
 pub mod driver;
 mod error;
 mod fence;
+mod future;
 mod graph;
 mod handoff;
 pub mod kernel;
@@ -66,6 +68,7 @@ mod timestamp;
 
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
+pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
 pub use kernel::{Grid1, Grid2, Grid3};
