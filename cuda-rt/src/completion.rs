@@ -353,15 +353,18 @@ mod tests {
 
     #[test]
     fn what_is_done_behind_one_that_is_pending_is_found_and_so_is_what_no_one_waits_for() {
-        let pool = EventPool::new(SimDriver::new(SimConfig::default().order(Order::Lazy)));
+        let config = SimConfig::default().order(Order::Lazy).most_pending(usize::MAX);
+        let pool = EventPool::new(SimDriver::new(config));
         let mut waiting = Waiting::default();
         let (slow, slow_watch) = watcher(fence(&pool, 10_000));
         waiting.add(slow);
         let mut watches = Vec::new();
         for number in 0..200 {
-            let (quick, watch) = watcher(fence(&pool, 0));
-            waiting.add(quick);
-            if number % 2 == 0 {
+            // Every other one is slow too, and cancelled.
+            let cancelled = number % 2 == 1;
+            let (behind, watch) = watcher(fence(&pool, if cancelled { 1000 } else { 0 }));
+            waiting.add(behind);
+            if !cancelled {
                 watches.push(watch);
             }
         }
