@@ -1,1 +1,6 @@
-//! What the examples share.
+//! What the examples share, and the examples themselves, so that tests can call them.
+
+#![forbid(unsafe_code)]
+
+pub mod denoise;
+pub mod y4m;

@@ -134,9 +134,11 @@ where
             origin,
             open: true,
         };
-        // SAFETY: it goes into a graph of `S`, or back to `S` below; its uses are all in this stream's order.
+        // SAFETY: it goes into a graph of `S`, which gives it back to `S` when dropped; its uses are all in this stream's
+        // order.
+        let bundle = unsafe { bundle.detach() };
         let mut graph = Graph {
-            bundle: ManuallyDrop::new(unsafe { bundle.detach() }),
+            bundle: ManuallyDrop::new(bundle),
             raw: None,
             stream: self.clone(),
             not_sync: PhantomData,

@@ -1,11 +1,14 @@
 //! The typed core on the simulated device, in many adversarial orders.
 #![forbid(unsafe_code)]
 
-use cuda_rt::driver::sim::SimConfig;
+mod devices;
+
 use cuda_rt::{
-    Device, DeviceBuffer, Error, Handoff, Idle, Live, OwnedBy, PinnedBuffer, Place, Resource, Settled, Slot, Stream,
+    DeviceBuffer, Error, Handoff, Idle, Live, OwnedBy, PinnedBuffer, Place, Resource, Settled, Slot, Stream,
     StreamTag,
 };
+
+use devices::for_each_device;
 
 cuda_rt::streams! {
     Compute, priority = High;
@@ -13,19 +16,13 @@ cuda_rt::streams! {
     Download;
 }
 
-const SEEDS: u64 = 24;
-
-/// Runs `body` on a simulated device for each of several seeds.
-fn for_seeds(body: impl for<'id> Fn(&Device<cuda_rt::Scoped<'id>>)) {
-    for seed in 0..SEEDS {
-        Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();
-    }
-}
-
 #[test]
 fn what_is_uploaded_comes_back() {
-    for_seeds(|gpu| {
-        let (upload, download) = (gpu.stream::<Upload<_>>().unwrap(), gpu.stream::<Download<_>>().unwrap());
+    for_each_device(|gpu| {
+        let (upload, download) = (
+            gpu.stream::<Upload<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
         let source: Vec<u32> = (0..1000).collect();
         let host = upload.adopt(gpu.pinned_from(&source).unwrap()).unwrap();
         let mut device = upload.alloc_zeroed::<u32>(1000).unwrap();
@@ -40,7 +37,7 @@ fn what_is_uploaded_comes_back() {
 
 #[test]
 fn fills_copies_and_ranges_meet_where_they_should() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut a = stream.alloc_zeroed::<[u8; 3]>(10).unwrap();
         stream.fill(&mut a, [1, 2, 3]).unwrap();
@@ -49,7 +46,9 @@ fn fills_copies_and_ranges_meet_where_they_should() {
         stream.copy(&right[5..], &mut left[1..2]).unwrap();
         let mut host = stream.adopt(gpu.pinned::<[u8; 3]>(10).unwrap()).unwrap();
         for (chunk, index) in a.chunks_exact(3).zip(0..) {
-            stream.copy_to_host(chunk, &mut host[index * 3..index * 3 + 3]).unwrap();
+            stream
+                .copy_to_host(chunk, &mut host[index * 3..index * 3 + 3])
+                .unwrap();
         }
         let host = stream.release(host).unwrap().synchronize().unwrap();
         let (one, nine, none) = ([1, 2, 3], [9, 9, 9], [0; 3]);
@@ -59,14 +58,16 @@ fn fills_copies_and_ranges_meet_where_they_should() {
 
 #[test]
 fn memory_is_initialised_through_its_type() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let uninit = stream.alloc_uninit::<u64>(5).unwrap();
         let a = stream.init_filled(uninit, 0x0102_0304_0506_0708).unwrap();
         let b = stream.init_from(stream.alloc_uninit(5).unwrap(), &a).unwrap();
         let mut host = stream.adopt(gpu.pinned::<u64>(5).unwrap()).unwrap();
         stream.copy_to_host(&b, &mut host).unwrap();
-        let c = stream.init_from_host(stream.alloc_uninit(5).unwrap(), &host).unwrap();
+        let c = stream
+            .init_from_host(stream.alloc_uninit(5).unwrap(), &host)
+            .unwrap();
         let mut second = stream.adopt(gpu.pinned::<u64>(5).unwrap()).unwrap();
         stream.copy_to_host(&c, &mut second).unwrap();
         let second = stream.release(second).unwrap().synchronize().unwrap();
@@ -76,12 +77,22 @@ fn memory_is_initialised_through_its_type() {
 
 #[test]
 fn lengths_are_checked_before_anything_is_enqueued() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut device = stream.alloc_zeroed::<u32>(4).unwrap();
         let host = stream.adopt(gpu.pinned::<u32>(5).unwrap()).unwrap();
         let error = stream.copy_to_device(&host, &mut device).unwrap_err();
-        assert!(matches!(error, Error::LengthMismatch { source_len: 5, destination_len: 4, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::LengthMismatch {
+                    source_len: 5,
+                    destination_len: 4,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         let error = stream.alloc_zeroed::<u64>(usize::MAX / 4).unwrap_err();
         assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     });
@@ -89,7 +100,7 @@ fn lengths_are_checked_before_anything_is_enqueued() {
 
 #[test]
 fn empty_buffers_need_no_memory() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut device = stream.alloc_zeroed::<f32>(0).unwrap();
         let mut host = stream.adopt(gpu.pinned::<f32>(0).unwrap()).unwrap();
@@ -103,7 +114,7 @@ fn empty_buffers_need_no_memory() {
 
 #[test]
 fn a_handoff_settles_when_polled() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut handoff = stream.release(stream.alloc_zeroed::<u8>(64).unwrap()).unwrap();
         let buffer = loop {
@@ -129,13 +140,26 @@ struct Pair<P: Place = Idle>(Frame<u32, P>, Option<Vec<DeviceBuffer<f32, P>>>);
 
 #[test]
 fn derived_bundles_move_as_a_whole() {
-    for_seeds(|gpu| {
-        let (compute, download) = (gpu.stream::<Compute<_>>().unwrap(), gpu.stream::<Download<_>>().unwrap());
+    for_each_device(|gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
         let mut pixels = compute.alloc_zeroed::<u32>(100).unwrap();
         compute.fill(&mut pixels, 7).unwrap();
         let host = compute.adopt(gpu.pinned(100).unwrap()).unwrap();
-        let extra = Some(vec![compute.alloc_zeroed(3).unwrap(), compute.alloc_zeroed(4).unwrap()]);
-        let pair = Pair(Frame { pixels, host, number: 42 }, extra);
+        let extra = Some(vec![
+            compute.alloc_zeroed(3).unwrap(),
+            compute.alloc_zeroed(4).unwrap(),
+        ]);
+        let pair = Pair(
+            Frame {
+                pixels,
+                host,
+                number: 42,
+            },
+            extra,
+        );
         let Pair(mut frame, _) = download.acquire(compute.release(pair).unwrap()).unwrap();
         download.copy_to_host(&frame.pixels, &mut frame.host).unwrap();
         let frame = download.release(frame).unwrap().synchronize().unwrap();
@@ -145,8 +169,11 @@ fn derived_bundles_move_as_a_whole() {
 
 #[test]
 fn parts_of_a_split_handoff_go_their_own_ways() {
-    for_seeds(|gpu| {
-        let (compute, download) = (gpu.stream::<Compute<_>>().unwrap(), gpu.stream::<Download<_>>().unwrap());
+    for_each_device(|gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
         let mut a = compute.alloc_zeroed::<u32>(8).unwrap();
         compute.fill(&mut a, 5).unwrap();
         let b = compute.alloc_zeroed::<u8>(8).unwrap();
@@ -169,9 +196,15 @@ fn hop<A: StreamTag, B: StreamTag<Device = A::Device>, R: OwnedBy<A>>(
 
 #[test]
 fn generic_code_moves_bundles() {
-    for_seeds(|gpu| {
-        let (compute, download) = (gpu.stream::<Compute<_>>().unwrap(), gpu.stream::<Download<_>>().unwrap());
-        let bundle = (compute.alloc_zeroed::<f32>(8).unwrap(), [compute.alloc_zeroed::<u8>(4).unwrap()]);
+    for_each_device(|gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let bundle = (
+            compute.alloc_zeroed::<f32>(8).unwrap(),
+            [compute.alloc_zeroed::<u8>(4).unwrap()],
+        );
         let (a, [_b]) = hop(&compute, &download, bundle);
         let _: &DeviceBuffer<f32, Download<_>> = &a;
     });
@@ -192,19 +225,30 @@ impl<D: Live> Server<D> {
         self.steps += 1;
         slot.host(|(_, host)| sink.push(host[0]))?;
         slot.on(&self.compute, |(device, _)| self.compute.fill(device, step))??;
-        slot.on(&self.download, |(device, host)| self.download.copy_to_host(device, host))?
+        slot.on(&self.download, |(device, host)| {
+            self.download.copy_to_host(device, host)
+        })?
     }
 }
 
 #[test]
 fn slots_keep_a_server_double_buffered() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let slots = std::array::from_fn(|_| {
-            let device = compute.release(compute.alloc_zeroed(64).unwrap()).unwrap().synchronize().unwrap();
+            let device = compute
+                .release(compute.alloc_zeroed(64).unwrap())
+                .unwrap()
+                .synchronize()
+                .unwrap();
             Slot::new((device, gpu.pinned(64).unwrap()))
         });
-        let mut server = Server { compute, download: gpu.stream().unwrap(), slots, steps: 0 };
+        let mut server = Server {
+            compute,
+            download: gpu.stream().unwrap(),
+            slots,
+            steps: 0,
+        };
         let mut seen = Vec::new();
         for _ in 0..10 {
             server.step(&mut seen).unwrap();
@@ -215,22 +259,28 @@ fn slots_keep_a_server_double_buffered() {
 
 #[test]
 fn a_slot_survives_a_panic_in_its_closure() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let mut slot = Slot::from(compute.release(compute.alloc_zeroed::<u8>(16).unwrap()).unwrap());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            slot.on(&compute, |_| std::panic::panic_any("in the closure")).unwrap();
+            slot.on(&compute, |_| std::panic::panic_any("in the closure"))
+                .unwrap();
         }));
         assert!(panicked.is_err());
-        slot.on(&compute, |buffer| compute.fill(buffer, 1)).unwrap().unwrap();
+        slot.on(&compute, |buffer| compute.fill(buffer, 1))
+            .unwrap()
+            .unwrap();
     });
 }
 
 #[test]
 fn two_readers_and_the_writer_waits_for_both() {
-    for_seeds(|gpu| {
-        let (upload, compute, download) =
-            (gpu.stream::<Upload<_>>().unwrap(), gpu.stream::<Compute<_>>().unwrap(), gpu.stream::<Download<_>>().unwrap());
+    for_each_device(|gpu| {
+        let (upload, compute, download) = (
+            gpu.stream::<Upload<_>>().unwrap(),
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
         let mut data = upload.alloc_zeroed::<u32>(500).unwrap();
         upload.fill(&mut data, 3).unwrap();
         let shared = upload.share(data).unwrap();
@@ -247,13 +297,16 @@ fn two_readers_and_the_writer_waits_for_both() {
         upload.fill(&mut data, 9).unwrap();
         upload.synchronize().unwrap();
         assert_eq!(*compute.release(host.0).unwrap().synchronize().unwrap(), [3; 500]);
-        assert_eq!(*download.release(host.1).unwrap().synchronize().unwrap(), [3; 500]);
+        assert_eq!(
+            *download.release(host.1).unwrap().synchronize().unwrap(),
+            [3; 500]
+        );
     });
 }
 
 #[test]
 fn h09_a_lease_that_is_out_blocks_reclaiming_and_a_leaked_one_for_ever() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let shared = compute.share(compute.alloc_zeroed::<u8>(8).unwrap()).unwrap();
         let lease = compute.lease(&shared).unwrap();
@@ -268,7 +321,7 @@ fn h09_a_lease_that_is_out_blocks_reclaiming_and_a_leaked_one_for_ever() {
 
 #[test]
 fn dropped_handoffs_and_buffers_are_freed_behind_their_work() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         for _ in 0..20 {
             let mut device = compute.alloc_zeroed::<u32>(256).unwrap();
@@ -283,13 +336,40 @@ fn dropped_handoffs_and_buffers_are_freed_behind_their_work() {
 }
 
 #[test]
+fn h21_a_buffer_dropped_under_a_copy_is_freed_after_it() {
+    for_each_device(|gpu| {
+        let (compute, upload) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Upload<_>>().unwrap(),
+        );
+        let mut copies = Vec::new();
+        for value in 0..16u32 {
+            let mut device = compute.alloc_zeroed::<u32>(4096).unwrap();
+            compute.fill(&mut device, value).unwrap();
+            let mut host = compute.adopt(gpu.pinned::<u32>(4096).unwrap()).unwrap();
+            compute.copy_to_host(&device, &mut host).unwrap();
+            drop(device);
+            // The allocator may hand the memory out again at once, to whom it is ordered for.
+            let mut other = upload.alloc_zeroed::<u32>(4096).unwrap();
+            upload.fill(&mut other, 99).unwrap();
+            copies.push(compute.release(host).unwrap());
+        }
+        for (handoff, value) in copies.into_iter().zip(0..) {
+            assert_eq!(*handoff.synchronize().unwrap(), [value; 4096]);
+        }
+    });
+}
+
+#[test]
 fn h22_leaking_tokens_leaks_memory_and_nothing_else() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         std::mem::forget(compute.release(compute.alloc_zeroed::<u8>(8).unwrap()).unwrap());
         std::mem::forget(compute.alloc_zeroed::<u8>(8).unwrap());
         let mut host = compute.adopt(gpu.pinned::<u8>(8).unwrap()).unwrap();
-        compute.copy_to_host(&compute.alloc_zeroed::<u8>(8).unwrap(), &mut host).unwrap();
+        compute
+            .copy_to_host(&compute.alloc_zeroed::<u8>(8).unwrap(), &mut host)
+            .unwrap();
         std::mem::forget(host);
         compute.synchronize().unwrap();
     });
@@ -297,7 +377,7 @@ fn h22_leaking_tokens_leaks_memory_and_nothing_else() {
 
 #[test]
 fn a_pinned_block_is_reused_only_when_its_copy_is_done() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let upload = gpu.stream::<Upload<_>>().unwrap();
         let mut devices = Vec::new();
         for round in 0..32u32 {
@@ -309,14 +389,17 @@ fn a_pinned_block_is_reused_only_when_its_copy_is_done() {
         for (device, round) in devices.into_iter().zip(0..) {
             let mut back = upload.adopt(gpu.pinned::<u32>(300).unwrap()).unwrap();
             upload.copy_to_host(&device, &mut back).unwrap();
-            assert_eq!(*upload.release(back).unwrap().synchronize().unwrap(), [round; 300]);
+            assert_eq!(
+                *upload.release(back).unwrap().synchronize().unwrap(),
+                [round; 300]
+            );
         }
     });
 }
 
 #[test]
 fn pooled_streams_exchange_handoffs() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let pool = gpu.stream_pool(2).unwrap();
         let work: Vec<Handoff<_>> = (0..5u32)
@@ -333,16 +416,22 @@ fn pooled_streams_exchange_handoffs() {
             let buffer = compute.acquire(handoff).unwrap();
             let mut host = compute.adopt(gpu.pinned::<u32>(32).unwrap()).unwrap();
             compute.copy_to_host(&buffer, &mut host).unwrap();
-            assert_eq!(*compute.release(host).unwrap().synchronize().unwrap(), [value; 32]);
+            assert_eq!(
+                *compute.release(host).unwrap().synchronize().unwrap(),
+                [value; 32]
+            );
         }
     });
 }
 
 #[test]
 fn a_capture_is_replayed_with_its_forks_and_temporaries() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
-        let (mut a, b) = (compute.alloc_zeroed::<u32>(64).unwrap(), compute.alloc_zeroed::<u32>(64).unwrap());
+        let (mut a, b) = (
+            compute.alloc_zeroed::<u32>(64).unwrap(),
+            compute.alloc_zeroed::<u32>(64).unwrap(),
+        );
         compute.fill(&mut a, 1).unwrap();
         let mut graph = compute
             .capture((a, b), |stream, (a, mut b)| {
@@ -368,7 +457,7 @@ fn a_capture_is_replayed_with_its_forks_and_temporaries() {
 
 #[test]
 fn forking_the_tag_that_is_captured_gives_the_stream_of_the_capture() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let buffer = compute.alloc_zeroed::<u32>(64).unwrap();
         let mut graph = compute
@@ -391,9 +480,11 @@ fn forking_the_tag_that_is_captured_gives_the_stream_of_the_capture() {
 
 #[test]
 fn a_capture_that_fails_or_panics_leaves_the_stream_usable() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
-        let failed = compute.capture(compute.alloc_zeroed::<u8>(4).unwrap(), |_, _| Err(Error::SlotEmpty));
+        let failed = compute.capture(compute.alloc_zeroed::<u8>(4).unwrap(), |_, _| {
+            Err(Error::SlotEmpty)
+        });
         assert!(matches!(failed, Err(Error::SlotEmpty)));
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _ = compute.capture(compute.alloc_zeroed::<u8>(4).unwrap(), |stream, mut view| {
@@ -409,7 +500,7 @@ fn a_capture_that_fails_or_panics_leaves_the_stream_usable() {
 
 #[test]
 fn timestamps_tell_the_modelled_time() {
-    for_seeds(|gpu| {
+    for_each_device(|gpu| {
         let upload = gpu.stream::<Upload<_>>().unwrap();
         let bytes = 55_000_000;
         let host = upload.adopt(gpu.pinned::<u8>(bytes).unwrap()).unwrap();
@@ -419,14 +510,23 @@ fn timestamps_tell_the_modelled_time() {
         let end = upload.timestamp().unwrap();
         let (start, end) = (start.synchronize().unwrap(), end.synchronize().unwrap());
         let elapsed = end.elapsed_ms_since(&start).unwrap();
-        assert!((0.9..1.2).contains(&elapsed), "{elapsed} ms for 55 MB at 55 GB/s");
+        // 55 GB/s is the modelled bandwidth; a real bus is within a factor of a few.
+        let (least, most) = if gpu.is_simulated() {
+            (0.9, 1.2)
+        } else {
+            (0.2, 50.0)
+        };
+        assert!((least..most).contains(&elapsed), "{elapsed} ms for 55 MB");
     });
 }
 
 #[test]
 fn streams_and_handoffs_cross_threads() {
-    for_seeds(|gpu| {
-        let (upload, compute) = (gpu.stream::<Upload<_>>().unwrap(), gpu.stream::<Compute<_>>().unwrap());
+    for_each_device(|gpu| {
+        let (upload, compute) = (
+            gpu.stream::<Upload<_>>().unwrap(),
+            gpu.stream::<Compute<_>>().unwrap(),
+        );
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -440,7 +540,10 @@ fn streams_and_handoffs_cross_threads() {
                 let buffer = compute.acquire(handoff).unwrap();
                 let mut host = compute.adopt(gpu.pinned::<u32>(16).unwrap()).unwrap();
                 compute.copy_to_host(&buffer, &mut host).unwrap();
-                assert_eq!(*compute.release(host).unwrap().synchronize().unwrap(), [value; 16]);
+                assert_eq!(
+                    *compute.release(host).unwrap().synchronize().unwrap(),
+                    [value; 16]
+                );
             }
         });
     });

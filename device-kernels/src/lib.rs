@@ -1,1 +1,29 @@
-//! The kernels shipped with cuda-rt.
+//! The kernels shipped with cuda-rt, all of them safe code.
+//!
+//! | kernel | what it shows |
+//! |---|---|
+//! | [`scale`], [`saxpy`], [`add`] | one thread an element |
+//! | [`process`] | arithmetic enough to overlap with copies |
+//! | [`bilateral`] | a stencil over an image |
+//! | [`block_sum`] | shared memory and warp shuffles, in phases |
+//! | [`histogram`] | atomics, in shared and device memory |
+//! | [`transpose`] | a tile in shared memory, so that reads and writes are both coalesced |
+//!
+//! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that users need no nightly compiler;
+//! `cargo xtask ptx --check` says whether it is fresh.
+#![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
+#![forbid(unsafe_code)]
+
+device_std::kernel_module!("../ptx/device_kernels.ptx");
+
+mod bilateral;
+mod elementwise;
+mod histogram;
+mod reduce;
+mod transpose;
+
+pub use bilateral::bilateral;
+pub use elementwise::{add, process, saxpy, scale};
+pub use histogram::histogram;
+pub use reduce::block_sum;
+pub use transpose::transpose;

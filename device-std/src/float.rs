@@ -65,7 +65,7 @@ pub mod fast {
     use super::Float;
 
     /// 2^x: `ex2.approx.ftz.f32` on the device (within 2 units in the last place, subnormal results are 0), a polynomial of
-    /// about that error on the host, where results from 2^127.5 on are infinite. NaN yields a finite number there; don't pass it.
+    /// about that error on the host, where results from 2^127.5 on are infinite.
     #[inline(always)]
     pub fn exp2(x: f32) -> f32 {
         #[cfg(target_arch = "nvptx64")]
@@ -79,9 +79,9 @@ pub mod fast {
     #[inline(always)]
     pub fn exp(x: f32) -> f32 {
         // log2(e) in two parts, so that the product keeps its low bits.
-        const LOG2_E_HIGH: f32 = 1.442_695;
+        const LOG2_E_HIGH: f32 = f32::from_bits(0x3fb8_aa3b);
         const LOG2_E_LOW: f32 = 1.925_963e-8;
-        let x = x.max(-87.0).min(88.0);
+        let x = x.clamp(-87.0, 88.0);
         let t = Float::mul_add(x, core::f32::consts::LOG2_E, ROUND_AND_BIAS);
         let n = t - ROUND_AND_BIAS;
         let fraction = Float::mul_add(x, LOG2_E_HIGH, -n);
@@ -113,7 +113,7 @@ pub mod fast {
     #[inline(always)]
     fn exp2_polynomial(x: f32) -> f32 {
         // As `ex2.approx.ftz`: what would be subnormal is 0, what does not fit is infinite.
-        let inside = x.max(-126.0).min(127.499_9);
+        let inside = x.clamp(-126.0, 127.499_9);
         let t = inside + ROUND_AND_BIAS;
         let power = f32::from_bits(t.to_bits() << 23);
         let value = small_exp2(inside - (t - ROUND_AND_BIAS)) * power;
@@ -131,7 +131,14 @@ pub mod fast {
     #[inline(always)]
     fn small_exp2(x: f32) -> f32 {
         let mut p = 1.535_336e-4_f32;
-        for c in [1.339_887e-3, 9.618_437e-3, 5.550_332_4e-2, 2.402_264_7e-1, core::f32::consts::LN_2, 1.0] {
+        for c in [
+            1.339_887e-3,
+            9.618_437e-3,
+            5.550_332_4e-2,
+            2.402_264_7e-1,
+            core::f32::consts::LN_2,
+            1.0,
+        ] {
             p = Float::mul_add(p, x, c);
         }
         p

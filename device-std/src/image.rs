@@ -6,29 +6,32 @@ use crate::element::Element;
 /// that can panic. (Bilateral filter, radius 3, for sm_90: 384 instructions a pixel with checks, 332 through this.)
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
-    // Invariant: 1 ≤ width, height ≤ i32::MAX, and width * height ≤ pixels.len().
+    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ pixels.len().
     pixels: &'a [T],
     width: i32,
     height: i32,
 }
 
+/// So that coordinates near an edge, plus a stencil's radius, stay inside `i32`.
+const LONGEST_SIDE: u32 = 1 << 30;
+
 /// One row of an [`Image`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a, T> {
-    // Invariant: never empty, and at most i32::MAX pixels.
+    // Invariant: never empty, and at most LONGEST_SIDE pixels.
     pixels: &'a [T],
 }
 
 impl<'a, T: Element> Image<'a, T> {
     /// Views the first `width * height` elements of `pixels`. `None` where they are not there, or a side is 0 or over
-    /// `i32::MAX`.
+    /// 2^30.
     #[inline(always)]
     pub fn new(pixels: &'a [T], width: u32, height: u32) -> Option<Self> {
-        let sides = 1..=i32::MAX as u32;
+        let sides = 1..=LONGEST_SIDE;
         if !sides.contains(&width) || !sides.contains(&height) {
             return None;
         }
-        // 62 bits: no wrap.
+        // At most 2^60: no wrap.
         let area = width as u64 * height as u64;
         (area <= pixels.len() as u64).then_some(Self {
             pixels,
@@ -52,7 +55,8 @@ impl<'a, T: Element> Image<'a, T> {
     /// Row `y`, or the nearest there is.
     #[inline(always)]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
-        let start = y.clamp(0, self.height - 1) as usize * self.width as usize;
+        // Not `clamp`, which checks its limits once more.
+        let start = y.max(0).min(self.height - 1) as usize * self.width as usize;
         // SAFETY: y ≤ height - 1, so start + width ≤ width * height ≤ pixels.len() (the invariant).
         let pixels = unsafe { self.pixels.get_unchecked(start..start + self.width as usize) };
         Row { pixels }
@@ -69,7 +73,7 @@ impl<T: Element> Row<'_, T> {
     /// The pixel at `x`, or the nearest there is.
     #[inline(always)]
     pub fn clamped(&self, x: i32) -> T {
-        let x = x.clamp(0, self.pixels.len() as i32 - 1);
+        let x = x.max(0).min(self.pixels.len() as i32 - 1);
         // SAFETY: 0 ≤ x ≤ len - 1, and len ≥ 1 (the invariant).
         unsafe { *self.pixels.get_unchecked(x as usize) }
     }
@@ -98,7 +102,7 @@ mod tests {
     fn sides_that_are_zero_or_too_long_are_refused() {
         assert!(Image::<u8>::new(&[], 0, 0).is_none());
         assert!(Image::new(&[0u8; 6], 0, 2).is_none());
-        assert!(Image::new(&[0u8; 6], 1 << 31, 2).is_none());
+        assert!(Image::new(&[0u8; 6], (1 << 30) + 1, 0).is_none());
         // 2^16 · 2^16 wraps to 0 in 32 bits.
         assert!(Image::new(&[0u8; 6], 1 << 16, 1 << 16).is_none());
     }

@@ -79,7 +79,10 @@ impl<'k> Index1<'k> {
     /// Only for the thread that runs at `at`, inside the launch's extent.
     #[inline(always)]
     pub(crate) unsafe fn new(at: u64) -> Self {
-        Self { at, _brand: PhantomData }
+        Self {
+            at,
+            _brand: PhantomData,
+        }
     }
 
     /// This thread's index, if it lies inside the extent.
@@ -115,7 +118,12 @@ impl<'k> Index2<'k> {
     /// Only for the thread that runs at (`x`, `y`), with `x < width`, and `width` that of the launch.
     #[inline(always)]
     pub(crate) unsafe fn new(x: u32, y: u32, width: u32) -> Self {
-        Self { x, y, width, _brand: PhantomData }
+        Self {
+            x,
+            y,
+            width,
+            _brand: PhantomData,
+        }
     }
 
     /// This thread's index, if it lies inside the extent.
@@ -157,14 +165,24 @@ impl<'k> Index3<'k> {
         assert!(extent.volume().is_some(), "a launch covers 2^64 threads or more");
         // Less than the volume, so no step wraps.
         let position = (z * extent.y + y) * extent.x + x;
-        Self { x, y, z, position, _brand: PhantomData }
+        Self {
+            x,
+            y,
+            z,
+            position,
+            _brand: PhantomData,
+        }
     }
 
     /// This thread's index, if it lies inside the extent.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(crate) fn current(extent: Extent) -> Option<Self> {
-        let (x, y, z) = (registers::global_x(), registers::global_y(), registers::global_z());
+        let (x, y, z) = (
+            registers::global_x(),
+            registers::global_y(),
+            registers::global_z(),
+        );
         let inside = x < extent.x && y < extent.y && z < extent.z;
         // SAFETY: the hardware gives each thread of a launch its own (x, y, z).
         inside.then(|| unsafe { Self::new(x, y, z, extent) })
@@ -214,7 +232,11 @@ impl fmt::Debug for Index2<'_> {
 
 impl fmt::Debug for Index3<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Index3").field(&self.x).field(&self.y).field(&self.z).finish()
+        f.debug_tuple("Index3")
+            .field(&self.x)
+            .field(&self.y)
+            .field(&self.z)
+            .finish()
     }
 }
 
@@ -231,19 +253,31 @@ mod tests {
         let last = u32::MAX - 1;
         // SAFETY: this test is the only thread there is.
         let index = unsafe { Index2::new(last, last, u32::MAX) };
-        assert_eq!(index.position() as u128, last as u128 * u32::MAX as u128 + last as u128);
+        assert_eq!(
+            index.position() as u128,
+            last as u128 * u32::MAX as u128 + last as u128
+        );
     }
 
     #[test]
     #[should_panic(expected = "2^32 threads or more along one axis")]
     fn a_plane_whose_positions_could_wrap_is_refused() {
-        Extent { x: 1 << 32, y: 1 << 32, z: 1 }.plane();
+        Extent {
+            x: 1 << 32,
+            y: 1 << 32,
+            z: 1,
+        }
+        .plane();
     }
 
     #[test]
     #[should_panic(expected = "2^64 threads or more")]
     fn a_volume_whose_positions_could_wrap_is_refused() {
-        let extent = Extent { x: 1 << 32, y: 1 << 16, z: 1 << 16 };
+        let extent = Extent {
+            x: 1 << 32,
+            y: 1 << 16,
+            z: 1 << 16,
+        };
         // SAFETY: this test is the only thread there is.
         unsafe { Index3::new(0, 0, 0, extent) };
     }

@@ -71,7 +71,13 @@ mod tests {
 
     #[test]
     fn types_of_one_size_differ() {
-        let hashes = [f32::LAYOUT, u32::LAYOUT, i32::LAYOUT, <[u16; 2]>::LAYOUT, <[u8; 4]>::LAYOUT];
+        let hashes = [
+            f32::LAYOUT,
+            u32::LAYOUT,
+            i32::LAYOUT,
+            <[u16; 2]>::LAYOUT,
+            <[u8; 4]>::LAYOUT,
+        ];
         for (at, hash) in hashes.iter().enumerate() {
             assert!(!hashes[at + 1..].contains(hash), "{hashes:x?}");
         }
@@ -95,7 +101,11 @@ mod tests {
 
     #[test]
     fn a_change_in_a_nested_struct_shows() {
-        let outer = |inner: u64| super::Layout::of::<[u32; 2]>("O").field("inner", 0, inner).finish();
+        let outer = |inner: u64| {
+            super::Layout::of::<[u32; 2]>("O")
+                .field("inner", 0, inner)
+                .finish()
+        };
         assert_ne!(outer(pair!(I { a: u32 })), outer(pair!(I { b: u32 })));
     }
 }

@@ -76,9 +76,12 @@ pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
+/// For the derives that [`Element`] needs beside its own.
+pub use bytemuck;
+
 pub use block::{
-    Block, Block2, BlockShared, BlockUninit, Dimensions, EachMut, Lane, OneD, PhaseSafe, Private, SharedAtomic,
-    ShuffleElement, Thread, TwoD, View,
+    Block, Block2, BlockShared, BlockUninit, Dimensions, EachMut, Lane, OneD, PhaseSafe, Private,
+    SharedAtomic, ShuffleElement, Thread, TwoD, View,
 };
 pub use cuda_rt_macros::{Element, kernel};
 pub use element::{Element, Scalar};
@@ -91,7 +94,7 @@ pub use output::{Atomic, AtomicElement, AtomicInteger, PerBlock, PerThread, PerT
 /// What a kernel's source usually needs.
 pub mod prelude {
     pub use crate::{
-        Atomic, Block, Block2, BlockUninit, Element, Float, Image, Index1, Index2, Index3, PerBlock, PerThread,
-        PerThreadColumn, Scalar, fast, kernel,
+        Atomic, Block, Block2, BlockUninit, Element, Float, Image, Index1, Index2, Index3, PerBlock,
+        PerThread, PerThreadColumn, Scalar, fast, kernel,
     };
 }

@@ -21,7 +21,12 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
         let (length, rest) = rest.split_once(']')?;
         let length: usize = length.parse().ok()?;
         let list = rest.split_once('{').map_or("", |(_, list)| list);
-        let mut values = list.split('}').next()?.split(',').map(str::trim).filter(|v| !v.is_empty());
+        let mut values = list
+            .split('}')
+            .next()?
+            .split(',')
+            .map(str::trim)
+            .filter(|v| !v.is_empty());
         match declaration.split_whitespace().last()? {
             ".b8" | ".u8" => bytes(&mut values, length),
             ".b64" | ".u64" | ".s64" => words(&mut values, length),
@@ -34,7 +39,11 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
 pub fn entries(ptx: &str) -> Vec<&str> {
     ptx.lines()
         .filter_map(|line| line.trim_start().strip_prefix(".visible .entry "))
-        .map(|rest| rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).next().unwrap_or(""))
+        .map(|rest| {
+            rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'))
+                .next()
+                .unwrap_or("")
+        })
         .filter(|name| !name.is_empty())
         .collect()
 }
@@ -49,7 +58,9 @@ fn words<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Optio
 }
 
 fn bytes<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Option<Vec<u64>> {
-    let bytes = values.map(|value| value.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
+    let bytes = values
+        .map(|value| value.parse::<u8>().ok())
+        .collect::<Option<Vec<_>>>()?;
     if bytes.len() > length || !length.is_multiple_of(8) {
         return None;
     }
@@ -65,7 +76,9 @@ fn word(text: &str) -> Option<u64> {
     if let Some(hexadecimal) = text.strip_prefix("0x") {
         return u64::from_str_radix(hexadecimal, 16).ok();
     }
-    text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|value| value as u64))
+    text.parse::<u64>()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(|value| value as u64))
 }
 
 #[cfg(test)]
@@ -97,8 +110,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_no_table() {
-        for table in [".b8 __cuda_rt_layout_a[7] = {1}", ".b8 __cuda_rt_layout_a[8] = {300}", ".u64 __cuda_rt_layout_a[1] = {1, 2}"] {
-            assert_eq!(layout_table(&format!(".visible .global .align 8 {table};"), "a"), None, "{table}");
+        for table in [
+            ".b8 __cuda_rt_layout_a[7] = {1}",
+            ".b8 __cuda_rt_layout_a[8] = {300}",
+            ".u64 __cuda_rt_layout_a[1] = {1, 2}",
+        ] {
+            assert_eq!(
+                layout_table(&format!(".visible .global .align 8 {table};"), "a"),
+                None,
+                "{table}"
+            );
         }
     }
 

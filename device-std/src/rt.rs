@@ -16,7 +16,12 @@ pub use crate::simulated::{
 
 /// The layout hash of an element, which a kernel reads or writes.
 pub const fn element_layout<T: Element>() -> u64 {
-    const { assert!(size_of::<T>() > 0, "device memory cannot hold elements of no size") };
+    const {
+        assert!(
+            size_of::<T>() > 0,
+            "device memory cannot hold elements of no size"
+        )
+    };
     T::LAYOUT
 }
 
@@ -82,7 +87,12 @@ outputs! {
 /// # Safety
 /// The launch has `blocks` blocks of `size` threads each and this extent; there is one such value for each block.
 #[inline(always)]
-pub unsafe fn block<'k, D: Dimensions>(at: [u32; 2], size: [u32; 2], blocks: [u32; 2], extent: Extent) -> Block<'k, D> {
+pub unsafe fn block<'k, D: Dimensions>(
+    at: [u32; 2],
+    size: [u32; 2],
+    blocks: [u32; 2],
+    extent: Extent,
+) -> Block<'k, D> {
     // SAFETY: passed on to the caller.
     unsafe { Block::new(at, size, blocks, extent) }
 }

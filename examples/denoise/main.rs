@@ -1,2 +1,32 @@
-//! Denoises a video end to end.
-fn main() {}
+//! Denoises a video end to end. See `cuda_rt_examples::denoise::pipeline` for how.
+
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use cuda_rt_examples::denoise;
+
+fn main() -> ExitCode {
+    let args = denoise::args::Args::parse();
+    let report = match denoise::run(&args) {
+        Ok(report) => report,
+        Err(failure) => {
+            eprintln!("denoise: {failure}");
+            return ExitCode::from(2);
+        }
+    };
+    let text = match (args.quiet, args.json) {
+        (true, _) => return ExitCode::SUCCESS,
+        (_, true) => report.to_json() + "\n",
+        (_, false) => report.to_string(),
+    };
+    // The work is done: a reader that has gone away (`| head`) is no failure.
+    let _ = if args.writes_stdout() {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
+    };
+    ExitCode::SUCCESS
+}

@@ -55,7 +55,11 @@ fn check(item: &DeriveInput) -> Result<&Fields> {
 
 fn is_repr_c(item: &DeriveInput) -> Result<bool> {
     let mut found = false;
-    for attribute in item.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+    for attribute in item
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("repr"))
+    {
         attribute.parse_nested_meta(|meta| {
             found |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
             // `align(16)`: skip the argument.
@@ -80,15 +84,62 @@ mod tests {
 
     #[test]
     fn each_misuse_has_its_message() {
-        assert_eq!(error(quote!(enum E { A })), message::ELEMENT_NOT_STRUCT);
-        assert_eq!(error(quote!(#[repr(C)] struct S<T> { a: T })), message::ELEMENT_GENERIC);
-        assert_eq!(error(quote!(struct S { a: f32 })), message::ELEMENT_REPR);
-        assert_eq!(error(quote!(#[repr(packed)] struct S { a: f32 })), message::ELEMENT_REPR);
-        assert_eq!(error(quote!(#[repr(C)] struct S;)), message::ELEMENT_EMPTY);
+        assert_eq!(
+            error(quote!(
+                enum E {
+                    A,
+                }
+            )),
+            message::ELEMENT_NOT_STRUCT
+        );
+        assert_eq!(
+            error(quote!(
+                #[repr(C)]
+                struct S<T> {
+                    a: T,
+                }
+            )),
+            message::ELEMENT_GENERIC
+        );
+        assert_eq!(
+            error(quote!(
+                struct S {
+                    a: f32,
+                }
+            )),
+            message::ELEMENT_REPR
+        );
+        assert_eq!(
+            error(quote!(
+                #[repr(packed)]
+                struct S {
+                    a: f32,
+                }
+            )),
+            message::ELEMENT_REPR
+        );
+        assert_eq!(
+            error(quote!(
+                #[repr(C)]
+                struct S;
+            )),
+            message::ELEMENT_EMPTY
+        );
     }
 
     #[test]
     fn alignment_beside_repr_c_is_accepted() {
-        assert!(derive(quote!(#[repr(C, align(16))] struct S { a: [f32; 4] }), &quote!(::device_std)).is_ok());
+        assert!(
+            derive(
+                quote!(
+                    #[repr(C, align(16))]
+                    struct S {
+                        a: [f32; 4],
+                    }
+                ),
+                &quote!(::device_std)
+            )
+            .is_ok()
+        );
     }
 }

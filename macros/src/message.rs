@@ -4,40 +4,48 @@ pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
 pub(crate) const UNKNOWN_ARGUMENT: &str =
     "`#[kernel]` knows one argument, the threads of a block: `block = 256` or `block = (32, 8)`";
 pub(crate) const ARGUMENT_TWICE: &str = "`block` is given twice";
-pub(crate) const BLOCK_NOT_LITERAL: &str = "the threads of a block are numbers: `block = 256` or `block = (32, 8)`";
+pub(crate) const BLOCK_NOT_LITERAL: &str =
+    "the threads of a block are numbers: `block = 256` or `block = (32, 8)`";
 pub(crate) const BLOCK_SIZE: &str = "a block has 1 to 1024 threads";
 
 pub(crate) const METHOD: &str = "a kernel is a free function: a GPU has no `self`";
-pub(crate) const GENERIC: &str =
-    "a kernel is not generic, for it becomes one entry of the PTX: write one kernel for each type, around a shared generic function";
+pub(crate) const GENERIC: &str = "a kernel is not generic, for it becomes one entry of the PTX: write one kernel for each type, around a shared generic function";
 pub(crate) const ASYNC: &str = "a kernel is not `async`: its launch is what does not wait";
 pub(crate) const CONST: &str = "a kernel is not `const`: it runs on a GPU";
 pub(crate) const UNSAFE: &str = "a kernel is a safe function: its launch checks what it needs";
 pub(crate) const ABI: &str = "a kernel has no ABI of its own: `#[kernel]` makes the entry";
 pub(crate) const VARIADIC: &str = "a kernel has a fixed number of parameters";
-pub(crate) const RETURNS: &str = "a kernel returns nothing: write results through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
+pub(crate) const RETURNS: &str =
+    "a kernel returns nothing: write results through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
 pub(crate) const NAME: &str = "a kernel's name is written in ASCII, as the names of PTX entries are";
 
 pub(crate) const PATTERN: &str = "a kernel's parameters are plain names: take values apart in the body";
-pub(crate) const MUTABLE_SLICE: &str =
-    "a kernel writes through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`: through `&mut [T]` two threads could write one element";
+pub(crate) const MUTABLE_SLICE: &str = "a kernel writes through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`: through `&mut [T]` two threads could write one element";
 pub(crate) const REFERENCE: &str = "a kernel reads through `&[T]`, and takes single values by value";
-pub(crate) const POINTER: &str = "a kernel reads through `&[T]` and writes through `PerThread<T>`: pointers do not cross to the device";
+pub(crate) const POINTER: &str =
+    "a kernel reads through `&[T]` and writes through `PerThread<T>`: pointers do not cross to the device";
 pub(crate) const LIFETIME: &str = "leave the lifetime out: `#[kernel]` puts in that of the launch";
 pub(crate) const ELEMENT_TYPE: &str = "the element type is missing: write `PerThread<f32>`";
-pub(crate) const IMPL_TRAIT: &str = "a kernel's parameters have one type each, for it becomes one entry of the PTX";
+pub(crate) const IMPL_TRAIT: &str =
+    "a kernel's parameters have one type each, for it becomes one entry of the PTX";
 
-pub(crate) const NO_POSITION: &str = "a kernel takes one index (`Index1`, `Index2`, `Index3`) or one block (`Block`, `Block2`)";
+pub(crate) const NO_POSITION: &str =
+    "a kernel takes one index (`Index1`, `Index2`, `Index3`) or one block (`Block`, `Block2`)";
 pub(crate) const TWO_POSITIONS: &str =
     "a kernel takes one index or block only: with two kinds of index, two threads could reach one element";
-pub(crate) const NO_OUTPUT: &str = "a kernel without an output does nothing: add a `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
-pub(crate) const BLOCK_UNSIZED: &str =
-    "the threads of a block are fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `(block = (32, 8))` for `Block2`";
-pub(crate) const BLOCK_DIMENSIONS: &str = "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
-pub(crate) const NEEDS_BLOCK: &str = "`PerBlock` and `BlockUninit` belong to a block: take a `Block` instead of an index";
-pub(crate) const NEEDS_PLANE: &str = "`PerThreadColumn` belongs to two dimensions: take an `Index2` or a `Block2`";
+pub(crate) const NO_OUTPUT: &str =
+    "a kernel without an output does nothing: add a `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
+pub(crate) const BLOCK_UNSIZED: &str = "the threads of a block are fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `(block = (32, 8))` for `Block2`";
+pub(crate) const BLOCK_DIMENSIONS: &str =
+    "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
+pub(crate) const NEEDS_BLOCK: &str =
+    "`PerBlock` and `BlockUninit` belong to a block: take a `Block` instead of an index";
+pub(crate) const NEEDS_PLANE: &str =
+    "`PerThreadColumn` belongs to two dimensions: take an `Index2` or a `Block2`";
 
-pub(crate) const ELEMENT_NOT_STRUCT: &str = "`Element` is derived for structs: not every bit pattern is a value of an enum or union";
-pub(crate) const ELEMENT_GENERIC: &str = "`Element` is derived for structs without parameters, whose layout is known";
+pub(crate) const ELEMENT_NOT_STRUCT: &str =
+    "`Element` is derived for structs: not every bit pattern is a value of an enum or union";
+pub(crate) const ELEMENT_GENERIC: &str =
+    "`Element` is derived for structs without parameters, whose layout is known";
 pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and device: add `#[repr(C)]`";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";

@@ -1,2 +1,34 @@
-//! Tasks of a maintainer.
-fn main() {}
+//! Tasks of a maintainer: `cargo xtask <task>`.
+#![forbid(unsafe_code)]
+
+mod ptx;
+mod ptxas;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask <task>
+
+  ptx            build device-kernels/ptx/device_kernels.ptx
+  ptx --check    build it again, compare, and assemble it where there is a ptxas
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["ptx"] => ptx::write(),
+        ["ptx", "--check"] => ptx::check(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

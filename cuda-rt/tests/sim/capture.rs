@@ -68,6 +68,7 @@ fn a_fork_must_be_joined() {
     rig.add(data[0], 1, 1, side).unwrap();
     assert_eq!(code(rig.end_capture(s)), ErrorCode::STREAM_CAPTURE_UNJOINED);
     // Both streams are as before.
+    rig.synchronize_stream(s).unwrap();
     rig.fill(data[0], &[3, 0, 0, 0], 1, side).unwrap();
     rig.synchronize_stream(side).unwrap();
     assert_eq!(rig.read(data[0], 1, s), [3]);

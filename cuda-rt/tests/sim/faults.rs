@@ -143,8 +143,8 @@ fn a_kernel_that_panics_loses_the_device_and_says_where() {
         let rig = Rig::new(SimConfig::new().order(order).seed(23));
         let s = rig.stream();
         let (data, host) = (rig.alloc(4, s).unwrap(), Host::new(4));
-        rig.add(data, 1, kernels::TOO_MUCH, s).unwrap();
         let event = rig.event();
+        rig.add(data, 1, kernels::TOO_MUCH, s).unwrap();
         let _ = rig.record_event(event, s);
         let _ = rig.download(host, data, 1, s);
         let error = rig.synchronize_stream(s).unwrap_err();
@@ -158,6 +158,11 @@ fn a_kernel_that_panics_loses_the_device_and_says_where() {
         ] {
             assert!(text.contains(part), "{text} lacks {part}");
         }
+        let definition = format!("kernels.rs:{}: ", kernels::ADD.line);
+        assert!(
+            !text.contains(&definition),
+            "{text} names where the kernel begins, not where it panicked"
+        );
         assert!(rig.query_event(event).is_err(), "never taken for done");
         assert!(rig.alloc(4, s).is_err());
         assert_eq!(host.get(1), [0]);

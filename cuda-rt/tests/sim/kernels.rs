@@ -1,11 +1,11 @@
-//! A kernel as `#[kernel]` would write it, by hand.
+//! Kernels as `#[kernel]` would write them, by hand.
 
 use std::ffi::c_void;
 
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 
 /// The amount at which [`ADD`] panics.
-pub const TOO_MUCH: u32 = 666;
+pub(crate) const TOO_MUCH: u32 = 666;
 
 static MODULE: ModuleImage = ModuleImage {
     name: "tests",
@@ -13,40 +13,57 @@ static MODULE: ModuleImage = ModuleImage {
 };
 
 /// Adds a number to each element; panics if it is [`TOO_MUCH`].
-pub static ADD: Kernel = Kernel {
-    name: "tests::add",
-    symbol: c"add",
-    file: file!(),
-    line: line!(),
-    module: &MODULE,
-    parameters: &[
+pub(crate) static ADD: Kernel = elementwise("tests::add", line!(), add);
+
+/// Multiplies each element by 31 and adds a number: unlike [`ADD`], two of them do not commute.
+pub(crate) static MIX: Kernel = elementwise("tests::mix", line!(), mix);
+
+const fn elementwise(
+    name: &'static str,
+    line: u32,
+    simulate: unsafe fn(&LaunchShape, *const *const c_void),
+) -> Kernel {
+    const fn parameter(bytes: usize, align_bytes: usize, kind: ParameterKind) -> Parameter {
         Parameter {
-            size_bytes: 8,
-            align_bytes: 8,
-            kind: ParameterKind::Write { element_bytes: 4 },
-        },
-        Parameter {
-            size_bytes: 8,
-            align_bytes: 8,
-            kind: ParameterKind::Length,
-        },
-        Parameter {
-            size_bytes: 4,
-            align_bytes: 4,
-            kind: ParameterKind::Scalar,
-        },
-        Parameter {
-            size_bytes: 24,
-            align_bytes: 8,
-            kind: ParameterKind::Extent,
-        },
-    ],
-    layout: &[],
-    simulate: add,
-    cache: KernelCache::new(),
-};
+            size_bytes: bytes,
+            align_bytes,
+            kind,
+        }
+    }
+    const PARAMETERS: &[Parameter] = &[
+        parameter(8, 8, ParameterKind::Write { element_bytes: 4 }),
+        parameter(8, 8, ParameterKind::Length),
+        parameter(4, 4, ParameterKind::Scalar),
+        parameter(24, 8, ParameterKind::Extent),
+    ];
+    Kernel {
+        name,
+        symbol: c"test",
+        file: file!(),
+        line,
+        module: &MODULE,
+        parameters: PARAMETERS,
+        layout: &[],
+        simulate,
+        cache: KernelCache::new(),
+    }
+}
 
 unsafe fn add(shape: &LaunchShape, parameters: *const *const c_void) {
+    // SAFETY: the caller's.
+    unsafe { each(shape, parameters, |x, amount| x.wrapping_add(amount)) }
+}
+
+unsafe fn mix(shape: &LaunchShape, parameters: *const *const c_void) {
+    // SAFETY: the caller's.
+    unsafe {
+        each(shape, parameters, |x, amount| {
+            x.wrapping_mul(31).wrapping_add(amount)
+        })
+    }
+}
+
+unsafe fn each(shape: &LaunchShape, parameters: *const *const c_void, f: impl Fn(u32, u32) -> u32) {
     // SAFETY: the kernel's parameters are these four, so there are four pointers.
     let [data, len, amount, extent] = unsafe { *parameters.cast::<[*const c_void; 4]>() };
     // SAFETY: the first parameter is an address.
@@ -63,11 +80,11 @@ unsafe fn add(shape: &LaunchShape, parameters: *const *const c_void) {
     // SAFETY: the simulated device found the range in its memory, and nothing else runs now.
     let data = unsafe { std::slice::from_raw_parts_mut(data, len as usize) };
     for x in &mut data[..extent.x as usize] {
-        *x = x.wrapping_add(amount);
+        *x = f(*x, amount);
     }
 }
 
-pub fn extent(threads: u64) -> Extent {
+pub(crate) fn extent(threads: u64) -> Extent {
     Extent {
         x: threads,
         y: 1,
@@ -75,7 +92,7 @@ pub fn extent(threads: u64) -> Extent {
     }
 }
 
-pub fn shape(threads: u64) -> LaunchShape {
+pub(crate) fn shape(threads: u64) -> LaunchShape {
     let grid = [threads.div_ceil(256).max(1) as u32, 1, 1];
     LaunchShape {
         grid,

@@ -5,5 +5,6 @@ mod faults;
 mod kernels;
 mod memory;
 mod order;
+mod programs;
 mod rig;
 mod time;

@@ -216,7 +216,7 @@ fn trace(seed: u64) -> Vec<u32> {
         )
         .unwrap();
     }
-    streams.map(|s| rig.synchronize_stream(s).unwrap());
+    streams.iter().for_each(|s| rig.synchronize_stream(*s).unwrap());
     rig.read(data, 100, streams[0])
 }
 
@@ -268,7 +268,7 @@ fn rate() {
         rig.wait_event(streams[(i + 1) % 3], event).unwrap();
         rig.free(temporary, s).unwrap();
     }
-    streams.map(|s| rig.synchronize_stream(s).unwrap());
+    streams.iter().for_each(|s| rig.synchronize_stream(*s).unwrap());
     let rate = 7.0 * rounds as f64 / started.elapsed().as_secs_f64();
     println!("{:.2} M operations a second", rate / 1e6);
 }

@@ -10,48 +10,50 @@ use std::sync::Arc;
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream};
 
+use cuda_rt::kernel::Kernel;
+
 use crate::kernels;
 
-pub struct Rig {
-    pub driver: Arc<SimDriver>,
+pub(crate) struct Rig {
+    pub(crate) driver: Arc<SimDriver>,
 }
 
 /// Host memory that is never unmapped, as pending copies may use it at any time.
 #[derive(Clone, Copy)]
-pub struct Host(&'static HostMemory);
+pub(crate) struct Host(&'static HostMemory);
 
 impl Host {
-    pub fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self(Box::leak(Box::new(HostMemory::map(bytes).expect("pages"))))
     }
 
-    pub fn with(values: &[u32]) -> Self {
+    pub(crate) fn with(values: &[u32]) -> Self {
         let host = Self::new(4 * values.len());
         host.set(values);
         host
     }
 
-    pub fn set(&self, values: &[u32]) {
+    pub(crate) fn set(&self, values: &[u32]) {
         assert!(4 * values.len() <= self.0.len_bytes());
         let words = self.0.address().as_ptr().cast::<u32>();
         // SAFETY: asserted: in bounds; the simulated device runs on this thread only, so not now.
         unsafe { words.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
     }
 
-    pub fn get(&self, len: usize) -> Vec<u32> {
+    pub(crate) fn get(&self, len: usize) -> Vec<u32> {
         assert!(4 * len <= self.0.len_bytes());
         // SAFETY: asserted: in bounds; mapped zeroed; nothing runs while this thread is here.
         unsafe { std::slice::from_raw_parts(self.0.address().as_ptr().cast::<u32>(), len) }.to_vec()
     }
 
-    pub fn memory(&self) -> &'static HostMemory {
+    pub(crate) fn memory(&self) -> &'static HostMemory {
         self.0
     }
 }
 
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
-        pub fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
+        pub(crate) fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
             // SAFETY: see the module's words.
             unsafe { self.driver.$name($($arg),*) }
         }
@@ -59,25 +61,25 @@ macro_rules! forward {
 }
 
 impl Rig {
-    pub fn new(config: SimConfig) -> Self {
+    pub(crate) fn new(config: SimConfig) -> Self {
         Self {
             driver: SimDriver::new(config),
         }
     }
 
-    pub fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self::new(SimConfig::new().seed(seed))
     }
 
-    pub fn sim(&self) -> &Simulator {
+    pub(crate) fn sim(&self) -> &Simulator {
         self.driver.simulator().expect("simulated")
     }
 
-    pub fn stream(&self) -> RawStream {
+    pub(crate) fn stream(&self) -> RawStream {
         self.driver.create_stream(0).unwrap()
     }
 
-    pub fn event(&self) -> RawEvent {
+    pub(crate) fn event(&self) -> RawEvent {
         self.driver.create_event(true).unwrap()
     }
 
@@ -102,7 +104,13 @@ impl Rig {
         fn destroy_graph(graph: RawGraph) -> ();
     }
 
-    pub fn upload(&self, to: DeviceAddress, from: Host, words: usize, stream: RawStream) -> DriverResult<()> {
+    pub(crate) fn upload(
+        &self,
+        to: DeviceAddress,
+        from: Host,
+        words: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
         // SAFETY: see the module's words.
         unsafe {
             self.driver
@@ -110,7 +118,7 @@ impl Rig {
         }
     }
 
-    pub fn download(
+    pub(crate) fn download(
         &self,
         to: Host,
         from: DeviceAddress,
@@ -121,8 +129,26 @@ impl Rig {
         unsafe { self.driver.copy_to_host(to.0.address(), from, 4 * words, stream) }
     }
 
-    /// Adds `amount` to each of `words` numbers; see [`kernels::ADD`].
-    pub fn add(&self, to: DeviceAddress, words: u64, amount: u32, stream: RawStream) -> DriverResult<()> {
+    /// Adds `amount` to each of `words` numbers.
+    pub(crate) fn add(
+        &self,
+        to: DeviceAddress,
+        words: u64,
+        amount: u32,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.launch(&kernels::ADD, to, words, amount, stream)
+    }
+
+    /// Launches one of [`kernels`].
+    pub(crate) fn launch(
+        &self,
+        kernel: &'static Kernel,
+        to: DeviceAddress,
+        words: u64,
+        amount: u32,
+        stream: RawStream,
+    ) -> DriverResult<()> {
         let extent = kernels::extent(words);
         let parameters: [*const c_void; 4] = [
             (&raw const to).cast(),
@@ -133,12 +159,12 @@ impl Rig {
         // SAFETY: one pointer for each of the kernel's parameters.
         unsafe {
             self.driver
-                .launch(&kernels::ADD, &kernels::shape(words), &parameters, stream)
+                .launch(kernel, &kernels::shape(words), &parameters, stream)
         }
     }
 
     /// What `words` numbers on the device are, after all work of `stream`.
-    pub fn read(&self, from: DeviceAddress, words: usize, stream: RawStream) -> Vec<u32> {
+    pub(crate) fn read(&self, from: DeviceAddress, words: usize, stream: RawStream) -> Vec<u32> {
         let host = Host::new(4 * words);
         self.download(host, from, words, stream).unwrap();
         self.synchronize_stream(stream).unwrap();

@@ -26,7 +26,9 @@ fn pipeline(chunks: usize, kernel_ns_per_thread: f64) -> (u64, [u64; 3]) {
         rig.download(to, data[i], WORDS, down).unwrap();
         rig.record_event(left[i], down).unwrap();
     }
-    [up, compute, down].map(|s| rig.synchronize_stream(s).unwrap());
+    [up, compute, down]
+        .iter()
+        .for_each(|s| rig.synchronize_stream(*s).unwrap());
     let wall_ns = rig.sim().host_now_ns() - started_ns;
     (
         wall_ns,
@@ -49,6 +51,124 @@ fn a_pipeline_takes_as_long_as_its_longest_stage() {
             "{name}: {ratio} of the bound; busy {busy_ns:?}"
         );
     }
+}
+
+#[test]
+fn an_engine_does_one_thing_at_a_time_and_engines_overlap() {
+    let rig = Rig::seeded(4);
+    let streams = [0; 4].map(|_| rig.stream());
+    let host = Host::new(1 << 20);
+    let data = streams.map(|s| rig.alloc(1 << 20, s).unwrap());
+    rig.sim().record_spans(true);
+    for _ in 0..10 {
+        for i in [0, 1] {
+            rig.upload(data[i], host, 1 << 18, streams[i]).unwrap();
+            rig.download(host, data[i + 2], 1 << 18, streams[i + 2]).unwrap();
+        }
+    }
+    streams.iter().for_each(|s| rig.synchronize_stream(*s).unwrap());
+    let spans = rig.sim().take_spans();
+    for (i, a) in spans.iter().enumerate() {
+        for b in &spans[i + 1..] {
+            let apart = a.end_ns <= b.start_ns || b.end_ns <= a.start_ns;
+            assert!(a.engine != b.engine || apart, "{a:?} and {b:?}");
+        }
+    }
+    let first_ns = spans.iter().map(|span| span.start_ns).min().unwrap();
+    let wall_ns = spans.iter().map(|span| span.end_ns).max().unwrap() - first_ns;
+    assert!(
+        wall_ns as f64 <= 1.01 * rig.sim().busy_ns(Engine::ToDevice) as f64,
+        "the directions overlap"
+    );
+}
+
+#[test]
+fn waits_order_modelled_time_too() {
+    let rig = Rig::seeded(4);
+    let (up, compute) = (rig.stream(), rig.stream());
+    let (data, host) = (rig.alloc(1 << 20, up).unwrap(), Host::new(1 << 20));
+    let (start, end) = (rig.event(), rig.event());
+    rig.sim().record_spans(true);
+    rig.upload(data, host, 1 << 18, up).unwrap();
+    rig.record_event(start, up).unwrap();
+    rig.wait_event(compute, start).unwrap();
+    rig.add(data, 1 << 18, 1, compute).unwrap();
+    rig.record_event(end, compute).unwrap();
+    while !rig.query_event(end).unwrap() {}
+    let spans = rig.sim().take_spans();
+    assert!(spans[0].end_ns <= spans[1].start_ns, "{spans:?}");
+    assert!(
+        rig.sim().host_now_ns() >= spans[1].end_ns,
+        "whoever sees it done is not earlier than it was"
+    );
+}
+
+#[test]
+fn a_graphs_edges_order_modelled_time() {
+    let rig = Rig::new(SimConfig::new().kernel_ns_per_thread("tests::add", 2.0));
+    let (s, side) = (rig.stream(), rig.stream());
+    let (data, host) = (rig.alloc(1 << 20, s).unwrap(), Host::new(1 << 20));
+    let [fork, joined] = [rig.event(), rig.event()];
+    rig.begin_capture(s).unwrap();
+    rig.upload(data, host, 1 << 18, s).unwrap();
+    rig.record_event(fork, s).unwrap();
+    rig.wait_event(side, fork).unwrap();
+    rig.download(host, data, 1 << 18, side).unwrap();
+    rig.record_event(joined, side).unwrap();
+    rig.add(data, 1 << 10, 1, s).unwrap();
+    rig.wait_event(s, joined).unwrap();
+    rig.fill(data, &[1], 4, s).unwrap();
+    let graph = rig.end_capture(s).unwrap();
+    rig.sim().record_spans(true);
+    rig.launch_graph(graph, s).unwrap();
+    rig.launch_graph(graph, side).unwrap();
+    rig.synchronize_stream(side).unwrap();
+    let spans = rig.sim().take_spans();
+    let [up, down, kernel, fill, again, ..] = &spans[..] else {
+        panic!("{spans:?}")
+    };
+    assert_eq!(up.end_ns, down.start_ns);
+    assert_eq!(up.end_ns, kernel.start_ns, "the branches overlap");
+    assert_eq!(kernel.end_ns - kernel.start_ns, 1_500 + 2 * 1024);
+    assert_eq!(fill.start_ns, down.end_ns.max(kernel.end_ns));
+    assert!(
+        again.start_ns >= fill.end_ns,
+        "two launches of a graph never overlap"
+    );
+    assert!(rig.sim().host_now_ns() > spans[7].end_ns);
+    let counters = rig.sim().counters();
+    assert_eq!(
+        (counters.bytes_to_device, counters.bytes_to_host),
+        (2 << 20, 2 << 20)
+    );
+    assert_eq!((counters.operations_run, counters.operations_pending), (8, 0));
+}
+
+#[test]
+fn synchronizing_an_event_takes_until_its_time() {
+    let rig = Rig::seeded(4);
+    let (s, event) = (rig.stream(), rig.event());
+    let data = rig.alloc(8 << 20, s).unwrap();
+    rig.fill(data, &[1], 8 << 20, s).unwrap();
+    rig.record_event(event, s).unwrap();
+    rig.synchronize_event(event).unwrap();
+    assert!(rig.sim().host_now_ns() >= rig.sim().busy_ns(Engine::Compute));
+}
+
+#[test]
+fn spans_of_pending_work_come_when_it_ran() {
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy));
+    let s = rig.stream();
+    let data = rig.alloc(4, s).unwrap();
+    rig.sim().record_spans(true);
+    rig.fill(data, &[1], 4, s).unwrap();
+    assert_eq!(rig.sim().take_spans(), []);
+    rig.synchronize_stream(s).unwrap();
+    assert_eq!(rig.sim().take_spans().len(), 1);
+    rig.sim().record_spans(false);
+    rig.fill(data, &[1], 4, s).unwrap();
+    rig.synchronize_stream(s).unwrap();
+    assert_eq!(rig.sim().take_spans(), []);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use core::marker::PhantomData;
 use super::phase_safe::PhaseSafe;
 use super::private::Private;
 use super::shared::BlockShared;
-use super::thread::{Dimensions, Lane, OneD, Thread, TwoD};
+use super::thread::{Brand, Dimensions, Lane, OneD, Thread, TwoD};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::registers;
 use crate::element::Element;
@@ -20,7 +20,7 @@ pub struct Block<'k, D: Dimensions = OneD> {
     size: [u32; 2],
     blocks: [u32; 2],
     extent: Extent,
-    _brand: PhantomData<(fn(&'k ()) -> &'k (), *mut (), D)>,
+    _brand: Brand<'k, D>,
 }
 
 /// A block of threads in two dimensions.
@@ -31,7 +31,13 @@ impl<'k, D: Dimensions> Block<'k, D> {
     /// Invariant 1, and the caller runs the kernel in every thread of the block.
     #[inline(always)]
     pub(crate) unsafe fn new(at: [u32; 2], size: [u32; 2], blocks: [u32; 2], extent: Extent) -> Self {
-        Self { at, size, blocks, extent, _brand: PhantomData }
+        Self {
+            at,
+            size,
+            blocks,
+            extent,
+            _brand: PhantomData,
+        }
     }
 
     /// The block of the calling thread, whose launch has `size` threads a block.
@@ -200,7 +206,13 @@ impl<'k, D: Dimensions> Block<'k, D> {
 
     #[inline(always)]
     fn thread(&self, local: [u32; 2]) -> Thread<'k, D> {
-        let lane = Lane { local, size: self.size, block: self.at, extent: self.extent, _brand: PhantomData };
+        let lane = Lane {
+            local,
+            size: self.size,
+            block: self.at,
+            extent: self.extent,
+            _brand: PhantomData,
+        };
         Thread { lane }
     }
 

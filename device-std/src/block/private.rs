@@ -65,7 +65,11 @@ impl<T: Element> Private<T> {
     /// Each thread gets the value of the thread that `from` names.
     #[inline(always)]
     pub(super) fn exchange(&self, from: impl Fn(usize) -> usize) -> Self {
-        Self { values: (0..self.values.len()).map(|thread| self.values[from(thread)]).collect() }
+        Self {
+            values: (0..self.values.len())
+                .map(|thread| self.values[from(thread)])
+                .collect(),
+        }
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::phases::Block;
 use super::shuffle::WARP;
 use super::thread::{Dimensions, Thread};
 use crate::element::Element;
-use crate::output::{AtomicElement, AtomicInteger, fetch_add_at, fetch_max_at};
+use crate::output::{AtomicElement, AtomicInteger, fetch_add_at, fetch_max_at, fetch_min_at};
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
@@ -86,16 +86,22 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
         const { Self::FITS };
-        Self { ptr: ptr.cast(), _memory: PhantomData }
+        Self {
+            ptr: ptr.cast(),
+            _memory: PhantomData,
+        }
     }
 
     /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
     #[inline(always)]
-    pub fn init<D: Dimensions, F>(self, block: &mut Block<'k, D>, f: F) -> BlockShared<'k, T, N>
+    pub fn init<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
-        F: Fn(&Thread<'k, D>, usize) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
-        let mut shared = BlockShared { ptr: self.ptr, _memory: PhantomData };
+        let mut shared = BlockShared {
+            ptr: self.ptr,
+            _memory: PhantomData,
+        };
         shared.write(block, f);
         shared
     }
@@ -105,11 +111,14 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// # Panics
     /// If the block is not made of `N` whole warps.
     #[inline(always)]
-    pub fn init_per_warp<D: Dimensions, F>(self, block: &mut Block<'k, D>, f: F) -> BlockShared<'k, T, N>
+    pub fn init_per_warp<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
-        F: Fn(&Thread<'k, D>) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>) -> T + PhaseSafe,
     {
-        assert!(block.size() == N * WARP, "one element for each warp of 32 threads");
+        assert!(
+            block.size() == N * WARP,
+            "one element for each warp of 32 threads"
+        );
         let ptr = self.ptr;
         block.run(|thread| {
             if thread.index() % WARP == 0 {
@@ -121,16 +130,19 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
             }
         });
         block.barrier();
-        BlockShared { ptr, _memory: PhantomData }
+        BlockShared {
+            ptr,
+            _memory: PhantomData,
+        }
     }
 }
 
-impl<'k, T: Element, const N: usize> BlockShared<'k, T, N> {
+impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     /// Element i becomes `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
     #[inline(always)]
-    pub fn write<D: Dimensions, F>(&mut self, block: &mut Block<'k, D>, f: F)
+    pub fn write<'b, D: Dimensions, F>(&mut self, block: &mut Block<'b, D>, f: F)
     where
-        F: Fn(&Thread<'k, D>, usize) -> T + PhaseSafe,
+        F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
         let (ptr, stride) = (self.ptr, block.size());
         block.run(|thread| {
@@ -151,13 +163,21 @@ impl<'k, T: Element, const N: usize> BlockShared<'k, T, N> {
     /// For a phase in which each thread may change the element at its own index.
     #[inline(always)]
     pub fn each_mut(&mut self) -> EachMut<'_, T> {
-        EachMut { ptr: self.ptr, len: N, _memory: PhantomData }
+        EachMut {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// For phases in which every thread may read every element.
     #[inline(always)]
     pub fn view(&self) -> View<'_, T> {
-        View { ptr: self.ptr, len: N, _memory: PhantomData }
+        View {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// For a phase in which every thread may change every element atomically.
@@ -166,7 +186,11 @@ impl<'k, T: Element, const N: usize> BlockShared<'k, T, N> {
     where
         T: AtomicElement,
     {
-        SharedAtomic { ptr: self.ptr, len: N, _memory: PhantomData }
+        SharedAtomic {
+            ptr: self.ptr,
+            len: N,
+            _memory: PhantomData,
+        }
     }
 
     /// The first `mid` elements to change, the rest to read.
@@ -179,8 +203,16 @@ impl<'k, T: Element, const N: usize> BlockShared<'k, T, N> {
         // SAFETY: mid ≤ N, one past the end at most.
         let rest = unsafe { element(self.ptr, mid) };
         (
-            EachMut { ptr: self.ptr, len: mid, _memory: PhantomData },
-            View { ptr: rest, len: N - mid, _memory: PhantomData },
+            EachMut {
+                ptr: self.ptr,
+                len: mid,
+                _memory: PhantomData,
+            },
+            View {
+                ptr: rest,
+                len: N - mid,
+                _memory: PhantomData,
+            },
         )
     }
 
@@ -254,5 +286,18 @@ impl<T: AtomicElement> SharedAtomic<'_, T> {
     {
         // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
         unsafe { fetch_max_at(self.ptr, self.len, at, value) }
+    }
+
+    /// Lowers element `at` to at most `value`, and returns what was there.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub fn fetch_min<D: Dimensions>(&self, _thread: &Thread<'_, D>, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
+        unsafe { fetch_min_at(self.ptr, self.len, at, value) }
     }
 }

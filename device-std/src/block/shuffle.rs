@@ -37,7 +37,13 @@ impl<D: Dimensions> Block<'_, D> {
             bytemuck::cast(unsafe { warp::shuffle_down(bytemuck::cast(own), delta as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
-        value.exchange(|thread| if thread % WARP + delta < WARP { thread + delta } else { thread })
+        value.exchange(|thread| {
+            if thread % WARP + delta < WARP {
+                thread + delta
+            } else {
+                thread
+            }
+        })
     }
 
     /// Each lane gets the value of the lane whose number differs in the bits of `mask` (`__shfl_xor_sync`).
@@ -58,7 +64,10 @@ impl<D: Dimensions> Block<'_, D> {
 
     #[inline(always)]
     fn assert_whole_warps(&self, distance: usize) {
-        assert!(self.size() % WARP == 0, "a shuffle needs blocks of whole warps of 32 threads");
+        assert!(
+            self.size().is_multiple_of(WARP),
+            "a shuffle needs blocks of whole warps of 32 threads"
+        );
         assert!(distance < WARP, "a shuffle stays inside a warp of 32 lanes");
     }
 }

@@ -68,6 +68,9 @@ impl Dimensions for TwoD {
     }
 }
 
+/// Invariant in `'k`, and bound to this thread.
+pub(super) type Brand<'k, D> = PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>;
+
 /// One thread of a block, where no shared memory is in reach.
 ///
 /// Only closures of a phase are given one, by reference, so it never reaches block-level code. (Not `Clone`.)
@@ -77,7 +80,7 @@ pub struct Lane<'k, D: Dimensions = OneD> {
     pub(super) size: [u32; 2],
     pub(super) block: [u32; 2],
     pub(super) extent: Extent,
-    pub(super) _brand: PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>,
+    pub(super) _brand: Brand<'k, D>,
 }
 
 /// One thread of a block, inside a phase that ends in a barrier: shared memory opens with it.

@@ -166,7 +166,11 @@ impl<T: AtomicElement> Atomic<'_, T> {
     /// Invariant 1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        Self { ptr, len, _buffer: PhantomData }
+        Self {
+            ptr,
+            len,
+            _buffer: PhantomData,
+        }
     }
 
     /// Elements of the whole output.

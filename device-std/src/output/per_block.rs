@@ -20,7 +20,11 @@ impl<T: Element> PerBlock<'_, T> {
     /// Invariant 1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        Self { ptr, len, _buffer: PhantomData }
+        Self {
+            ptr,
+            len,
+            _buffer: PhantomData,
+        }
     }
 
     /// Elements of the whole output.
@@ -42,7 +46,10 @@ impl<T: Element> PerBlock<'_, T> {
     #[inline(always)]
     pub fn set<D: Dimensions>(&mut self, block: &Block<'_, D>, value: T) {
         let at = block.position();
-        assert!(at < self.len, "there are more blocks than elements of a `PerBlock` output");
+        assert!(
+            at < self.len,
+            "there are more blocks than elements of a `PerBlock` output"
+        );
         if !block.is_first_thread() {
             return;
         }

@@ -26,7 +26,11 @@ impl<'a, T: Element> PerThread<'a, T> {
     /// Invariant 1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        Self { ptr, len, _buffer: PhantomData }
+        Self {
+            ptr,
+            len,
+            _buffer: PhantomData,
+        }
     }
 
     /// Elements of the whole output.
@@ -74,7 +78,10 @@ impl<'a, T: Element> PerThread<'a, T> {
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, value: T) {
         let at = index.position();
-        assert!(at < self.len, "a thread's index lies beyond the end of its output");
+        assert!(
+            at < self.len,
+            "a thread's index lies beyond the end of its output"
+        );
         // SAFETY: in bounds of the buffer (invariant 1).
         let element = unsafe { self.ptr.add(at) };
         // SAFETY: this thread's alone (invariant 2); no reference to it lives while `self` is shared.
@@ -100,7 +107,8 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         const { Self::FITS };
         // SAFETY: passed on to the caller.
-        Self { elements: unsafe { PerThread::new(ptr, len) } }
+        let elements = unsafe { PerThread::new(ptr, len) };
+        Self { elements }
     }
 
     /// Writes row `k` of this thread's; nothing beyond the end of the output.
@@ -112,7 +120,9 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
         assert!(k < ROWS, "a thread owns `ROWS` rows");
         let (x, y, width) = index.plane();
         // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits; past 32 of them the position could wrap.
-        let Ok(row) = u32::try_from(y as u64 * ROWS as u64 + k as u64) else { return };
+        let Ok(row) = u32::try_from(y as u64 * ROWS as u64 + k as u64) else {
+            return;
+        };
         let at = (row as u64 * width as u64 + x as u64) as usize;
         if at >= self.elements.len {
             return;

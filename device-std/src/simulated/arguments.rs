@@ -64,7 +64,10 @@ pub unsafe fn output<T: Element>(parameters: *const *const c_void, at: usize) ->
         return (core::ptr::dangling_mut(), 0);
     }
     let ptr = core::ptr::with_exposed_provenance_mut::<T>(address as usize);
-    assert!(ptr.is_aligned() && !ptr.is_null(), "a simulated device address is misaligned for its elements");
+    assert!(
+        ptr.is_aligned() && !ptr.is_null(),
+        "a simulated device address is misaligned for its elements"
+    );
     (ptr, len as usize)
 }
 

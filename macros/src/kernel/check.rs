@@ -86,7 +86,9 @@ fn parameters(kernel: &Kernel) -> Result<()> {
     let is_block = matches!(position.role, Role::Block(_));
     match kernel.block {
         None if is_block => refuse(&position.ty, message::BLOCK_UNSIZED)?,
-        Some(block) if is_block && block.dimensions != dimensions => refuse(&position.ty, message::BLOCK_DIMENSIONS)?,
+        Some(block) if is_block && block.dimensions != dimensions => {
+            refuse(&position.ty, message::BLOCK_DIMENSIONS)?
+        }
         _ => {}
     }
     let mut writes = false;

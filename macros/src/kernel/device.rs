@@ -29,7 +29,9 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                     _ => (mixed!(#value: &mut [#element; 0]), mixed!(#value.as_mut_ptr())),
                 };
                 declared.push(mixed!(#declaration, #len: usize));
-                passed.push(mixed!(unsafe { <#ty<'_> as ::device_std::rt::OutputArgument>::new(#pointer, #len) }));
+                passed.push(
+                    mixed!(unsafe { <#ty<'_> as ::device_std::rt::OutputArgument>::new(#pointer, #len) }),
+                );
             }
             Role::Shared => {
                 let offset = shared_bytes(&shared);
@@ -90,7 +92,9 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 pub(super) fn body(kernel: &Kernel) -> TokenStream {
     let mut function = kernel.function.clone();
     function.attrs.retain(|attribute| {
-        !["doc", "deprecated", "must_use"].iter().any(|outer| attribute.path().is_ident(outer))
+        !["doc", "deprecated", "must_use"]
+            .iter()
+            .any(|outer| attribute.path().is_ident(outer))
     });
     function.vis = syn::Visibility::Inherited;
     let brand = brand();
@@ -101,19 +105,24 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
 /// Names for the user's types. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
 pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let brand = brand();
-    let aliases = kernel.parameters.iter().zip(branded_types(kernel)).enumerate().map(|(at, (parameter, branded))| {
-        let alias = alias(at);
-        match &parameter.role {
-            Role::Slice { element } => mixed!(type #alias = #element;),
-            Role::Output { element, .. } => {
-                let element_alias = element_alias(at);
-                mixed!(type #alias<#brand> = #branded; type #element_alias = #element;)
+    let aliases = kernel
+        .parameters
+        .iter()
+        .zip(branded_types(kernel))
+        .enumerate()
+        .map(|(at, (parameter, branded))| {
+            let alias = alias(at);
+            match &parameter.role {
+                Role::Slice { element } => mixed!(type #alias = #element;),
+                Role::Output { element, .. } => {
+                    let element_alias = element_alias(at);
+                    mixed!(type #alias<#brand> = #branded; type #element_alias = #element;)
+                }
+                Role::Shared => mixed!(type #alias<#brand> = #branded;),
+                Role::Scalar => mixed!(type #alias = #branded;),
+                Role::Index(_) | Role::Block(_) => mixed!(),
             }
-            Role::Shared => mixed!(type #alias<#brand> = #branded;),
-            Role::Scalar => mixed!(type #alias = #branded;),
-            Role::Index(_) | Role::Block(_) => mixed!(),
-        }
-    });
+        });
     mixed!(#(#aliases)*)
 }
 
@@ -150,7 +159,11 @@ pub(super) fn block_literal(kernel: &Kernel) -> TokenStream {
 }
 
 pub(super) fn dimensions_type(dimensions: usize) -> TokenStream {
-    if dimensions == 1 { mixed!(::device_std::OneD) } else { mixed!(::device_std::TwoD) }
+    if dimensions == 1 {
+        mixed!(::device_std::OneD)
+    } else {
+        mixed!(::device_std::TwoD)
+    }
 }
 
 pub(super) fn alias(at: usize) -> Ident {

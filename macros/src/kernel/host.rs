@@ -21,7 +21,16 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let mut fresh = Fresh::new(kernel);
     let stream_tag = fresh.ident("S".to_owned());
     let parts = Parts::new(kernel, &stream_tag, &mut fresh);
-    let Parts { places, declared, addresses, pointers, described, shared, grid, .. } = &parts;
+    let Parts {
+        places,
+        declared,
+        addresses,
+        pointers,
+        described,
+        shared,
+        grid,
+        ..
+    } = &parts;
 
     let body = body(kernel);
     let aliases = aliases(kernel);
@@ -117,9 +126,17 @@ impl Parts {
             match &parameter.role {
                 Role::Slice { element } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
-                    parts.places.push(mixed!(#place: ::cuda_rt::kernel::ReadBy<#stream_tag>));
-                    parts.declared.push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
-                    parts.buffer(name, at, &mixed!(Read { element_bytes: ::core::mem::size_of::<#ty>() }));
+                    parts
+                        .places
+                        .push(mixed!(#place: ::cuda_rt::kernel::ReadBy<#stream_tag>));
+                    parts
+                        .declared
+                        .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
+                    parts.buffer(
+                        name,
+                        at,
+                        &mixed!(Read { element_bytes: ::core::mem::size_of::<#ty>() }),
+                    );
                     parts.read_back.push(mixed! {
                         let #value = unsafe { ::device_std::rt::slice::<#ty>(parameters, #slot) };
                     });
@@ -128,9 +145,17 @@ impl Parts {
                 Role::Output { element, .. } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
                     let element_alias = element_alias(at);
-                    parts.places.push(mixed!(#place: ::cuda_rt::kernel::WriteBy<#stream_tag>));
-                    parts.declared.push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
-                    parts.buffer(name, at, &mixed!(Write { element_bytes: ::core::mem::size_of::<#element_alias>() }));
+                    parts
+                        .places
+                        .push(mixed!(#place: ::cuda_rt::kernel::WriteBy<#stream_tag>));
+                    parts
+                        .declared
+                        .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
+                    parts.buffer(
+                        name,
+                        at,
+                        &mixed!(Write { element_bytes: ::core::mem::size_of::<#element_alias>() }),
+                    );
                     parts.read_back.push(mixed! {
                         let (#value, #len) = unsafe { ::device_std::rt::output::<#element_alias>(parameters, #slot) };
                     });
@@ -162,7 +187,9 @@ impl Parts {
                 Role::Scalar => {
                     let written = &parameter.ty;
                     parts.declared.push(mixed!(#name: #written));
-                    parts.pointers.push(mixed!((&raw const #name).cast::<::core::ffi::c_void>()));
+                    parts
+                        .pointers
+                        .push(mixed!((&raw const #name).cast::<::core::ffi::c_void>()));
                     parts.described.push(mixed!(::cuda_rt::kernel::Parameter {
                         size_bytes: ::core::mem::size_of::<#ty>(),
                         align_bytes: ::core::mem::align_of::<#ty>(),
@@ -181,9 +208,11 @@ impl Parts {
     /// An address and a length.
     fn buffer(&mut self, name: &Ident, at: usize, kind: &TokenStream) {
         let (address, len) = (local("address", at), local("len", at));
-        self.addresses.push(mixed!(let (#address, #len): (u64, u64) = (#name.address().0, #name.len() as u64);));
+        self.addresses
+            .push(mixed!(let (#address, #len): (u64, u64) = (#name.address().0, #name.len() as u64);));
         for value in [&address, &len] {
-            self.pointers.push(mixed!((&raw const #value).cast::<::core::ffi::c_void>()));
+            self.pointers
+                .push(mixed!((&raw const #value).cast::<::core::ffi::c_void>()));
         }
         for kind in [kind, &mixed!(Length)] {
             self.described.push(mixed!(::cuda_rt::kernel::Parameter {
@@ -197,7 +226,13 @@ impl Parts {
 
 fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
     let name = &kernel.function.sig.ident;
-    let Parts { read_back, passed, run: (each, given), shared, .. } = parts;
+    let Parts {
+        read_back,
+        passed,
+        run: (each, given),
+        shared,
+        ..
+    } = parts;
     let extent_slot = parts.pointers.len();
     let memory = if shared.is_empty() {
         mixed!()
@@ -209,7 +244,9 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
     };
     // `each(extent)` becomes `each(extent, |index| …)`.
     let mut each: Vec<TokenTree> = each.clone().into_iter().collect();
-    let Some(TokenTree::Group(arguments)) = each.pop() else { unreachable!("a call ends in its arguments") };
+    let Some(TokenTree::Group(arguments)) = each.pop() else {
+        unreachable!("a call ends in its arguments")
+    };
     let arguments = arguments.stream();
     let each: TokenStream = each.into_iter().collect();
     mixed! {

@@ -4,7 +4,8 @@ use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lifetime, Lit, Pat, PathArguments, PathSegment, Result, Token, Type,
+    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lifetime, Lit, Pat, PathArguments, PathSegment,
+    Result, Token, Type,
 };
 
 use crate::message;
@@ -72,19 +73,27 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
             return Err(Error::new_spanned(input, message::METHOD));
         };
         let name = match &*input.pat {
-            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
+            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
+                pattern.ident.clone()
+            }
             pattern => return Err(Error::new_spanned(pattern, message::PATTERN)),
         };
         let (ty, role) = parse_type(&mut input.ty)?;
         parameters.push(Parameter { name, ty, role });
     }
-    Ok(Kernel { function, parameters, block })
+    Ok(Kernel {
+        function,
+        parameters,
+        block,
+    })
 }
 
 fn parse_arguments(input: ParseStream<'_>) -> Result<Option<BlockSize>> {
     let mut block = None;
     while !input.is_empty() {
-        let name: Ident = input.parse().map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
+        let name: Ident = input
+            .parse()
+            .map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
         if name != "block" {
             return Err(Error::new_spanned(name, message::UNKNOWN_ARGUMENT));
         }
@@ -120,9 +129,17 @@ impl Parse for BlockSize {
         match &expression {
             Expr::Tuple(tuple) if tuple.elems.len() == 2 => {
                 let threads = [number(&tuple.elems[0])?, number(&tuple.elems[1])?];
-                Ok(Self { threads, dimensions: 2, span })
+                Ok(Self {
+                    threads,
+                    dimensions: 2,
+                    span,
+                })
             }
-            expression => Ok(Self { threads: [number(expression)?, 1], dimensions: 1, span }),
+            expression => Ok(Self {
+                threads: [number(expression)?, 1],
+                dimensions: 1,
+                span,
+            }),
         }
     }
 }
@@ -136,7 +153,9 @@ fn parse_type(ty: &mut Type) -> Result<(Type, Role)> {
                 return Err(Error::new_spanned(lifetime, message::LIFETIME));
             }
             match (&*reference.elem, reference.mutability) {
-                (Type::Slice(slice), None) => Role::Slice { element: (*slice.elem).clone() },
+                (Type::Slice(slice), None) => Role::Slice {
+                    element: (*slice.elem).clone(),
+                },
                 (Type::Slice(_), Some(_)) => return Err(Error::new_spanned(ty, message::MUTABLE_SLICE)),
                 _ => return Err(Error::new_spanned(ty, message::REFERENCE)),
             }
@@ -188,7 +207,11 @@ fn insert_brand(segment: &mut PathSegment) -> Result<()> {
     let brand = brand();
     match &mut segment.arguments {
         PathArguments::AngleBracketed(arguments) => {
-            if let Some(lifetime) = arguments.args.iter().find(|a| matches!(a, GenericArgument::Lifetime(_))) {
+            if let Some(lifetime) = arguments
+                .args
+                .iter()
+                .find(|a| matches!(a, GenericArgument::Lifetime(_)))
+            {
                 return Err(Error::new_spanned(lifetime, message::LIFETIME));
             }
             arguments.args.insert(0, GenericArgument::Lifetime(brand));

@@ -15,51 +15,241 @@ fn refused(arguments: TokenStream, item: TokenStream, message: &str) {
 #[test]
 fn what_is_no_kernel_is_refused_with_its_message() {
     let none = TokenStream::new;
-    refused(none(), quote!(struct S;), message::NOT_A_FUNCTION);
-    refused(none(), quote!(fn k(&self, i: Index1) {}), message::METHOD);
-    refused(none(), quote!(fn k<T>(i: Index1, o: PerThread<T>) {}), message::GENERIC);
-    refused(none(), quote!(fn k<'a>(i: Index1, o: PerThread<u8>) {}), message::GENERIC);
-    refused(none(), quote!(fn k(i: Index1, o: PerThread<u8>) where u8: Copy {}), message::GENERIC);
-    refused(none(), quote!(async fn k(i: Index1, o: PerThread<u8>) {}), message::ASYNC);
-    refused(none(), quote!(const fn k(i: Index1, o: PerThread<u8>) {}), message::CONST);
-    refused(none(), quote!(unsafe fn k(i: Index1, o: PerThread<u8>) {}), message::UNSAFE);
-    refused(none(), quote!(extern "C" fn k(i: Index1, o: PerThread<u8>) {}), message::ABI);
-    refused(none(), quote!(fn k(i: Index1, o: PerThread<u8>) -> u32 { 0 }), message::RETURNS);
-    refused(none(), quote!(fn größe(i: Index1, o: PerThread<u8>) {}), message::NAME);
+    refused(
+        none(),
+        quote!(
+            struct S;
+        ),
+        message::NOT_A_FUNCTION,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(&self, i: Index1) {}
+        ),
+        message::METHOD,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k<T>(i: Index1, o: PerThread<T>) {}
+        ),
+        message::GENERIC,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k<'a>(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::GENERIC,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: PerThread<u8>)
+            where
+                u8: Copy,
+            {
+            }
+        ),
+        message::GENERIC,
+    );
+    refused(
+        none(),
+        quote!(
+            async fn k(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::ASYNC,
+    );
+    refused(
+        none(),
+        quote!(
+            const fn k(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::CONST,
+    );
+    refused(
+        none(),
+        quote!(
+            unsafe fn k(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::UNSAFE,
+    );
+    refused(
+        none(),
+        quote!(
+            extern "C" fn k(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::ABI,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: PerThread<u8>) -> u32 {
+                0
+            }
+        ),
+        message::RETURNS,
+    );
+    refused(
+        none(),
+        quote!(
+            fn größe(i: Index1, o: PerThread<u8>) {}
+        ),
+        message::NAME,
+    );
 }
 
 #[test]
 fn parameters_that_cannot_cross_are_refused_with_their_message() {
     let none = TokenStream::new;
-    refused(none(), quote!(fn k(i: Index1, (a, b): (u8, u8)) {}), message::PATTERN);
-    refused(none(), quote!(fn k(i: Index1, o: &mut [f32]) {}), message::MUTABLE_SLICE);
-    refused(none(), quote!(fn k(i: Index1, o: &mut f32) {}), message::REFERENCE);
-    refused(none(), quote!(fn k(i: Index1, o: &f32) {}), message::REFERENCE);
-    refused(none(), quote!(fn k(i: Index1, o: *mut f32) {}), message::POINTER);
-    refused(none(), quote!(fn k(i: Index1, o: &'static [f32]) {}), message::LIFETIME);
-    refused(none(), quote!(fn k(i: Index1<'static>, o: PerThread<f32>) {}), message::LIFETIME);
-    refused(none(), quote!(fn k(i: Index1, o: PerThread) {}), message::ELEMENT_TYPE);
-    refused(none(), quote!(fn k(i: Index1, f: impl Fn()) {}), message::IMPL_TRAIT);
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, (a, b): (u8, u8)) {}
+        ),
+        message::PATTERN,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: &mut [f32]) {}
+        ),
+        message::MUTABLE_SLICE,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: &mut f32) {}
+        ),
+        message::REFERENCE,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: &f32) {}
+        ),
+        message::REFERENCE,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: *mut f32) {}
+        ),
+        message::POINTER,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: &'static [f32]) {}
+        ),
+        message::LIFETIME,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1<'static>, o: PerThread<f32>) {}
+        ),
+        message::LIFETIME,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: PerThread) {}
+        ),
+        message::ELEMENT_TYPE,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, f: impl Fn()) {}
+        ),
+        message::IMPL_TRAIT,
+    );
 }
 
 #[test]
 fn positions_and_outputs_must_fit_together() {
     let none = TokenStream::new;
-    refused(none(), quote!(fn k(o: PerThread<f32>) {}), message::NO_POSITION);
-    refused(none(), quote!(fn k(i: Index1, j: Index2, o: PerThread<f32>) {}), message::TWO_POSITIONS);
-    refused(quote!(block = 64), quote!(fn k(i: Index1, b: Block, o: PerThread<f32>) {}), message::TWO_POSITIONS);
-    refused(none(), quote!(fn k(i: Index1, input: &[f32]) {}), message::NO_OUTPUT);
-    refused(none(), quote!(fn k(b: Block, o: PerThread<f32>) {}), message::BLOCK_UNSIZED);
-    refused(quote!(block = (8, 8)), quote!(fn k(b: Block, o: PerThread<f32>) {}), message::BLOCK_DIMENSIONS);
-    refused(quote!(block = 64), quote!(fn k(b: Block2, o: PerThread<f32>) {}), message::BLOCK_DIMENSIONS);
-    refused(none(), quote!(fn k(i: Index1, o: PerBlock<f32>) {}), message::NEEDS_BLOCK);
-    refused(none(), quote!(fn k(i: Index1, t: BlockUninit<f32, 8>, o: PerThread<f32>) {}), message::NEEDS_BLOCK);
-    refused(none(), quote!(fn k(i: Index1, o: PerThreadColumn<f32, 4>) {}), message::NEEDS_PLANE);
+    refused(
+        none(),
+        quote!(
+            fn k(o: PerThread<f32>) {}
+        ),
+        message::NO_POSITION,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, j: Index2, o: PerThread<f32>) {}
+        ),
+        message::TWO_POSITIONS,
+    );
+    refused(
+        quote!(block = 64),
+        quote!(
+            fn k(i: Index1, b: Block, o: PerThread<f32>) {}
+        ),
+        message::TWO_POSITIONS,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, input: &[f32]) {}
+        ),
+        message::NO_OUTPUT,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(b: Block, o: PerThread<f32>) {}
+        ),
+        message::BLOCK_UNSIZED,
+    );
+    refused(
+        quote!(block = (8, 8)),
+        quote!(
+            fn k(b: Block, o: PerThread<f32>) {}
+        ),
+        message::BLOCK_DIMENSIONS,
+    );
+    refused(
+        quote!(block = 64),
+        quote!(
+            fn k(b: Block2, o: PerThread<f32>) {}
+        ),
+        message::BLOCK_DIMENSIONS,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: PerBlock<f32>) {}
+        ),
+        message::NEEDS_BLOCK,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, t: BlockUninit<f32, 8>, o: PerThread<f32>) {}
+        ),
+        message::NEEDS_BLOCK,
+    );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index1, o: PerThreadColumn<f32, 4>) {}
+        ),
+        message::NEEDS_PLANE,
+    );
 }
 
 #[test]
 fn arguments_of_the_attribute_are_checked() {
-    let item = || quote!(fn k(b: Block, o: PerThread<f32>) {});
+    let item = || {
+        quote!(
+            fn k(b: Block, o: PerThread<f32>) {}
+        )
+    };
     refused(quote!(grid = 4), item(), message::UNKNOWN_ARGUMENT);
     refused(quote!("256"), item(), message::UNKNOWN_ARGUMENT);
     refused(quote!(block = 64, block = 64), item(), message::ARGUMENT_TWICE);
@@ -81,16 +271,64 @@ fn name(package: &str, arguments: TokenStream, item: TokenStream) -> String {
 #[test]
 fn symbols_tell_signatures_apart() {
     let none = TokenStream::new;
-    let base = name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {}));
+    let base = name(
+        "p",
+        none(),
+        quote!(
+            fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {}
+        ),
+    );
     assert!(base.starts_with("k__"));
     let others = [
-        name("q", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {})),
-        name("p", none(), quote!(fn k(i: Index1, a: &[u32], o: PerThread<f32>, n: u32) {})),
-        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: i32) {})),
-        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, m: u32) {})),
-        name("p", none(), quote!(fn k(i: Index1, a: &[f32], o: Atomic<f32>, n: u32) {})),
-        name("p", none(), quote!(fn k(i: Index1, a: &[[f32; 2]], o: PerThread<f32>, n: u32) {})),
-        name("p", quote!(block = 64), quote!(fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {})),
+        name(
+            "q",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {}
+            ),
+        ),
+        name(
+            "p",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[u32], o: PerThread<f32>, n: u32) {}
+            ),
+        ),
+        name(
+            "p",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: i32) {}
+            ),
+        ),
+        name(
+            "p",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[f32], o: PerThread<f32>, m: u32) {}
+            ),
+        ),
+        name(
+            "p",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[f32], o: Atomic<f32>, n: u32) {}
+            ),
+        ),
+        name(
+            "p",
+            none(),
+            quote!(
+                fn k(i: Index1, a: &[[f32; 2]], o: PerThread<f32>, n: u32) {}
+            ),
+        ),
+        name(
+            "p",
+            quote!(block = 64),
+            quote!(
+                fn k(i: Index1, a: &[f32], o: PerThread<f32>, n: u32) {}
+            ),
+        ),
     ];
     assert!(!others.contains(&base), "{base} {others:?}");
 }
@@ -98,7 +336,8 @@ fn symbols_tell_signatures_apart() {
 #[test]
 fn symbols_depend_on_neither_spaces_nor_documentation() {
     let plain = "fn k(i: Index1, a: &[[f32; 2]], o: PerThread<f32>) {}";
-    let spaced = "/// Words.\n fn k ( i : Index1 , mut a : & [ [ f32 ; 2 ] ] , o : PerThread < f32 > ) { loop {} }";
+    let spaced =
+        "/// Words.\n fn k ( i : Index1 , mut a : & [ [ f32 ; 2 ] ] , o : PerThread < f32 > ) { loop {} }";
     let of = |text: &str| name("p", TokenStream::new(), text.parse().unwrap());
     assert_eq!(of(plain), of(spaced));
 }
@@ -123,7 +362,10 @@ fn no_token_of_the_user_stands_in_an_unsafe_block() {
         let text = tokens.to_string();
         assert!(!text.to_lowercase().contains("user"), "{text}");
     });
-    assert!(seen >= 8, "only {seen} unsafe blocks were found: does this test still look at them?");
+    assert!(
+        seen >= 8,
+        "only {seen} unsafe blocks were found: does this test still look at them?"
+    );
 }
 
 fn unsafe_blocks(tokens: TokenStream, f: &mut impl FnMut(TokenStream)) {
@@ -141,8 +383,50 @@ fn unsafe_blocks(tokens: TokenStream, f: &mut impl FnMut(TokenStream)) {
 
 #[test]
 fn generic_parameters_do_not_capture_the_names_of_the_user() {
-    let item = quote!(fn k(i: Index1, a: &[S], o: PerThread<P0>) { S::f() });
+    let item = quote!(
+        fn k(i: Index1, a: &[S], o: PerThread<P0>) {
+            S::f()
+        }
+    );
     let text = expand(TokenStream::new(), item).unwrap().to_string();
     assert!(text.contains("S_ : :: cuda_rt :: StreamTag"), "{text}");
-    assert!(text.contains("P0_ : :: cuda_rt :: kernel :: ReadBy < S_ >"), "{text}");
+    assert!(
+        text.contains("P0_ : :: cuda_rt :: kernel :: ReadBy < S_ >"),
+        "{text}"
+    );
+}
+
+/// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly
+/// compiler, so a signature that changed without a rebuild is found on every machine.
+#[test]
+fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
+    let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-kernels");
+    let ptx = std::fs::read_to_string(kernels.join("ptx/device_kernels.ptx")).unwrap();
+    let mut expected = Vec::new();
+    for file in std::fs::read_dir(kernels.join("src")).unwrap() {
+        let source = syn::parse_file(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+        for item in source.items {
+            let syn::Item::Fn(mut function) = item else {
+                continue;
+            };
+            let Some(at) = function.attrs.iter().position(|a| a.path().is_ident("kernel")) else {
+                continue;
+            };
+            let attribute = function.attrs.remove(at);
+            let arguments = attribute
+                .meta
+                .require_list()
+                .map(|list| list.tokens.clone())
+                .unwrap_or_default();
+            expected.push(name("device-kernels", arguments, quote!(#function)));
+        }
+    }
+    let mut entries: Vec<&str> = ptx
+        .lines()
+        .filter_map(|line| line.strip_prefix(".visible .entry ")?.strip_suffix('('))
+        .collect();
+    expected.sort();
+    entries.sort();
+    assert!(expected.len() >= 8, "{expected:?}");
+    assert_eq!(entries, expected, "run `cargo xtask ptx`");
 }

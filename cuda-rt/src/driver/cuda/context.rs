@@ -25,8 +25,10 @@ pub enum ContextCheck {
 }
 
 impl ContextCheck {
-    /// What drivers start with.
-    pub const DEFAULT: Self = Self::EveryCall;
+    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the driver take 1.11 times the
+    /// raw calls with a check before each, and 1.05 times without; and record, wait, launch, query and synchronise
+    /// all succeed there with no context current, and with another's.
+    pub const DEFAULT: Self = Self::WhenRefused;
 }
 
 /// A device's primary context.
@@ -139,10 +141,9 @@ impl Context {
 
     #[cold]
     fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
-        let refused = matches!(
-            error.code(),
-            ErrorCode::INVALID_CONTEXT | ErrorCode::INVALID_HANDLE | ErrorCode::CONTEXT_IS_DESTROYED
-        );
+        // Which code a call with the wrong context gets is documented for none of them, so each is tried again but those of
+        // a device that is lost. A stale context of someone else's is not ours being lost.
+        let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
         // A refused call has enqueued nothing, so that it may be made again.
         if refused && self.make_current()? {
             call()

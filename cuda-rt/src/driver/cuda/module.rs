@@ -182,6 +182,51 @@ fn compare_layouts(kernel: &'static Kernel) -> DriverResult<()> {
 
 /// The layout table in the PTX of a kernel, if it has one.
 fn layout_table(kernel: &Kernel) -> Option<Vec<u64>> {
-    let _ = kernel;
-    None
+    let symbol = kernel.symbol.to_str().ok()?;
+    device_std::ptx::layout_table(kernel.module.ptx, symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{KernelCache, LaunchShape};
+
+    static MODULE: ModuleImage = ModuleImage {
+        name: "tests",
+        ptx: ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};",
+    };
+
+    const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
+        /// # Safety
+        /// None is needed.
+        unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
+        Kernel {
+            name: "tests::kernel",
+            symbol,
+            file: file!(),
+            line: line!(),
+            module: &MODULE,
+            parameters: &[],
+            layout,
+            simulate: nothing,
+            cache: KernelCache::new(),
+        }
+    }
+
+    #[test]
+    fn layouts_must_be_those_of_the_ptx() {
+        static SAME: Kernel = kernel(c"told", &[1, 2]);
+        static UNTOLD: Kernel = kernel(c"untold", &[]);
+        for kernel in [&SAME, &UNTOLD] {
+            compare_layouts(kernel).expect("the same on both sides");
+        }
+        static SWAPPED: Kernel = kernel(c"told", &[2, 1]);
+        static FEWER: Kernel = kernel(c"told", &[1]);
+        static NONE: Kernel = kernel(c"told", &[]);
+        static MISSING: Kernel = kernel(c"untold", &[1]);
+        for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
+            let error = compare_layouts(kernel).expect_err("not the same");
+            assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
 }

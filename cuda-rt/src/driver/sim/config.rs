@@ -38,7 +38,8 @@ pub struct Model {
     pub record_call_ns: u64,
     /// What making a stream wait for an event costs the host, in ns.
     pub wait_call_ns: u64,
-    /// What any other call costs the host, in ns; a call that blocks ends this long after what it waits for.
+    /// What allocating, freeing, querying or synchronising costs the host, in ns; a call that blocks ends this long after what
+    /// it waits for.
     pub other_call_ns: u64,
 }
 

@@ -128,6 +128,7 @@ impl State {
         self.run_until(position);
         self.check_lost(Call::SynchronizeEvent)?;
         self.clock.wait_until(time_ns);
+        self.clock.spend(self.config.model.other_call_ns);
         Ok(())
     }
 

@@ -14,6 +14,7 @@
 //! | stale handles are errors | also those that CUDA would not notice |
 //! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed |
 //! | copies and kernels given what is not device memory fail | a range beyond its block but in the device's memory is not noticed: the caller proves that there is none |
+//! | streams have priorities | they change neither order nor time |
 //! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
 
 use std::collections::HashSet;
@@ -108,6 +109,23 @@ impl SimDriver {
         state.enter(call)?;
         Ok(state)
     }
+
+    /// What CUDA checks of a launch.
+    fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
+        let limits = &self.properties;
+        let threads = shape
+            .block
+            .iter()
+            .try_fold(1u32, |product, n| product.checked_mul(*n));
+        shape
+            .grid
+            .iter()
+            .zip(limits.max_grid)
+            .all(|(n, most)| (1..=most).contains(n))
+            && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
+            && shape.shared_bytes <= limits.max_shared_bytes_per_block
+            && parameters.len() == kernel.parameters.len()
+    }
 }
 
 impl Core {
@@ -119,9 +137,10 @@ impl Core {
 
 impl State {
     fn new(config: Arc<SimConfig>) -> Self {
+        let mut random = schedule::Random::new(config.seed);
         Self {
-            random: schedule::Random::new(config.seed),
-            schedule: schedule::Schedule::default(),
+            schedule: schedule::Schedule::new(&mut random),
+            random,
             clock: clock::Clock::default(),
             faults: fault::Faults::default(),
             streams: slab::Slab::default(),
@@ -233,23 +252,6 @@ impl State {
                 len_bytes,
             },
         )
-    }
-
-    /// What CUDA checks of a launch.
-    fn launch_is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
-        let limits = Properties::named("", Backend::Simulated);
-        let threads = shape
-            .block
-            .iter()
-            .try_fold(1u32, |product, n| product.checked_mul(*n));
-        shape
-            .grid
-            .iter()
-            .zip(limits.max_grid)
-            .all(|(n, most)| (1..=most).contains(n))
-            && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
-            && shape.shared_bytes <= limits.max_shared_bytes_per_block
-            && parameters.len() == kernel.parameters.len()
     }
 }
 
@@ -427,7 +429,7 @@ unsafe impl Driver for SimDriver {
     ) -> DriverResult<()> {
         let mut state = self.enter(Call::Launch)?;
         state.stream(Call::Launch, stream)?;
-        if !state.launch_is_valid(kernel, shape, parameters) {
+        if !self.is_valid(kernel, shape, parameters) {
             return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
         }
         // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.

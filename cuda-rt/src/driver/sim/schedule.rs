@@ -48,13 +48,27 @@ pub(super) struct Schedule {
     wanted: Vec<u64>,
 }
 
+impl Schedule {
+    /// Calls that pass, at most, between two times that something runs for no one.
+    const MOST_QUIET_CALLS: usize = 32;
+    /// Operations that then run, at most: on average more than were enqueued since.
+    const MOST_STEPS: usize = 48;
+
+    pub(super) fn new(random: &mut Random) -> Self {
+        Self {
+            quiet_calls: random.below(Self::MOST_QUIET_CALLS),
+            ..Self::default()
+        }
+    }
+}
+
 impl State {
     /// Runs a little that no one waits for, perhaps.
     pub(super) fn run_in_background(&mut self) {
         if self.config.order == Order::Random && !self.schedule.active.is_empty() {
             if self.schedule.quiet_calls == 0 {
-                self.schedule.quiet_calls = 1 + self.random.below(32);
-                for _ in 0..self.random.below(48) {
+                self.schedule.quiet_calls = 1 + self.random.below(Schedule::MOST_QUIET_CALLS);
+                for _ in 0..self.random.below(Schedule::MOST_STEPS) {
                     self.step_any();
                 }
             }
@@ -82,19 +96,13 @@ impl State {
             return;
         }
         self.want(position);
-        let start = self.random.below(self.schedule.wanted.len().max(1));
-        let mut skipped = 0;
-        while skipped < self.schedule.wanted.len() {
-            let i = (start + skipped) % self.schedule.wanted.len();
-            let stream = self.schedule.wanted[i];
-            if self.streams.get(stream).is_none_or(|s| s.executed >= s.wanted) {
-                self.schedule.wanted.swap_remove(i);
-            } else if self.can_run(stream) {
-                self.step(stream);
-                return;
-            } else {
-                skipped += 1;
-            }
+        let streams = &self.streams;
+        self.schedule
+            .wanted
+            .retain(|s| streams.get(*s).is_some_and(|s| s.executed < s.wanted));
+        if let Some(next) = self.first_that_can_run(|schedule| &schedule.wanted) {
+            self.step(next);
+            return;
         }
         panic!(
             "nothing that {position:?} needs can run: waits form a circle (seed {})",
@@ -134,11 +142,7 @@ impl State {
             self.step(favourite);
             return true;
         }
-        let streams = self.schedule.active.len();
-        let start = self.random.below(streams);
-        let next = (start..start + streams)
-            .map(|i| self.schedule.active[i % streams])
-            .find(|s| self.can_run(*s));
+        let next = self.first_that_can_run(|schedule| &schedule.active);
         let Some(next) = next else {
             panic!(
                 "work is pending and none can run: waits form a circle (seed {})",
@@ -148,6 +152,17 @@ impl State {
         self.schedule.favourite = (next, [0, 2, 8, 64][self.random.below(4)]);
         self.step(next);
         true
+    }
+
+    /// The first stream that can run, counted from a random one on.
+    fn first_that_can_run(&mut self, streams: fn(&Schedule) -> &[u64]) -> Option<u64> {
+        let streams = streams(&self.schedule);
+        let start = self.random.below(streams.len().max(1));
+        streams[start..]
+            .iter()
+            .chain(&streams[..start])
+            .copied()
+            .find(|s| self.can_run(*s))
     }
 
     /// Whether the stream's next operation may run now.

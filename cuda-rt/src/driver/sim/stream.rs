@@ -182,6 +182,7 @@ impl State {
         self.run_until(Position { stream: stream.0, at });
         self.check_lost(Call::SynchronizeStream)?;
         self.clock.wait_until(end_ns);
+        self.clock.spend(self.config.model.other_call_ns);
         Ok(())
     }
 

@@ -1,0 +1,453 @@
+//! What the seam and the typed API cost over the raw calls, on the first GPU: `cargo bench -p cuda-rt --bench seam`.
+//!
+//! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on both alike; the figures are medians over
+//! the rounds. Prints a table, what each call says with no context or another one current, and the same as one line
+//! of JSON. Does nothing, and says so, where there is no GPU.
+#![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
+
+use std::ffi::c_void;
+use std::ptr;
+use std::time::Instant;
+
+use cuda_rt::driver::cuda::{ContextCheck, CudaDriver};
+use cuda_rt::driver::{Driver, RawEvent, RawStream};
+use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
+use cuda_rt::{Device, Live};
+use cudarc::driver::sys::{self, CUresult};
+
+/// Calls timed together.
+const CALLS: u32 = 200;
+/// Times that each is timed.
+const ROUNDS: usize = 501;
+
+static MODULE: ModuleImage = ModuleImage {
+    name: "bench",
+    ptx: ".version 7.0\n.target sm_80\n.address_size 64\n\
+          .visible .entry empty(.param .align 8 .b8 extent[24]) { ret; }\n",
+};
+
+static EMPTY: Kernel = Kernel {
+    name: "bench::empty",
+    symbol: c"empty",
+    file: file!(),
+    line: line!(),
+    module: &MODULE,
+    parameters: &[cuda_rt::kernel::Parameter {
+        size_bytes: size_of::<Extent>(),
+        align_bytes: align_of::<Extent>(),
+        kind: cuda_rt::kernel::ParameterKind::Extent,
+    }],
+    layout: &[],
+    simulate: nothing,
+    cache: KernelCache::new(),
+};
+
+/// # Safety
+/// None is needed.
+unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
+
+const ONE: Extent = Extent { x: 1, y: 1, z: 1 };
+const SHAPE: LaunchShape = LaunchShape {
+    grid: [1; 3],
+    block: [1; 3],
+    shared_bytes: 0,
+    extent: ONE,
+};
+
+#[track_caller]
+fn ok(result: CUresult) {
+    assert_eq!(result, CUresult::CUDA_SUCCESS);
+}
+
+/// One way to make a call, and how long it took in each round.
+struct Way<'a> {
+    name: &'static str,
+    call: Box<dyn FnMut() + 'a>,
+    samples: Vec<f64>,
+}
+
+/// Ways to do one thing; the first is what the others are compared with.
+struct Group<'a> {
+    name: &'static str,
+    ways: Vec<Way<'a>>,
+}
+
+impl<'a> Group<'a> {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            ways: Vec::new(),
+        }
+    }
+
+    fn way(mut self, name: &'static str, call: impl FnMut() + 'a) -> Self {
+        self.ways.push(Way {
+            name,
+            call: Box::new(call),
+            samples: Vec::new(),
+        });
+        self
+    }
+
+    /// Times all ways in turn. `settle` drains the streams between, so that no queue fills up.
+    fn run(&mut self, settle: &dyn Fn()) {
+        for round in 0..ROUNDS + 20 {
+            // Each is first as often as last.
+            let first = round % self.ways.len();
+            for i in 0..self.ways.len() {
+                let at = (first + i) % self.ways.len();
+                let way = &mut self.ways[at];
+                settle();
+                let start = Instant::now();
+                for _ in 0..CALLS {
+                    (way.call)();
+                }
+                let ns = start.elapsed().as_nanos() as f64 / f64::from(CALLS);
+                // The first rounds warm up.
+                if round >= 20 {
+                    way.samples.push(ns);
+                }
+            }
+        }
+        settle();
+    }
+
+    fn report(&mut self, json: &mut Vec<String>) {
+        println!("{}", self.name);
+        let mut base = f64::NAN;
+        for way in &mut self.ways {
+            way.samples.sort_by(f64::total_cmp);
+            let quantile = |q: f64| way.samples[(q * (way.samples.len() - 1) as f64) as usize];
+            let (median, low, high) = (quantile(0.5), quantile(0.1), quantile(0.9));
+            if base.is_nan() {
+                base = median;
+            }
+            let ratio = median / base;
+            println!(
+                "  {:<44} {median:>9.1} ns  [{low:>8.1}, {high:>8.1}]  {ratio:.3} x",
+                way.name
+            );
+            json.push(format!(
+                r#"{{"group":"{}","way":"{}","median_ns":{median:.2},"p10_ns":{low:.2},"p90_ns":{high:.2},"ratio":{ratio:.4}}}"#,
+                self.name, way.name
+            ));
+        }
+    }
+}
+
+fn main() {
+    let driver = match CudaDriver::open(0) {
+        Ok(driver) => driver,
+        Err(why) if std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some() => panic!("{why}"),
+        Err(why) => return println!("SKIPPED, nothing was measured: {why}"),
+    };
+    let properties = driver.properties();
+    println!(
+        "{} (driver {}), {CALLS} calls x {ROUNDS} rounds",
+        properties.name, properties.driver_version
+    );
+
+    let stream = driver.create_stream(0).expect("create a stream");
+    let other = driver.create_stream(0).expect("create a stream");
+    let event = driver.create_event(false).expect("create an event");
+    driver.prepare(&EMPTY).expect("prepare");
+    let back = driver.create_event(false).expect("create an event");
+    let raw = Raw::new(stream, other, event, back);
+
+    let settle = || {
+        for stream in [stream, other] {
+            // SAFETY: live.
+            unsafe { driver.synchronize_stream(stream) }.expect("synchronize");
+        }
+    };
+    let seam: &dyn Driver = &*driver;
+    let handoff = || {
+        // SAFETY: live.
+        unsafe { seam.record_event(event, stream) }.expect("record");
+        // SAFETY: live.
+        unsafe { seam.wait_event(other, event) }.expect("wait");
+    };
+    let launch = || {
+        let parameters = [ptr::from_ref(&ONE).cast()];
+        // SAFETY: the parameters are the kernel's.
+        unsafe { seam.launch(&EMPTY, &SHAPE, &parameters, stream) }.expect("launch");
+    };
+    let alloc = || {
+        // SAFETY: live.
+        let address = unsafe { seam.alloc(1 << 20, stream) }.expect("alloc");
+        // SAFETY: from `alloc`, and never used.
+        unsafe { seam.free(address, stream) }.expect("free");
+    };
+
+    let mut json = Vec::new();
+    // Switching the check costs one store: the same for both.
+    let every_call = |call: &dyn Fn()| {
+        driver.set_context_check(ContextCheck::EveryCall);
+        call();
+    };
+    let when_refused = |call: &dyn Fn()| {
+        driver.set_context_check(ContextCheck::WhenRefused);
+        call();
+    };
+    let mut groups = [
+        Group::new("record + wait")
+            .way("raw", || raw.handoff())
+            .way("raw, after cuCtxGetCurrent for each", || raw.checked_handoff())
+            .way("Driver, context checked at each call", || every_call(&handoff))
+            .way("Driver, context checked when refused", || when_refused(&handoff)),
+        Group::new("launch")
+            .way("raw", || raw.launch())
+            .way("raw, after cuCtxGetCurrent", || raw.checked_launch())
+            .way("Driver, context checked at each call", || every_call(&launch))
+            .way("Driver, context checked when refused", || when_refused(&launch)),
+        Group::new("alloc + free, 1 MiB")
+            .way("raw, default pool", || raw.alloc())
+            .way("Driver", || every_call(&alloc)),
+        Group::new("bits")
+            .way("raw cuCtxGetCurrent", || raw.current())
+            .way("raw cuThreadExchangeStreamCaptureMode", || raw.exchange_mode())
+            .way("raw cuEventQuery", || raw.query())
+            .way("Driver query", || {
+                // SAFETY: live.
+                unsafe { seam.query_event(event) }.map(drop).expect("query");
+            }),
+    ];
+    for group in &mut groups {
+        group.run(&settle);
+        group.report(&mut json);
+    }
+    driver.set_context_check(ContextCheck::DEFAULT);
+    Device::nth(0, |gpu| typed(&gpu, &raw, &settle, &mut json)).expect("the GPU that the driver has open");
+
+    println!("raw calls with another current context (0 is success)");
+    for (context, call, status) in raw.with_other_contexts() {
+        println!("  {context:<12} {call:<20} {status}");
+        json.push(format!(
+            r#"{{"context":"{context}","call":"{call}","status":{status}}}"#
+        ));
+    }
+    println!("[{}]", json.join(","));
+}
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+/// The typed API against the raw calls that it stands for.
+fn typed<D: Live>(gpu: &Device<D>, raw: &Raw, settle: &dyn Fn(), json: &mut Vec<String>) {
+    let (compute, download) = (
+        gpu.stream::<Compute<D>>().expect("create a stream"),
+        gpu.stream::<Download<D>>().expect("create a stream"),
+    );
+    let settle = || {
+        settle();
+        compute.synchronize().expect("synchronize");
+        download.synchronize().expect("synchronize");
+    };
+    let mut one = Some(compute.alloc_zeroed::<f32>(1 << 10).expect("alloc"));
+    let mut pair = Some((
+        compute.alloc_zeroed::<f32>(1 << 10).expect("alloc"),
+        compute
+            .adopt(gpu.pinned::<f32>(1 << 10).expect("pinned"))
+            .expect("adopt"),
+    ));
+    let there_and_back = |one: &mut Option<_>| {
+        let buffer = one.take().expect("there");
+        let buffer = download
+            .acquire(compute.release(buffer).expect("release"))
+            .expect("acquire");
+        *one = Some(
+            compute
+                .acquire(download.release(buffer).expect("release"))
+                .expect("acquire"),
+        );
+    };
+    let pair_there_and_back = |pair: &mut Option<_>| {
+        let bundle = pair.take().expect("there");
+        let bundle = download
+            .acquire(compute.release(bundle).expect("release"))
+            .expect("acquire");
+        *pair = Some(
+            compute
+                .acquire(download.release(bundle).expect("release"))
+                .expect("acquire"),
+        );
+    };
+    let launch = || {
+        let parameters = [ptr::from_ref(&ONE).cast()];
+        // SAFETY: the parameters are the kernel's.
+        unsafe { compute.__launch(&EMPTY, &SHAPE, &parameters) }.expect("launch");
+    };
+    let mut groups = [
+        Group::new("there and back: two records, two waits")
+            .way("raw", || raw.there_and_back())
+            .way("release + acquire, a device buffer", || there_and_back(&mut one))
+            .way("release + acquire, a device and a pinned buffer", || {
+                pair_there_and_back(&mut pair)
+            }),
+        Group::new("typed launch")
+            .way("raw", || raw.launch())
+            .way("Stream", launch),
+    ];
+    for group in &mut groups {
+        group.run(&settle);
+        group.report(json);
+    }
+}
+
+/// The same handles, as CUDA has them.
+struct Raw {
+    stream: sys::CUstream,
+    other: sys::CUstream,
+    event: sys::CUevent,
+    back: sys::CUevent,
+    function: sys::CUfunction,
+    context: sys::CUcontext,
+}
+
+impl Raw {
+    /// The context must be current.
+    fn new(stream: RawStream, other: RawStream, event: RawEvent, back: RawEvent) -> Self {
+        let mut context = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        ok(unsafe { sys::cuCtxGetCurrent(&mut context) });
+        let ptx = std::ffi::CString::new(MODULE.ptx).expect("no NUL");
+        let mut module = ptr::null_mut();
+        // SAFETY: the text ends in a NUL.
+        ok(unsafe { sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast()) });
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is live and has that entry.
+        ok(unsafe { sys::cuModuleGetFunction(&mut function, module, c"empty".as_ptr()) });
+        Self {
+            stream: ptr::with_exposed_provenance_mut(stream.0 as usize),
+            other: ptr::with_exposed_provenance_mut(other.0 as usize),
+            event: ptr::with_exposed_provenance_mut(event.0 as usize),
+            back: ptr::with_exposed_provenance_mut(back.0 as usize),
+            function,
+            context,
+        }
+    }
+
+    fn record(&self) -> CUresult {
+        // SAFETY: live.
+        unsafe { sys::cuEventRecord(self.event, self.stream) }
+    }
+
+    fn wait(&self) -> CUresult {
+        // SAFETY: live.
+        unsafe { sys::cuStreamWaitEvent(self.other, self.event, 0) }
+    }
+
+    fn launch_status(&self) -> CUresult {
+        let mut parameters = [ptr::from_ref(&ONE).cast_mut().cast::<c_void>()];
+        let (function, parameters) = (self.function, parameters.as_mut_ptr());
+        // SAFETY: the parameters are the kernel's.
+        unsafe {
+            sys::cuLaunchKernel(
+                function,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                self.stream,
+                parameters,
+                ptr::null_mut(),
+            )
+        }
+    }
+
+    fn handoff(&self) {
+        ok(self.record());
+        ok(self.wait());
+    }
+
+    fn there_and_back(&self) {
+        self.handoff();
+        // SAFETY: live.
+        ok(unsafe { sys::cuEventRecord(self.back, self.other) });
+        // SAFETY: live.
+        ok(unsafe { sys::cuStreamWaitEvent(self.stream, self.back, 0) });
+    }
+
+    fn checked_handoff(&self) {
+        self.current();
+        ok(self.record());
+        self.current();
+        ok(self.wait());
+    }
+
+    fn launch(&self) {
+        ok(self.launch_status());
+    }
+
+    fn checked_launch(&self) {
+        self.current();
+        ok(self.launch_status());
+    }
+
+    fn alloc(&self) {
+        let mut address = 0;
+        // SAFETY: the pointer is to a live address, and the stream is live.
+        ok(unsafe { sys::cuMemAllocAsync(&mut address, 1 << 20, self.stream) });
+        // SAFETY: just allocated, and never used.
+        ok(unsafe { sys::cuMemFreeAsync(address, self.stream) });
+    }
+
+    fn current(&self) {
+        let mut current = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        ok(unsafe { sys::cuCtxGetCurrent(&mut current) });
+        assert_eq!(current, self.context);
+    }
+
+    fn exchange_mode(&self) {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        // SAFETY: the pointer is to a live mode.
+        ok(unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) });
+    }
+
+    fn query(&self) {
+        // SAFETY: live.
+        let status = unsafe { sys::cuEventQuery(self.event) };
+        assert!(matches!(
+            status,
+            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY
+        ));
+    }
+
+    /// What calls on explicit handles say when their context is not the current one.
+    fn with_other_contexts(&self) -> Vec<(&'static str, &'static str, u32)> {
+        let mut device = 0;
+        // SAFETY: the pointer is to a live device number.
+        ok(unsafe { sys::cuDeviceGet(&mut device, 0) });
+        let mut foreign = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        ok(unsafe { sys::cuCtxCreate_v2(&mut foreign, 0, device) });
+        let mut rows = Vec::new();
+        for (name, context) in [("none", ptr::null_mut()), ("another", foreign)] {
+            // SAFETY: live, or none.
+            ok(unsafe { sys::cuCtxSetCurrent(context) });
+            rows.push((name, "cuEventRecord", self.record() as u32));
+            rows.push((name, "cuStreamWaitEvent", self.wait() as u32));
+            rows.push((name, "cuLaunchKernel", self.launch_status() as u32));
+            // SAFETY: live.
+            rows.push((name, "cuEventQuery", unsafe { sys::cuEventQuery(self.event) }
+                as u32));
+            // SAFETY: live.
+            rows.push((
+                name,
+                "cuStreamSynchronize",
+                unsafe { sys::cuStreamSynchronize(self.stream) } as u32,
+            ));
+        }
+        // SAFETY: live, and the context that everything else here belongs to.
+        ok(unsafe { sys::cuCtxSetCurrent(self.context) });
+        // SAFETY: live, and not used again.
+        ok(unsafe { sys::cuCtxDestroy_v2(foreign) });
+        rows
+    }
+}

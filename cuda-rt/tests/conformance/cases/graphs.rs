@@ -1,0 +1,208 @@
+//! Capture and replay.
+
+use std::sync::Arc;
+
+use cuda_rt::driver::{Driver, ErrorCode};
+
+use crate::support::{Rig, SLOW};
+
+pub(crate) fn a_captured_stream_runs_nothing_until_launched(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (stream, other) = (rig.stream(), rig.stream());
+    let block = rig.zeroed(400, stream);
+    rig.synchronize(stream);
+
+    rig.begin_capture(stream);
+    rig.step(block, 0, 1, 1, stream);
+    assert_eq!(rig.read_words(block, other), [0; 100]);
+    let graph = rig.end_capture(stream).expect("a graph");
+    assert_eq!(rig.read_words(block, other), [0; 100]);
+
+    rig.launch_graph(graph, stream);
+    assert_eq!(rig.read_words(block, stream), [1; 100]);
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn replays_in_stream_order(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (captured, stream) = (rig.stream(), rig.stream());
+    let (block, copy) = (rig.zeroed(400, stream), rig.zeroed(400, stream));
+    let (input, output) = (rig.host_with(&2_u32.to_ne_bytes().repeat(100)), rig.host(400));
+    rig.synchronize(stream);
+
+    rig.begin_capture(captured);
+    rig.upload(block, input, captured);
+    rig.step(block, SLOW, 3, 1, captured); // 7
+    rig.copy(copy, block, captured);
+    rig.fill(block, &[9, 0, 0, 0, 0, 0, 0, 0], captured);
+    rig.step(copy, 0, 10, 0, captured); // 70
+    rig.download(output, copy, captured);
+    let graph = rig.end_capture(captured).expect("a graph");
+
+    for factor in 1..=3 {
+        rig.step(copy, SLOW, 0, 1000, stream);
+        rig.launch_graph(graph, stream);
+        rig.step(copy, 0, factor, 5, stream);
+        assert_eq!(rig.read_words(copy, stream), [70 * factor + 5; 100]);
+        assert_eq!(output.words(), [70; 100]);
+        assert_eq!(rig.read_words(block, stream), [9, 0].repeat(50));
+        input.write(&2_u32.to_ne_bytes().repeat(100));
+    }
+    // What the graph reads is read when it runs.
+    input.write(&4_u32.to_ne_bytes().repeat(100));
+    rig.launch_graph(graph, stream);
+    rig.launch_graph(graph, stream);
+    rig.synchronize(stream);
+    assert_eq!(output.words(), [130; 100]);
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn streams_fork_and_join(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (main, side) = (rig.stream(), rig.stream());
+    let (fork, join) = (rig.event(), rig.event());
+    let (a, b) = (rig.zeroed(400, main), rig.zeroed(400, main));
+    rig.synchronize(main);
+
+    rig.begin_capture(main);
+    rig.step(a, SLOW, 0, 5, main);
+    rig.record(fork, main);
+    rig.wait(side, fork);
+    rig.copy(b, a, side);
+    rig.step(b, SLOW, 2, 1, side); // 11
+    rig.record(join, side);
+    rig.wait(main, join);
+    rig.step(b, 0, 3, 0, main); // 33
+    let graph = rig.end_capture(main).expect("a graph");
+
+    for _ in 0..3 {
+        rig.fill(b, &[0], main);
+        rig.launch_graph(graph, main);
+        assert_eq!(rig.read_words(b, main), [33; 100]);
+    }
+    // Neither stream captures any more, and the events serve again.
+    rig.step(a, SLOW, 0, 1, side);
+    rig.record(fork, side);
+    rig.wait(main, fork);
+    assert_eq!(rig.read_words(a, main), [1; 100]);
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn memory_allocated_inside_is_freed_at_each_launch(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let bytes = if rig.is_cuda() { 4 << 20 } else { 16 << 10 };
+    let output = rig.zeroed(bytes, stream);
+    rig.synchronize(stream);
+
+    rig.begin_capture(stream);
+    let inner = rig.alloc(bytes, stream).expect("allocate in a capture");
+    rig.fill(inner, &[3, 0, 0, 0], stream);
+    rig.step(inner, 0, 5, 1, stream);
+    rig.copy(output, inner, stream);
+    rig.free(inner, stream);
+    // Left to the next launch to free.
+    let left = rig.alloc(bytes, stream).expect("allocate in a capture");
+    rig.fill(left, &[1], stream);
+    let graph = rig.end_capture(stream).expect("a graph");
+
+    rig.launch_graph(graph, stream);
+    rig.synchronize(stream);
+    let before = driver.memory_info().expect("memory info");
+    for _ in 0..20 {
+        rig.fill(output, &[0], stream);
+        rig.launch_graph(graph, stream);
+        assert!(rig.read_words(output, stream).iter().all(|&word| word == 16));
+    }
+    if !rig.is_cuda() {
+        // On a GPU the cases beside this one allocate too.
+        assert_eq!(driver.memory_info().expect("memory info"), before);
+    }
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn a_graph_may_be_destroyed_while_it_runs(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let block = rig.zeroed(400, stream);
+    rig.synchronize(stream);
+    rig.begin_capture(stream);
+    rig.step(block, SLOW, 2, 1, stream);
+    rig.step(block, SLOW, 2, 1, stream);
+    let graph = rig.end_capture(stream).expect("a graph");
+    rig.launch_graph(graph, stream);
+    rig.launch_graph(graph, stream);
+    rig.destroy_graph(graph);
+    assert_eq!(rig.read_words(block, stream), [15; 100]);
+}
+
+pub(crate) fn an_empty_capture_is_a_graph(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    rig.begin_capture(stream);
+    let graph = rig.end_capture(stream).expect("a graph of nothing");
+    rig.launch_graph(graph, stream);
+    rig.synchronize(stream);
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn an_unjoined_fork_fails_and_the_streams_go_on(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (main, side, fork) = (rig.stream(), rig.stream(), rig.event());
+    let block = rig.zeroed(400, main);
+    rig.synchronize(main);
+    for _ in 0..2 {
+        rig.begin_capture(main);
+        rig.record(fork, main);
+        rig.wait(side, fork);
+        rig.step(block, 0, 1, 1, side);
+        let error = rig.end_capture(main).expect_err("the fork is not joined");
+        assert_eq!(error.code(), ErrorCode::STREAM_CAPTURE_UNJOINED, "{error}");
+        assert!(!error.is_sticky());
+    }
+    for stream in [main, side] {
+        let own = rig.zeroed(400, stream);
+        rig.step(own, SLOW, 1, 1, stream);
+        assert_eq!(rig.read_words(own, stream), [1; 100]);
+    }
+    assert_eq!(rig.read_words(block, main), [0; 100]);
+    // And a capture can succeed.
+    rig.begin_capture(main);
+    rig.step(block, 0, 1, 1, main);
+    let graph = rig.end_capture(main).expect("a graph");
+    rig.launch_graph(graph, main);
+    assert_eq!(rig.read_words(block, main), [1; 100]);
+    rig.destroy_graph(graph);
+}
+
+/// Whatever other threads and streams do while one stream is captured stays out of the capture, and works.
+pub(crate) fn others_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let block = rig.zeroed(400, stream);
+    rig.synchronize(stream);
+    rig.begin_capture(stream);
+    rig.step(block, 0, 1, 1, stream);
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let rig = Rig::new(driver);
+                let (stream, event) = (rig.stream(), rig.event());
+                let block = rig.zeroed(1 << 20, stream);
+                rig.step(block, SLOW, 1, 7, stream);
+                rig.record(event, stream);
+                rig.poll(event);
+                driver.memory_info().expect("memory info");
+                assert!(rig.read_words(block, stream).iter().all(|&word| word == 7));
+            });
+        });
+    }
+    let other = rig.stream();
+    rig.step(rig.zeroed(400, other), SLOW, 1, 1, other);
+    rig.synchronize(other);
+    let graph = rig.end_capture(stream).expect("a graph");
+    rig.launch_graph(graph, stream);
+    rig.launch_graph(graph, stream);
+    assert_eq!(rig.read_words(block, stream), [2; 100]);
+    rig.destroy_graph(graph);
+}

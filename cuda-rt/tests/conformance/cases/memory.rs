@@ -1,0 +1,163 @@
+//! Allocation, fills and host memory.
+
+use std::sync::Arc;
+
+use cuda_rt::driver::{DeviceAddress, Driver, ErrorCode, HostMemory};
+
+use crate::support::{Rig, SLOW};
+
+pub(crate) fn blocks_are_aligned_and_disjoint(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let blocks: Vec<_> = [1, 2, 3, 255, 256, 257, 4096, 65_537, 1 << 20]
+        .map(|bytes| rig.block(bytes, stream))
+        .into();
+    for (i, block) in blocks.iter().enumerate() {
+        assert!(block.address.0.is_multiple_of(256), "{block:?}");
+        rig.fill(*block, &[i as u8 + 1], stream);
+    }
+    for (i, block) in blocks.iter().enumerate() {
+        assert_eq!(
+            rig.read(*block, stream),
+            vec![i as u8 + 1; block.bytes],
+            "{block:?}"
+        );
+    }
+}
+
+/// Each block is used after the last one was freed and before it was reused, though the host never waits.
+pub(crate) fn reuse_follows_the_order_of_the_stream(driver: &Arc<dyn Driver>) {
+    const ROUNDS: usize = 100;
+    let rig = Rig::new(driver);
+    let streams = [rig.stream(), rig.stream()];
+    let hosts = streams.map(|_| rig.host(ROUNDS * 1024));
+    for round in 0..ROUNDS {
+        for (stream, host) in streams.into_iter().zip(hosts) {
+            let block = rig.alloc(1024, stream).expect("allocate");
+            rig.fill(block, &[round as u8], stream);
+            rig.step(block, 10_000, 1, 0x0101_0101, stream);
+            rig.download(host.part(round * 1024, 1024), block, stream);
+            rig.free(block, stream);
+        }
+    }
+    for (stream, host) in streams.into_iter().zip(hosts) {
+        rig.synchronize(stream);
+        let expected: Vec<u8> = (0..ROUNDS).flat_map(|round| [round as u8 + 1; 1024]).collect();
+        assert_eq!(host.read(), expected);
+    }
+}
+
+pub(crate) fn a_block_moves_between_streams(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (owner, user) = (rig.stream(), rig.stream());
+    let host = rig.host(20 * 400);
+    for round in 0..20 {
+        let (there, back) = (rig.event(), rig.event());
+        let block = rig.alloc(400, owner).expect("allocate");
+        rig.fill(block, &[0], owner);
+        rig.record(there, owner);
+        rig.wait(user, there);
+        rig.step(block, 20_000, 0, round, user);
+        rig.download(host.part(round as usize * 400, 400), block, user);
+        rig.record(back, user);
+        rig.wait(owner, back);
+        rig.free(block, owner);
+    }
+    rig.synchronize(user);
+    let expected: Vec<u32> = (0..20).flat_map(|round| [round; 100]).collect();
+    assert_eq!(host.words(), expected);
+}
+
+pub(crate) fn fills_of_every_length(driver: &Arc<dyn Driver>) {
+    const GUARD: u8 = 0xA5;
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    for len in 1..=32_usize {
+        for count in [1_usize, 2, 3, 37, 1001] {
+            let align = 1 << len.trailing_zeros();
+            // As little aligned as the contract allows, with room to see what is written beside.
+            let start = 256 + align;
+            let block = rig.alloc(start + len * count + 256, stream).expect("allocate");
+            rig.fill(block, &[GUARD], stream);
+            // All different, then all the same, then two halves the same.
+            for period in [len, 1, len.div_ceil(2)] {
+                let pattern: Vec<u8> = (0..len).map(|i| (i % period) as u8 + 1).collect();
+                rig.fill(block.part(start, len * count), &pattern, stream);
+                let bytes = rig.read(block, stream);
+                let (before, rest) = bytes.split_at(start);
+                let (filled, after) = rest.split_at(len * count);
+                assert_eq!(
+                    filled,
+                    pattern.repeat(count),
+                    "length {len}, count {count}, period {period}"
+                );
+                assert!(
+                    before.iter().chain(after).all(|&byte| byte == GUARD),
+                    "length {len}, count {count}: beside"
+                );
+            }
+            rig.free(block, stream);
+        }
+    }
+}
+
+pub(crate) fn a_fill_of_nothing_does_nothing(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    for pattern in [&[1_u8][..], &[1, 2, 3], &[0; 8]] {
+        // SAFETY: nothing is written, so that any address does.
+        unsafe { driver.fill(DeviceAddress(8), pattern, 0, stream) }.expect("nothing to do");
+    }
+    rig.synchronize(stream);
+}
+
+pub(crate) fn more_than_there_is_fails_and_nothing_breaks(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let total = driver.properties().total_memory_bytes as usize;
+    assert!(total > 0);
+    for bytes in [total + 1, 2 * total] {
+        let error = rig.alloc(bytes, stream).expect_err("more than there is");
+        assert_eq!(error.code(), ErrorCode::OUT_OF_MEMORY, "{error}");
+        assert!(!error.is_sticky());
+    }
+    let block = rig.zeroed(4000, stream);
+    rig.step(block, SLOW, 1, 1, stream);
+    assert_eq!(rig.read_words(block, stream), [1; 1000]);
+}
+
+pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
+    let info = driver.memory_info().expect("memory info");
+    assert!(info.free_bytes <= info.total_bytes, "{info:?}");
+    assert!(
+        info.total_bytes <= driver.properties().total_memory_bytes,
+        "{info:?}"
+    );
+    assert!(info.total_bytes > 0);
+}
+
+pub(crate) fn host_memory_is_readable_once_unregistered(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let block = rig.block(10_000, stream);
+    rig.fill(block, &[1, 2, 3, 4, 5], stream);
+
+    let memory = HostMemory::map(10_000).expect("map");
+    let bytes = || {
+        // SAFETY: mapped for that many bytes, and no pending work writes them where this is called.
+        unsafe { std::slice::from_raw_parts(memory.address().as_ptr().cast::<u8>(), 10_000) }.to_vec()
+    };
+    for round in 0..3 {
+        // SAFETY: mapped until the end, and not registered now.
+        unsafe { driver.register_host(&memory) }.expect("register");
+        if round == 0 {
+            assert_eq!(bytes(), [0; 10_000], "registered memory keeps what it held");
+        }
+        // SAFETY: both are live and of that length.
+        unsafe { driver.copy_to_host(memory.address(), block.address, 10_000, stream) }.expect("download");
+        rig.synchronize(stream);
+        // SAFETY: registered, and the copy is done.
+        unsafe { driver.unregister_host(&memory) }.expect("unregister");
+        assert_eq!(bytes(), [1, 2, 3, 4, 5].repeat(2000));
+    }
+}

@@ -1,0 +1,91 @@
+//! The drivers that the suite runs on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use cuda_rt::driver::Driver;
+use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
+
+/// A case of the suite.
+pub(crate) type Case = fn(&Arc<dyn Driver>);
+
+/// Seeds tried in each adversarial order.
+const SEEDS: u64 = 12;
+
+/// Runs a case on simulated devices of every order; a failure prints which.
+pub(crate) fn on_simulated(case: Case) {
+    let adversarial = [Order::Random, Order::Lazy]
+        .into_iter()
+        .flat_map(|order| (0..SEEDS).map(move |seed| (order, seed)));
+    for (order, seed) in adversarial.chain([(Order::Eager, 0)]) {
+        let driver: Arc<dyn Driver> = SimDriver::new(SimConfig::new().seed(seed).order(order));
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(&driver))) {
+            eprintln!("failed on the simulated device with order {order:?} and seed {seed}");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Runs a case on the first GPU, or says that there is none.
+#[cfg(feature = "cuda")]
+pub(crate) fn on_cuda(case: Case) {
+    if let Some(driver) = cuda() {
+        case(&driver);
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda() -> Option<Arc<dyn Driver>> {
+    use cuda_rt::driver::cuda::CudaDriver;
+    use std::io::Write;
+
+    static SAID: std::sync::Once = std::sync::Once::new();
+
+    match CudaDriver::count() {
+        // With a GPU there, nothing is an excuse.
+        Ok(_) => {
+            Some(CudaDriver::open(0).unwrap_or_else(|why| panic!("the first GPU cannot be used: {why}")))
+        }
+        Err(why) if required() => panic!("CUDA_RT_REQUIRE_GPU is set, and {why}"),
+        Err(why) => {
+            SAID.call_once(|| {
+                let text = format!("\n*** SKIPPED: no test of `cuda` was run on a GPU: {why} ***\n\n");
+                // Not `eprint!`, which the harness swallows where a test passes.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            });
+            None
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn required() -> bool {
+    std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some_and(|value| value != "0" && !value.is_empty())
+}
+
+/// As [`on_cuda`], in a process of its own; `test` is the path of the test that calls this.
+#[cfg(feature = "cuda")]
+pub(crate) fn in_child(test: &str, case: Case) {
+    const CHILD: &str = "CUDA_RT_CONFORMANCE_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return on_cuda(case);
+    }
+    if cuda().is_none() {
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().expect("the path of this test"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .output()
+        .expect("the test starts itself");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "the child failed:\n{text}");
+    assert!(
+        text.contains("1 passed"),
+        "the child ran another number of tests:\n{text}"
+    );
+}

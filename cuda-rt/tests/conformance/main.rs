@@ -1,0 +1,156 @@
+//! One suite that every [`Driver`](cuda_rt::driver::Driver) passes: the seam's contract, and nothing but the seam.
+//!
+//! Each case is a function of a driver and becomes one test for each backend: `simulated::…` runs it under several seeds
+//! and orders, `cuda::…` on the first GPU. Without a GPU the latter print that they were skipped, or fail where
+//! `CUDA_RT_REQUIRE_GPU=1` is set.
+//!
+//! ```text
+//! cargo test -p cuda-rt --test conformance
+//! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-rt --test conformance cuda::
+//! ```
+
+mod drivers;
+mod fixtures;
+mod support;
+
+mod cases {
+    pub(crate) mod copies;
+    pub(crate) mod errors;
+    pub(crate) mod events;
+    #[cfg(feature = "cuda")]
+    pub(crate) mod foreign;
+    pub(crate) mod graphs;
+    pub(crate) mod kernels;
+    pub(crate) mod memory;
+    pub(crate) mod streams;
+    pub(crate) mod threads;
+}
+
+/// Makes a test for each case and backend.
+macro_rules! suite {
+    ($($group:ident { $($case:ident,)* })*) => {
+        mod simulated { $(
+            mod $group { $(
+                #[test]
+                fn $case() {
+                    crate::drivers::on_simulated(crate::cases::$group::$case);
+                }
+            )* }
+        )* }
+
+        #[cfg(feature = "cuda")]
+        mod cuda { $(
+            mod $group { $(
+                #[test]
+                fn $case() {
+                    crate::drivers::on_cuda(crate::cases::$group::$case);
+                }
+            )* }
+        )* }
+    };
+}
+
+suite! {
+    streams {
+        work_of_a_stream_runs_in_order,
+        each_stream_keeps_its_own_order,
+        any_priority_is_accepted,
+        destroying_a_stream_lets_its_work_finish,
+        synchronize_waits_for_all_of_a_stream,
+    }
+    events {
+        a_wait_orders_a_read_after_a_write,
+        a_wait_orders_a_write_after_a_read,
+        a_wait_orders_a_write_after_a_write,
+        a_wait_covers_the_latest_record,
+        a_wait_keeps_the_record_it_saw,
+        an_event_never_recorded_holds_nothing_up,
+        many_streams_wait_for_one_event,
+        query_turns_true,
+        synchronize_waits_for_the_record_only,
+        elapsed_time_is_positive,
+        destroying_an_event_keeps_the_order_it_made,
+    }
+    memory {
+        blocks_are_aligned_and_disjoint,
+        reuse_follows_the_order_of_the_stream,
+        a_block_moves_between_streams,
+        fills_of_every_length,
+        a_fill_of_nothing_does_nothing,
+        more_than_there_is_fails_and_nothing_breaks,
+        memory_info_is_plausible,
+        host_memory_is_readable_once_unregistered,
+    }
+    copies {
+        at_odd_offsets_and_lengths,
+        within_the_device,
+        a_copy_of_nothing_does_nothing,
+        large_and_asynchronous,
+    }
+    kernels {
+        parameters_of_every_size_arrive,
+        grid_and_block_arrive,
+        threads_outside_the_extent_do_not_enter,
+        parameters_are_copied_at_the_launch,
+        prepare_is_repeatable,
+    }
+    errors {
+        shapes_that_no_device_takes_are_refused,
+        a_refused_launch_enqueues_nothing,
+    }
+    graphs {
+        a_captured_stream_runs_nothing_until_launched,
+        replays_in_stream_order,
+        streams_fork_and_join,
+        memory_allocated_inside_is_freed_at_each_launch,
+        a_graph_may_be_destroyed_while_it_runs,
+        an_empty_capture_is_a_graph,
+        an_unjoined_fork_fails_and_the_streams_go_on,
+        others_work_while_a_stream_is_captured,
+    }
+    threads {
+        streams_of_many_threads,
+        a_handle_used_by_another_thread,
+        a_handoff_between_threads,
+    }
+}
+
+/// Cases that only mean something on a GPU.
+#[cfg(feature = "cuda")]
+mod cuda_only {
+    use crate::cases::{errors, foreign};
+    use crate::drivers::{in_child, on_cuda};
+
+    macro_rules! tests {
+        ($($group:ident::$case:ident,)*) => { $(
+            #[test]
+            fn $case() {
+                on_cuda($group::$case);
+            }
+        )* };
+    }
+
+    tests! {
+        errors::ptx_that_does_not_compile,
+        errors::a_kernel_missing_from_its_ptx,
+        errors::layouts_that_differ,
+        foreign::no_context_current,
+        foreign::another_context_current,
+        foreign::a_capture_of_someone_else,
+        foreign::one_driver_for_each_ordinal,
+    }
+
+    /// The context is lost for good, so a process of its own must die of it.
+    #[test]
+    fn a_kernel_that_traps() {
+        in_child("cuda_only::a_kernel_that_traps", errors::a_kernel_that_traps);
+    }
+}
+
+/// A panic of a simulated kernel is that device's only.
+mod simulated_only {
+    #[test]
+    fn a_kernel_that_traps() {
+        crate::drivers::on_simulated(crate::cases::errors::a_kernel_that_traps);
+    }
+}

@@ -1,0 +1,43 @@
+//! One thread an element. Threads beyond the end of the output do nothing; an input that is too short traps.
+
+use device_std::prelude::*;
+
+/// `output[i] = input[i] * factor`. The grid covers the output's length.
+#[kernel]
+pub fn scale(i: Index1, input: &[f32], mut output: PerThread<f32>, factor: f32) {
+    if let Some(out) = output.get_mut(i) {
+        *out = input[i.get()] * factor;
+    }
+}
+
+/// `y[i] = a * x[i] + y[i]`, rounded once: BLAS' `saxpy`. The grid covers the length of `y`.
+#[kernel]
+pub fn saxpy(i: Index1, a: f32, x: &[f32], mut y: PerThread<f32>) {
+    if let Some(y) = y.get_mut(i) {
+        *y = a.mul_add(x[i.get()], *y);
+    }
+}
+
+/// `sum[i] = left[i] + right[i]`: joins what two streams made. The grid covers the sum's length.
+#[kernel]
+pub fn add(i: Index1, left: &[f32], right: &[f32], mut sum: PerThread<f32>) {
+    if let Some(sum) = sum.get_mut(i) {
+        *sum = left[i.get()] + right[i.get()];
+    }
+}
+
+/// Multiply-adds of [`process`] for each element.
+const STEPS: usize = 16;
+
+/// Sixteen dependent multiply-adds an element, `v = v * gain + offset`: a stand-in for work that takes about as long as
+/// copying its data, as in the stream examples of NVIDIA's programming guide. The grid covers the output's length.
+#[kernel]
+pub fn process(i: Index1, input: &[f32], mut output: PerThread<f32>, gain: f32, offset: f32) {
+    if let Some(out) = output.get_mut(i) {
+        let mut value = input[i.get()];
+        for _ in 0..STEPS {
+            value = value.mul_add(gain, offset);
+        }
+        *out = value;
+    }
+}

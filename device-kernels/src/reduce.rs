@@ -1,0 +1,39 @@
+//! Sums of blocks, after "Faster Parallel Reductions on Kepler" (J. Luitjens, NVIDIA, 2014): shuffles within a warp, shared memory
+//! between warps.
+
+use device_std::prelude::*;
+
+/// Threads of a block, each of which takes one element.
+const THREADS: usize = 256;
+const WARPS: usize = THREADS / 32;
+
+/// `sums[b]` is the sum of elements 256 b to 256 b + 255 of `input`; elements beyond its end count as 0.
+///
+/// The grid covers the input's length, and `sums` has one element for each 256 of them, rounded up; fewer trap. The sum is a tree's: the same
+/// for every run, but not that of a plain loop.
+#[kernel(block = 256)]
+pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], mut sums: PerBlock<f32>) {
+    let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));
+    let of_warp = sum_lanes(&mut block, values, 32);
+    let partial = partial.init_per_warp(&mut block, |thread| of_warp.get(thread));
+    let partial = partial.view();
+    let values = block.map_shared(|thread| partial.slice(thread).get(thread.index()).copied().unwrap_or(0.0));
+    let total = sum_lanes(&mut block, values, WARPS);
+    sums.set_from_first(&block, &total);
+}
+
+/// The first lane of each warp gets the sum of its first `lanes` lanes, a power of two.
+#[inline(always)]
+fn sum_lanes(
+    block: &mut Block,
+    mut values: device_std::Private<f32>,
+    lanes: usize,
+) -> device_std::Private<f32> {
+    let mut distance = lanes / 2;
+    while distance > 0 {
+        let others = block.shuffle_down(&values, distance);
+        block.update(&mut values, |lane, value| *value += others.get(lane));
+        distance /= 2;
+    }
+    values
+}

@@ -1,0 +1,303 @@
+//! Each kernel, launched through its typed function, against a plain loop: on a GPU where there is one, else simulated.
+#![forbid(unsafe_code)]
+
+use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
+use device_kernels::{add, bilateral, block_sum, histogram, process, saxpy, scale, transpose};
+
+cuda_rt::streams! {
+    Compute;
+}
+
+fn compute() -> Stream<Compute> {
+    let gpu = Device::open_or_simulate().unwrap();
+    if gpu.is_simulated() {
+        eprintln!("no GPU: the kernels run on the simulated device");
+    }
+    gpu.stream::<Compute>().unwrap()
+}
+
+fn upload<T: Element>(stream: &Stream<Compute>, values: &[T]) -> DeviceBuffer<T, Compute> {
+    let host = stream
+        .adopt(stream.device().pinned_from(values).unwrap())
+        .unwrap();
+    let buffer = stream.alloc_uninit::<T>(values.len()).unwrap();
+    stream.init_from_host(buffer, &host).unwrap()
+}
+
+fn download<T: Element>(stream: &Stream<Compute>, buffer: &DeviceBuffer<T, Compute>) -> Vec<T> {
+    let mut host = stream
+        .adopt(stream.device().pinned::<T>(buffer.len()).unwrap())
+        .unwrap();
+    stream.copy_to_host(buffer, &mut host).unwrap();
+    stream.release(host).unwrap().synchronize().unwrap().to_vec()
+}
+
+/// Numbers that look random, the same in every run (xorshift64*).
+fn random(count: usize, seed: u64) -> impl Iterator<Item = u32> {
+    let mut state = seed | 1;
+    std::iter::repeat_with(move || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    })
+    .take(count)
+}
+
+/// In [-1, 1).
+fn random_floats(count: usize, seed: u64) -> Vec<f32> {
+    random(count, seed)
+        .map(|bits| bits as f32 / (1u64 << 31) as f32 - 1.0)
+        .collect()
+}
+
+fn random_bytes(count: usize, seed: u64) -> Vec<u8> {
+    random(count, seed).map(|bits| (bits >> 13) as u8).collect()
+}
+
+/// Around the sizes of warps and blocks, and none at all.
+const LENGTHS: [usize; 9] = [0, 1, 31, 32, 33, 255, 256, 257, 10_000];
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn scale_is_a_product_bit_for_bit() {
+    let stream = compute();
+    for len in LENGTHS {
+        let input = random_floats(len, 1);
+        let mut output = stream.alloc_zeroed::<f32>(len).unwrap();
+        scale(
+            &stream,
+            Grid1::covering(len),
+            &upload(&stream, &input),
+            &mut output,
+            1.7,
+        )
+        .unwrap();
+        let expected: Vec<f32> = input.iter().map(|x| x * 1.7).collect();
+        assert_eq!(bits(&download(&stream, &output)), bits(&expected), "{len}");
+    }
+}
+
+#[test]
+fn saxpy_is_rounded_once() {
+    let stream = compute();
+    for len in LENGTHS {
+        let (x, y) = (random_floats(len, 2), random_floats(len, 3));
+        let mut out = upload(&stream, &y);
+        saxpy(&stream, Grid1::covering(len), 1.1, &upload(&stream, &x), &mut out).unwrap();
+        let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 1.1f32.mul_add(*x, *y)).collect();
+        assert_eq!(bits(&download(&stream, &out)), bits(&expected), "{len}");
+    }
+}
+
+#[test]
+fn add_joins_two_inputs() {
+    let stream = compute();
+    for len in LENGTHS {
+        let (left, right) = (random_floats(len, 4), random_floats(len, 5));
+        let mut sum = stream.alloc_zeroed::<f32>(len).unwrap();
+        add(
+            &stream,
+            Grid1::covering(len),
+            &upload(&stream, &left),
+            &upload(&stream, &right),
+            &mut sum,
+        )
+        .unwrap();
+        let expected: Vec<f32> = left
+            .iter()
+            .zip(&right)
+            .map(|(left, right)| left + right)
+            .collect();
+        assert_eq!(bits(&download(&stream, &sum)), bits(&expected), "{len}");
+    }
+}
+
+#[test]
+fn process_is_sixteen_multiply_adds() {
+    let stream = compute();
+    let input = random_floats(1000, 6);
+    let mut output = stream.alloc_zeroed::<f32>(1000).unwrap();
+    process(
+        &stream,
+        Grid1::covering(1000).block(96),
+        &upload(&stream, &input),
+        &mut output,
+        0.9,
+        0.1,
+    )
+    .unwrap();
+    let expected: Vec<f32> = input
+        .iter()
+        .map(|x| (0..16).fold(*x, |v, _| v.mul_add(0.9, 0.1)))
+        .collect();
+    assert_eq!(bits(&download(&stream, &output)), bits(&expected));
+}
+
+#[test]
+fn threads_outside_the_grid_write_nothing() {
+    let stream = compute();
+    let input = upload(&stream, &[1.0; 300]);
+    let mut output = stream.alloc_zeroed::<f32>(300).unwrap();
+    // The grid's last block has 256 threads, of which one lies inside.
+    scale(&stream, Grid1::covering(257), &input, &mut output, 2.0).unwrap();
+    let output = download(&stream, &output);
+    assert!(output[..257].iter().all(|x| *x == 2.0) && output[257..].iter().all(|x| *x == 0.0));
+}
+
+/// In double precision, and with no shortcut.
+fn bilateral_reference(
+    image: &[u8],
+    width: usize,
+    height: usize,
+    radius: i64,
+    space: f64,
+    range: f64,
+) -> Vec<f64> {
+    let pixel = |x: i64, y: i64| {
+        let (x, y) = (x.clamp(0, width as i64 - 1), y.clamp(0, height as i64 - 1));
+        f64::from(image[y as usize * width + x as usize])
+    };
+    let mut out = Vec::new();
+    for y in 0..height as i64 {
+        for x in 0..width as i64 {
+            let (mut sum, mut weights) = (0.0, 0.0);
+            for dy in -radius..=radius {
+                for dx in -radius..=radius {
+                    let (value, distance) = (pixel(x + dx, y + dy), (dx * dx + dy * dy) as f64);
+                    let difference = value - pixel(x, y);
+                    let exponent = distance / (space * space) + difference * difference / (range * range);
+                    let weight = (-0.5 * exponent).exp();
+                    sum += weight * value;
+                    weights += weight;
+                }
+            }
+            out.push(sum / weights);
+        }
+    }
+    out
+}
+
+#[test]
+fn bilateral_is_the_definition_within_half_a_level() {
+    let stream = compute();
+    for (width, height, radius) in [
+        (1, 1, 3),
+        (5, 3, 16),
+        (70, 37, 1),
+        (70, 37, 2),
+        (70, 37, 3),
+        (33, 40, 4),
+        (33, 40, 16),
+    ] {
+        let image = random_bytes(width * height, 7);
+        let mut output = stream.alloc_zeroed::<u8>(width * height).unwrap();
+        let (input, grid) = (upload(&stream, &image), Grid2::covering(width, height));
+        bilateral(
+            &stream,
+            grid,
+            &input,
+            &mut output,
+            width as u32,
+            height as u32,
+            radius,
+            2.5,
+            40.0,
+        )
+        .unwrap();
+        let expected = bilateral_reference(&image, width, height, i64::from(radius), 2.5, 40.0);
+        for (at, (got, expected)) in download(&stream, &output).into_iter().zip(expected).enumerate() {
+            // Half a level for rounding, and what single precision adds.
+            let error = (f64::from(got) - expected).abs();
+            assert!(
+                error < 0.5 + 1e-3,
+                "{width}x{height} radius {radius}, pixel {at}: {got} for {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bilateral_keeps_a_constant_image_and_an_edge() {
+    let stream = compute();
+    let image: Vec<u8> = (0..64 * 8)
+        .map(|at| if at % 64 < 32 { 10 } else { 250 })
+        .collect();
+    let mut output = stream.alloc_zeroed::<u8>(image.len()).unwrap();
+    bilateral(
+        &stream,
+        Grid2::covering(64, 8),
+        &upload(&stream, &image),
+        &mut output,
+        64,
+        8,
+        3,
+        3.0,
+        10.0,
+    )
+    .unwrap();
+    assert_eq!(download(&stream, &output), image);
+}
+
+#[test]
+fn block_sum_sums_each_block() {
+    let stream = compute();
+    for len in [1, 32, 255, 256, 257, 5000] {
+        let input = random_floats(len, 8);
+        let mut sums = stream.alloc_zeroed::<f32>(len.div_ceil(256)).unwrap();
+        block_sum(&stream, Grid1::covering(len), &upload(&stream, &input), &mut sums).unwrap();
+        for (sum, block) in download(&stream, &sums).into_iter().zip(input.chunks(256)) {
+            let exact: f64 = block.iter().map(|x| f64::from(*x)).sum();
+            let magnitude: f64 = block.iter().map(|x| f64::from(x.abs())).sum();
+            // A tree of depth eight: at most eight roundings of partial sums.
+            let bound = 8.0 * f64::from(f32::EPSILON) * magnitude;
+            assert!((f64::from(sum) - exact).abs() <= bound, "{sum} for {exact}");
+        }
+    }
+}
+
+#[test]
+fn histogram_counts_every_byte_whatever_the_grid() {
+    let stream = compute();
+    let input = random_bytes(20_001, 9);
+    let mut expected = vec![0u32; 256];
+    for value in &input {
+        expected[usize::from(*value)] += 1;
+    }
+    let input = upload(&stream, &input);
+    for threads in [1, 256, 313, 30_000] {
+        let mut counts = stream.alloc_zeroed::<u32>(256).unwrap();
+        histogram(&stream, Grid1::covering(threads), &input, &mut counts).unwrap();
+        assert_eq!(download(&stream, &counts), expected, "{threads}");
+    }
+}
+
+#[test]
+fn transpose_moves_every_element() {
+    let stream = compute();
+    for (width, height) in [(1, 1), (32, 32), (33, 31), (5, 100), (100, 5), (130, 67)] {
+        let input = random_floats(width * height, 10);
+        let mut output = stream.alloc_zeroed::<f32>(width * height).unwrap();
+        let grid = Grid2::covering(height, width.div_ceil(4));
+        transpose(
+            &stream,
+            grid,
+            &upload(&stream, &input),
+            &mut output,
+            width as u32,
+            height as u32,
+        )
+        .unwrap();
+        let expected: Vec<f32> = (0..width * height)
+            .map(|at| input[at % height * width + at / height])
+            .collect();
+        assert_eq!(
+            bits(&download(&stream, &output)),
+            bits(&expected),
+            "{width}x{height}"
+        );
+    }
+}

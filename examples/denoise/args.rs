@@ -1,0 +1,198 @@
+//! The command line.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Parser, ValueEnum};
+
+use super::filter::Filter;
+
+/// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and writing all overlapped.
+///
+/// With no GPU the simulated device does it: the same program, real results, modelled times.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "denoise", version)]
+pub struct Args {
+    /// Video to denoise (`-` for standard input); without one, a noisy clip is made.
+    pub input: Option<PathBuf>,
+
+    /// Where the result goes (`-` for standard output); without it, the result is dropped. It appears when whole,
+    /// so it may be the input.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Radius of the filter's window, in pixels.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub radius: u32,
+
+    /// How fast weights fall with distance: a standard deviation in pixels.
+    #[arg(long, default_value_t = 2.0, value_name = "PIXELS", value_parser = deviation)]
+    pub sigma_space: f32,
+
+    /// How fast weights fall with difference: a standard deviation in steps of the 256 a sample has.
+    #[arg(long, default_value_t = 36.0, value_name = "STEPS", value_parser = deviation)]
+    pub sigma_range: f32,
+
+    /// Buffers on each side of each copy: 1 leaves little to overlap, 2 is double buffering.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub buffers: usize,
+
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
+    pub device: DeviceChoice,
+
+    /// Also run everything on one stream, one step after another, and compare results and times.
+    #[arg(long)]
+    pub compare: bool,
+
+    /// Print the report as one JSON object.
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+
+    /// Print neither progress nor report.
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Frames of the clip that is made.
+    #[arg(long, default_value_t = 60, conflicts_with = "input")]
+    pub frames: u64,
+
+    /// Size of the clip that is made.
+    #[arg(long, default_value = "640x360", value_name = "WxH", conflicts_with = "input")]
+    pub size: Size,
+
+    /// Seed of the clip that is made.
+    #[arg(long, default_value_t = 1, conflicts_with = "input")]
+    pub seed: u64,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeviceChoice {
+    /// The first GPU, or the simulated device if there is none.
+    Auto,
+    /// The first GPU.
+    Cuda,
+    /// The simulated device.
+    Sim,
+}
+
+impl Args {
+    /// What the filter is told.
+    pub fn filter(&self) -> Filter {
+        Filter {
+            radius: self.radius,
+            sigma_space: self.sigma_space,
+            sigma_range: self.sigma_range,
+        }
+    }
+
+    /// The input, for messages.
+    pub fn input_name(&self) -> String {
+        match self.input.as_deref() {
+            None => "made clip".into(),
+            Some(path) if path == Path::new("-") => "standard input".into(),
+            Some(path) => path.display().to_string(),
+        }
+    }
+
+    /// The output, for messages.
+    pub fn output_name(&self) -> String {
+        match self.output.as_deref() {
+            None => "no output".into(),
+            Some(_) if self.writes_stdout() => "standard output".into(),
+            Some(path) => path.display().to_string(),
+        }
+    }
+
+    /// Whether the result goes to standard output, which then is no place for a report.
+    pub fn writes_stdout(&self) -> bool {
+        self.output.as_deref() == Some(Path::new("-"))
+    }
+
+    /// What `clap` can't check by itself.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.compare && self.input.as_deref().is_some_and(|path| !path.is_file()) {
+            return Err("--compare reads the input twice, so it needs a file");
+        }
+        if self.json && self.writes_stdout() {
+            return Err("--json and `-o -` both want standard output");
+        }
+        Ok(())
+    }
+}
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+}
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (width, height) = text.split_once('x').ok_or("a size is written 640x360")?;
+        let side = |text: &str| text.parse().ok().filter(|side| (1..=16384).contains(side));
+        match (side(width), side(height)) {
+            (Some(width), Some(height)) => Ok(Self { width, height }),
+            _ => Err("each side has 1 to 16384 pixels"),
+        }
+    }
+}
+
+fn deviation(text: &str) -> Result<f32, &'static str> {
+    match text.parse::<f32>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("a standard deviation is a number above 0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Args, clap::Error> {
+        Args::try_parse_from([&["denoise"], words].concat())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for words in [
+            ["--radius", "0"],
+            ["--radius", "17"],
+            ["--buffers", "0"],
+            ["--buffers", "65"],
+            ["--size", "640"],
+            ["--size", "0x4"],
+            ["--size", "4x-4"],
+            ["--size", "99999x1"],
+            ["--sigma-space", "0"],
+            ["--sigma-range", "nan"],
+            ["--sigma-range", "inf"],
+            ["clip.y4m", "--frames=3"],
+        ] {
+            assert!(parse(&words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn standard_streams_are_used_once() {
+        assert!(parse(&["-", "--compare"]).unwrap().check().is_err());
+        assert!(parse(&["-o", "-", "--json"]).unwrap().check().is_err());
+        assert!(parse(&["-", "-o", "-"]).unwrap().check().is_ok());
+    }
+}

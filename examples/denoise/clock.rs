@@ -1,0 +1,85 @@
+//! Times of work on the device: measured by CUDA events, or modelled by the simulated device.
+
+use std::time::Duration;
+
+use cuda_rt::{Device, Live, Reached, Result, Stream, StreamTag, Timestamp};
+
+use super::report::{Parts, Pass};
+
+/// The marks before and after one piece of work.
+#[derive(Debug)]
+pub struct Span<D> {
+    start: Timestamp<D>,
+    end: Timestamp<D>,
+}
+
+impl<D: Live> Span<D> {
+    /// Marks the stream before and after what `work` gives it.
+    pub fn around<S: StreamTag<Device = D>>(
+        stream: &Stream<S>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
+        let start = stream.timestamp()?;
+        work()?;
+        let end = stream.timestamp()?;
+        Ok(Self { start, end })
+    }
+
+    fn reached(self) -> Result<(Reached<D>, Reached<D>)> {
+        Ok((self.start.synchronize()?, self.end.synchronize()?))
+    }
+}
+
+/// Adds up what frames took.
+#[derive(Debug)]
+pub struct DeviceClock<D> {
+    pass: Pass,
+    /// When the first upload began.
+    first: Option<Reached<D>>,
+}
+
+impl<D> Default for DeviceClock<D> {
+    fn default() -> Self {
+        Self {
+            pass: Pass::default(),
+            first: None,
+        }
+    }
+}
+
+impl<D: Live> DeviceClock<D> {
+    /// Adds a frame's upload, kernel and download. Frames come in order, and their work is over: nothing blocks.
+    pub fn add(&mut self, [upload, kernel, download]: [Span<D>; 3]) -> Result<()> {
+        let (upload, kernel, download) = (upload.reached()?, kernel.reached()?, download.reached()?);
+        let Parts {
+            upload: uploads,
+            kernel: kernels,
+            download: downloads,
+            ..
+        } = &mut self.pass.parts;
+        for (sum, (start, end)) in [(uploads, &upload), (kernels, &kernel), (downloads, &download)] {
+            *sum += f64::from(end.elapsed_ms_since(start)?);
+        }
+        let first = self.first.get_or_insert(upload.0);
+        self.pass.wall_ms = f64::from(download.1.elapsed_ms_since(first)?);
+        self.pass.frames += 1;
+        Ok(())
+    }
+
+    /// Frames added up to now.
+    pub fn frames(&self) -> u64 {
+        self.pass.frames
+    }
+
+    /// What all frames took: with `wall`, reading and writing by the host's clock, or by the simulated device's model alone,
+    /// which knows no disk and counts from the first upload to the last download.
+    pub fn pass(&self, gpu: &Device<D>, wall: Duration, reading: Duration, writing: Duration) -> Pass {
+        let mut pass = self.pass;
+        if !gpu.is_simulated() {
+            let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+            pass.wall_ms = ms(wall);
+            (pass.parts.read, pass.parts.write) = (Some(ms(reading)), Some(ms(writing)));
+        }
+        pass
+    }
+}

@@ -1,0 +1,153 @@
+//! What can go wrong, as sentences for a user.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+use crate::y4m;
+
+/// The five stages, in the order in which a frame passes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// From the file to page-locked memory.
+    Read,
+    /// From the host to the GPU.
+    Upload,
+    /// On the GPU.
+    Kernel,
+    /// From the GPU to the host.
+    Download,
+    /// From page-locked memory to the file.
+    Write,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Read => "read",
+            Self::Upload => "upload",
+            Self::Kernel => "kernel",
+            Self::Download => "download",
+            Self::Write => "write",
+        })
+    }
+}
+
+impl Stage {
+    /// Does `work` of this stage on a frame.
+    pub(super) fn of<T>(
+        self,
+        frame: u64,
+        work: impl FnOnce() -> cuda_rt::Result<T>,
+    ) -> Result<T, StageError> {
+        work().at(self, frame)
+    }
+}
+
+/// A stage that failed, and on which frame.
+#[derive(Debug)]
+pub struct StageError {
+    /// Which frame, counted from 0.
+    pub frame: u64,
+    /// Which stage.
+    pub stage: Stage,
+    /// What it met.
+    pub cause: Box<dyn StdError + Send + Sync>,
+}
+
+impl StageError {
+    /// Of several errors the one to report: that of the first frame that did not get through, and there the first
+    /// stage's. When a device is lost all stages fail, each on the frame that it is at.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn first(errors: [Option<Self>; 3]) -> Self {
+        let errors = errors.into_iter().flatten();
+        errors
+            .min_by_key(|error| (error.frame, error.stage))
+            .expect("at least one error")
+    }
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause.downcast_ref::<y4m::Error>() {
+            // It names the frame itself, and the byte.
+            Some(error) => write!(f, "{} failed: {error}", self.stage),
+            None => write!(f, "{} failed: frame {}: {}", self.stage, self.frame, self.cause),
+        }
+    }
+}
+
+impl StdError for StageError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+/// Adds the stage and the frame to an error.
+pub(super) trait At<T> {
+    fn at(self, stage: Stage, frame: u64) -> Result<T, StageError>;
+}
+
+impl<T, E: Into<Box<dyn StdError + Send + Sync>>> At<T> for Result<T, E> {
+    fn at(self, stage: Stage, frame: u64) -> Result<T, StageError> {
+        self.map_err(|cause| StageError {
+            frame,
+            stage,
+            cause: cause.into(),
+        })
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// Options that exclude each other.
+    #[error("{0}")]
+    Usage(&'static str),
+    /// The input can't be opened.
+    #[error("{name}: {source}")]
+    Open {
+        /// The file's name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The input's first line can't be used.
+    #[error("{name}: {source}")]
+    Header {
+        /// The file's name.
+        name: String,
+        /// Why, and where.
+        source: y4m::Error,
+    },
+    /// There is no such device, or it can't be used.
+    #[error("{0}")]
+    Device(#[from] cuda_rt::Error),
+    /// A frame did not get through.
+    #[error("{name}: {source}")]
+    Stage {
+        /// The name of the file read or written, whichever the stage is nearer to.
+        name: String,
+        /// The stage, the frame and the cause.
+        source: StageError,
+    },
+    /// The output can't be begun, or can't be given its name.
+    #[error("{name}: {source}")]
+    Output {
+        /// The file's name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Overlapped and serial passes disagree: a hazard that got past the types.
+    #[error("the overlapped result differs from the serial one, first in byte {offset}")]
+    Differ {
+        /// Byte offset in the output.
+        offset: u64,
+    },
+}

@@ -1,0 +1,109 @@
+//! What the denoising tests share: streams to denoise, and a pipeline on a simulated device to do it.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::io::{Read, Write};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use cuda_rt::driver::sim::{SimConfig, Simulator};
+use cuda_rt::{Device, Live};
+use cuda_rt_examples::denoise::failure::StageError;
+use cuda_rt_examples::denoise::filter::Filter;
+use cuda_rt_examples::denoise::pipeline::Pipeline;
+use cuda_rt_examples::denoise::report::Pass;
+use cuda_rt_examples::denoise::serial;
+use cuda_rt_examples::y4m::{Reader, Writer};
+
+pub(crate) const FILTER: Filter = Filter {
+    radius: 2,
+    sigma_space: 1.5,
+    sigma_range: 30.0,
+};
+
+/// A stream of this format with `frames` frames of junk, and parameters on every other frame.
+pub(crate) fn stream(width: usize, height: usize, format: &str, chroma_bytes: usize, frames: u64) -> Vec<u8> {
+    let mut stream = format!("YUV4MPEG2 W{width} H{height} F24:1 {format} Xtest\n").into_bytes();
+    let mut state = 1_u32;
+    for frame in 0..frames {
+        stream.extend(
+            if frame % 2 == 0 {
+                "FRAME\n".to_owned()
+            } else {
+                format!("FRAME Xframe={frame}\n")
+            }
+            .bytes(),
+        );
+        stream.extend((0..width * height + chroma_bytes).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        }));
+    }
+    stream
+}
+
+/// A 4:2:0 stream.
+pub(crate) fn stream_420(width: usize, height: usize, frames: u64) -> Vec<u8> {
+    stream(
+        width,
+        height,
+        "C420jpeg",
+        2 * width.div_ceil(2) * height.div_ceil(2),
+        frames,
+    )
+}
+
+/// Runs the overlapped pipeline on `gpu`. `prepare` is called when all memory is there.
+pub(crate) fn overlapped<D: Live>(
+    gpu: &Device<D>,
+    source: impl Read + Send,
+    sink: impl Write + Send,
+    buffers: usize,
+    prepare: impl FnOnce(&Simulator),
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Pass, StageError> {
+    let mut clip = Reader::new(source).expect("a header");
+    let header = clip.header().clone();
+    let mut output = Writer::new(sink, &header).expect("room for the header");
+    let pipeline = Pipeline::new(gpu, &header, FILTER, buffers).expect("memory for the rings");
+    prepare(gpu.simulator().expect("a simulated device"));
+    pipeline.run(&mut clip, &mut output, progress)
+}
+
+/// What the overlapped pipeline makes of a stream.
+pub(crate) fn denoised(stream: &[u8], config: SimConfig, buffers: usize) -> Vec<u8> {
+    let mut result = Vec::new();
+    Device::simulated(config, |gpu| {
+        overlapped(&gpu, stream, &mut result, buffers, |_| {}, &|_| {})
+    })
+    .expect("a simulated device")
+    .unwrap_or_else(|error| panic!("{error}"));
+    result
+}
+
+/// What one stream makes of it.
+pub(crate) fn denoised_serially(stream: &[u8]) -> Vec<u8> {
+    let mut result = Vec::new();
+    Device::simulated(SimConfig::default(), |gpu| {
+        let mut clip = Reader::new(stream).expect("a header");
+        let mut output = Writer::new(&mut result, &clip.header().clone()).expect("memory");
+        serial::run(&gpu, &mut clip, &mut output, FILTER)
+    })
+    .expect("a simulated device")
+    .unwrap_or_else(|error| panic!("{error}"));
+    result
+}
+
+/// Runs `test` on a thread of its own, and fails if it does not end: a deadlock must not hang the test suite.
+pub(crate) fn ends<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, ended) = mpsc::channel();
+    let thread = thread::spawn(move || done.send(test()).expect("the other end waits"));
+    match ended.recv_timeout(Duration::from_secs(120)) {
+        Ok(result) => result,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("deadlock: no end after two minutes"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("it sends before it ends"),
+        },
+    }
+}

@@ -1,0 +1,218 @@
+//! A stage that fails half-way ends the run: no deadlock, and an error that names the stage and the frame.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use common::{ends, overlapped, stream_420};
+use cuda_rt::Device;
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::sim::{Call, SimConfig, Simulator};
+use cuda_rt_examples::denoise::failure::{Stage, StageError};
+
+const FRAMES: u64 = 9;
+/// Frames of 6×4 samples and their line: some with parameters, so a little more than 42 bytes each.
+fn clip() -> Vec<u8> {
+    stream_420(6, 4, FRAMES)
+}
+
+/// Runs on a simulated device that was told to fail, and expects an error.
+fn failure(buffers: usize, prepare: impl FnOnce(&Simulator) + Send + 'static) -> StageError {
+    let run = move |gpu: Device<cuda_rt::Scoped<'_>>| {
+        overlapped(&gpu, clip().as_slice(), io::sink(), buffers, prepare, &|_| {})
+    };
+    ends(|| {
+        Device::simulated(SimConfig::default(), run)
+            .expect("a device")
+            .expect_err("a failure")
+    })
+}
+
+#[test]
+fn a_failing_call_is_named_by_stage_and_frame() {
+    for (call, stage) in [
+        (Call::CopyToDevice, Stage::Upload),
+        (Call::Launch, Stage::Kernel),
+        (Call::CopyToHost, Stage::Download),
+    ] {
+        for frame in [0, 4, FRAMES - 1] {
+            for buffers in 1..=3 {
+                let error = failure(buffers, move |sim| {
+                    sim.fail_nth(call, frame + 1, ErrorCode::INVALID_VALUE)
+                });
+                assert_eq!(
+                    (error.stage, error.frame),
+                    (stage, frame),
+                    "{call:?}, {buffers} buffers: {error}"
+                );
+                let message = error.to_string();
+                assert!(
+                    message.starts_with(&format!("{stage} failed: frame {frame}: ")),
+                    "{message}"
+                );
+                assert!(message.contains("CUDA_ERROR_INVALID_VALUE"), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn failing_events_end_the_run_too() {
+    for call in [
+        Call::RecordEvent,
+        Call::WaitEvent,
+        Call::SynchronizeEvent,
+        Call::ElapsedMs,
+    ] {
+        for nth in 1..=12 {
+            let error = failure(2, move |sim| sim.fail_nth(call, nth, ErrorCode::INVALID_VALUE));
+            assert!(error.frame < FRAMES, "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_device_ends_the_run() {
+    for buffers in 1..=3 {
+        let error = failure(buffers, |sim| {
+            sim.fail_nth(Call::Launch, 4, ErrorCode::LAUNCH_FAILED)
+        });
+        let cause = error
+            .cause
+            .downcast_ref::<cuda_rt::Error>()
+            .expect("an error of the device");
+        assert!(
+            cause.is_sticky() && error.frame <= 3 + 2 * buffers as u64,
+            "{error}"
+        );
+    }
+}
+
+/// Passes so many bytes, then does `then`.
+struct Limited<T> {
+    inner: T,
+    bytes: usize,
+    then: fn() -> io::Error,
+}
+
+impl<T> Limited<T> {
+    fn allow(&mut self, wanted: usize) -> io::Result<usize> {
+        let allowed = wanted.min(self.bytes);
+        self.bytes -= allowed;
+        if allowed == 0 && wanted > 0 {
+            Err((self.then)())
+        } else {
+            Ok(allowed)
+        }
+    }
+}
+
+impl<T: Read> Read for Limited<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let allowed = self.allow(buffer.len())?;
+        self.inner.read(&mut buffer[..allowed])
+    }
+}
+
+impl<T: Write> Write for Limited<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let allowed = self.allow(bytes.len())?;
+        self.inner.write(&bytes[..allowed])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Where frame `index` of [`clip`] begins.
+fn start_of(index: usize) -> usize {
+    let clip = clip();
+    let starts = clip
+        .windows(5)
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == b"FRAME");
+    starts.map(|(at, _)| at).nth(index).expect("that many frames")
+}
+
+fn run_between(
+    source: impl Read + Send + 'static,
+    sink: impl Write + Send + 'static,
+    buffers: usize,
+) -> Result<(), StageError> {
+    ends(move || {
+        Device::simulated(SimConfig::default(), |gpu| {
+            overlapped(&gpu, source, sink, buffers, |_| {}, &|_| {})
+        })
+        .expect("a device")
+        .map(drop)
+    })
+}
+
+#[test]
+fn a_failing_read_is_named_by_frame_and_byte() {
+    for frame in [0, 4, 8] {
+        for buffers in 1..=3 {
+            let bytes = start_of(frame) + 20;
+            let source = Limited {
+                inner: io::Cursor::new(clip()),
+                bytes,
+                then: || io::Error::other("bad sector"),
+            };
+            let error = run_between(source, io::sink(), buffers).unwrap_err();
+            assert_eq!((error.stage, error.frame), (Stage::Read, frame as u64));
+            assert_eq!(
+                error.to_string(),
+                format!("read failed: frame {frame}, byte {bytes}: bad sector")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_truncated_clip_is_an_error_after_the_frames_that_are_whole() {
+    let mut clip = clip();
+    clip.truncate(start_of(5) + 10);
+    let error = run_between(io::Cursor::new(clip), io::sink(), 2).unwrap_err();
+    assert_eq!((error.stage, error.frame), (Stage::Read, 5));
+}
+
+#[test]
+fn a_failing_write_is_named_by_frame() {
+    for frame in [0, 4, 8] {
+        for buffers in 1..=3 {
+            let then = || io::ErrorKind::StorageFull.into();
+            let sink = Limited {
+                inner: io::sink(),
+                bytes: start_of(frame) + 20,
+                then,
+            };
+            let error = run_between(io::Cursor::new(clip()), sink, buffers).unwrap_err();
+            assert_eq!(
+                (error.stage, error.frame),
+                (Stage::Write, frame as u64),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_a_thread_is_passed_on() {
+    let source = Limited {
+        inner: io::Cursor::new(clip()),
+        bytes: start_of(3),
+        then: || panic!("a reader's panic"),
+    };
+    let panic = catch_unwind(AssertUnwindSafe(|| run_between(source, io::sink(), 2))).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"a reader's panic"));
+    let sink = Limited {
+        inner: io::sink(),
+        bytes: start_of(3),
+        then: || panic!("a writer's panic"),
+    };
+    let panic = catch_unwind(AssertUnwindSafe(|| run_between(io::Cursor::new(clip()), sink, 2))).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"a writer's panic"));
+}

@@ -1,0 +1,319 @@
+//! The program as a user meets it: exit codes, messages, files.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::stream_420;
+use tempfile::TempDir;
+
+/// The example, which `cargo test` builds beside the directory of the tests.
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().with_file_name("examples").join("denoise");
+    let program = program.with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(
+        program.exists(),
+        "build it first: cargo build --example denoise ({})",
+        program.display()
+    );
+    program
+}
+
+/// A directory of its own for one test, with the program run in it.
+struct Scene(TempDir);
+
+impl Scene {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Files there, without order; one that is hidden would be the rest of an output.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn run(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let mut child = Command::new(program())
+            .args(["--device", "sim", "--radius", "1"])
+            .args(arguments)
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It may end without reading.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    }
+
+    fn succeed(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let output = self.run(arguments, input);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+        output
+    }
+
+    /// Expects exit code 2, one sentence, and no file that was not there before. Gives the sentence.
+    fn fail(&self, arguments: &[&str]) -> String {
+        let before = self.files();
+        let output = self.run(arguments, b"");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(output.stdout.is_empty());
+        assert_eq!(self.files(), before);
+        stderr.trim_end().to_owned()
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_input_is_said_with_its_place() {
+    let scene = Scene::new();
+    let frame = 14 * 10 + 2 * 7 * 5 + "FRAME\n".len();
+    let mut clip = stream_420(14, 10, 4);
+    let header = clip.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    scene.write("clip.png", b"\x89PNG\r\n\x1a\n");
+    scene.write("empty", b"");
+    scene.write("deep.y4m", b"YUV4MPEG2 W4 H4 F25:1 C420p10 XYSCSS=420P10\n");
+    scene.write("huge.y4m", b"YUV4MPEG2 W4294967295 H4294967295 F25:1\n");
+    clip.truncate(header + frame + 5);
+    scene.write("line.y4m", &clip);
+    clip.truncate(header + frame - 1);
+    scene.write("frame.y4m", &clip);
+    for (input, message) in [
+        (
+            "none.y4m",
+            "none.y4m: No such file or directory (os error 2)".to_owned(),
+        ),
+        (
+            "clip.png",
+            "clip.png: header, byte 0: not a YUV4MPEG2 stream: it does not begin with `YUV4MPEG2 `"
+                .to_owned(),
+        ),
+        (
+            "empty",
+            "empty: header, byte 0: not a YUV4MPEG2 stream: it does not begin with `YUV4MPEG2 `".to_owned(),
+        ),
+        (
+            "deep.y4m",
+            "deep.y4m: header, byte 44: chroma format `420p10` is not supported: \
+             only 8-bit mono, 411, 420, 422 and 444 are"
+                .to_owned(),
+        ),
+        (
+            "huge.y4m",
+            "huge.y4m: header, byte 40: frames of 4294967295x4294967295 are larger than 1073741824 bytes"
+                .to_owned(),
+        ),
+        (
+            "frame.y4m",
+            format!(
+                "frame.y4m: read failed: frame 0, byte {}: the stream ends here, 1 bytes short of the frame's 210",
+                clip.len()
+            ),
+        ),
+        (
+            "line.y4m",
+            format!(
+                "line.y4m: read failed: frame 1, byte {}: the stream ends inside a line",
+                header + frame + 5
+            ),
+        ),
+    ] {
+        assert_eq!(
+            scene.fail(&[input, "-o", "out.y4m"]),
+            format!("denoise: {message}")
+        );
+    }
+}
+
+#[test]
+fn an_existing_output_survives_a_failure() {
+    let scene = Scene::new();
+    scene.write("out.y4m", b"before");
+    scene.write("clip.y4m", &stream_420(14, 10, 4)[..700]);
+    scene.fail(&["clip.y4m", "-o", "out.y4m"]);
+    assert_eq!(fs::read(scene.path("out.y4m")).unwrap(), b"before");
+}
+
+#[test]
+fn an_output_that_cannot_be_is_said_before_any_work() {
+    let scene = Scene::new();
+    assert!(
+        scene
+            .fail(&["-o", "none/out.y4m"])
+            .starts_with("denoise: none/out.y4m: ")
+    );
+    assert!(scene.fail(&["-o", "."]).starts_with("denoise: .: "));
+    assert!(scene.fail(&["-", "--compare"]).contains("needs a file"));
+    assert!(
+        scene
+            .fail(&["--json", "-o", "-"])
+            .contains("both want standard output")
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_with_the_frame() {
+    let message = Scene::new().fail(&["--size", "640x360", "--frames", "3", "-o", "/dev/full"]);
+    assert_eq!(
+        message,
+        "denoise: /dev/full: write failed: frame 0: No space left on device (os error 28)"
+    );
+    assert!(!fs::metadata("/dev/full").unwrap().is_file());
+}
+
+#[test]
+fn no_gpu_is_said_when_one_is_asked_for() {
+    if Path::new("/dev/nvidiactl").exists() {
+        eprintln!("SKIPPED: this machine has a GPU");
+        return;
+    }
+    let output = Command::new(program())
+        .args(["--device", "cuda"])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.starts_with("denoise: no usable GPU: ") && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+}
+
+#[test]
+fn standard_streams_carry_the_same_as_files() {
+    let scene = Scene::new();
+    let clip = stream_420(14, 10, 4);
+    scene.write("clip.y4m", &clip);
+    scene.succeed(&["clip.y4m", "-o", "out.y4m", "--compare"], b"");
+    let piped = scene.succeed(&["-", "-o", "-"], &clip);
+    assert_eq!(piped.stdout, fs::read(scene.path("out.y4m")).unwrap());
+    assert!(
+        String::from_utf8(piped.stderr)
+            .unwrap()
+            .contains("times are MODELLED")
+    );
+    assert_eq!(scene.files(), ["clip.y4m", "out.y4m"]);
+}
+
+#[test]
+fn the_output_may_be_the_input() {
+    let scene = Scene::new();
+    scene.write("clip.y4m", &stream_420(14, 10, 4));
+    scene.succeed(&["clip.y4m", "-o", "out.y4m", "--quiet"], b"");
+    scene.succeed(&["clip.y4m", "-o", "clip.y4m", "--quiet"], b"");
+    assert_eq!(
+        fs::read(scene.path("clip.y4m")).unwrap(),
+        fs::read(scene.path("out.y4m")).unwrap()
+    );
+}
+
+#[test]
+fn json_is_one_object_and_the_only_output() {
+    let output = Scene::new().succeed(&["--size", "31x17", "--frames", "5", "--compare", "--json"], b"");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.stderr.is_empty());
+    assert_eq!(report["times"], "modelled");
+    assert_eq!(report["overlapped"]["frames"], 5);
+    let header = "YUV4MPEG2 W31 H17 F30:1 Ip A1:1 C420jpeg\n".len();
+    let frame = "FRAME\n".len() + 31 * 17 + 2 * 16 * 9;
+    assert_eq!(report["comparison"]["identical_bytes"], header + 5 * frame);
+    let (overlapped, serial) = (
+        &report["overlapped"]["wall_ms"],
+        &report["comparison"]["serial"]["wall_ms"],
+    );
+    assert!(
+        overlapped.as_f64() > Some(0.0) && overlapped.as_f64() < serial.as_f64(),
+        "{report:#}"
+    );
+}
+
+/// Runs ffmpeg; `None` if there is none.
+fn ffmpeg(scene: &Scene, arguments: &[&str]) -> Option<Output> {
+    let mut command = Command::new("ffmpeg");
+    match command
+        .args(["-v", "error", "-y"])
+        .args(arguments)
+        .current_dir(scene.0.path())
+        .output()
+    {
+        Ok(output) => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.success() && stderr.is_empty(),
+                "{arguments:?}: {stderr}"
+            );
+            Some(output)
+        }
+        Err(_) => {
+            eprintln!("SKIPPED: no ffmpeg here, so nothing was checked against it");
+            None
+        }
+    }
+}
+
+#[test]
+fn ffmpeg_makes_what_goes_in_and_reads_what_comes_out() {
+    let scene = Scene::new();
+    for format in ["yuv420p", "yuv422p", "yuv444p", "yuv411p", "yuvj420p", "gray"] {
+        let source = "testsrc2=size=66x50:rate=25:duration=0.4";
+        let Some(_) = ffmpeg(
+            &scene,
+            &["-f", "lavfi", "-i", source, "-pix_fmt", format, "in.y4m"],
+        ) else {
+            return;
+        };
+        scene.succeed(&["in.y4m", "-o", "out.y4m", "--compare"], b"");
+        let frames = |file| {
+            ffmpeg(&scene, &["-i", file, "-f", "framecrc", "-"])
+                .expect("there a moment ago")
+                .stdout
+        };
+        let (before, after) = (frames("in.y4m"), frames("out.y4m"));
+        let count = |crc: &[u8]| {
+            crc.split(|&byte| byte == b'\n')
+                .filter(|line| line.starts_with(b"0,"))
+                .count()
+        };
+        assert_eq!((count(&before), count(&after)), (10, 10), "{format}");
+        assert_ne!(before, after, "{format}: nothing was denoised");
+    }
+    let deep = [
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc2=d=0.1",
+        "-pix_fmt",
+        "yuv420p10le",
+        "-strict",
+        "-1",
+        "deep.y4m",
+    ];
+    ffmpeg(&scene, &deep);
+    assert!(
+        scene
+            .fail(&["deep.y4m"])
+            .contains("chroma format `420p10` is not supported")
+    );
+}

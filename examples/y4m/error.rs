@@ -1,0 +1,106 @@
+//! What can be wrong with a stream, and where.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+use super::{MAX_FRAME_BYTES, MAX_LINE_BYTES};
+
+/// A stream that can't be read, with the place.
+#[derive(Debug, Error)]
+pub struct Error {
+    /// Which frame, counted from 0; `None` in the stream's own header.
+    pub frame: Option<u64>,
+    /// Byte offset from the start of the stream.
+    pub offset: u64,
+    /// What is wrong there.
+    #[source]
+    pub problem: Problem,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.frame {
+            Some(frame) => write!(f, "frame {frame}, byte {}: {}", self.offset, self.problem),
+            None => write!(f, "header, byte {}: {}", self.offset, self.problem),
+        }
+    }
+}
+
+/// What is wrong with a stream.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The first bytes are those of something else.
+    #[error("not a YUV4MPEG2 stream: it does not begin with `YUV4MPEG2 `")]
+    NotY4m,
+    /// A line does not end.
+    #[error("no end of line within {MAX_LINE_BYTES} bytes")]
+    LineTooLong,
+    /// The stream ends inside a line.
+    #[error("the stream ends inside a line")]
+    TruncatedLine,
+    /// The stream ends inside a frame's planes.
+    #[error("the stream ends here, {missing} bytes short of the frame's {expected}")]
+    TruncatedFrame {
+        /// Bytes a frame has.
+        expected: usize,
+        /// Bytes that are not there.
+        missing: usize,
+    },
+    /// There is something between two frames.
+    #[error("expected `FRAME`, found {0}")]
+    NotAFrame(Quoted),
+    /// The header lacks its width or height.
+    #[error("the header has no `{0}`")]
+    Missing(char),
+    /// The header says the same thing twice, and readers differ on which one counts.
+    #[error("the header has `{0}` twice")]
+    Twice(char),
+    /// A width or a height that is no number from 1 to 2^32 - 1.
+    #[error("{0} is no width or height")]
+    BadNumber(Quoted),
+    /// More bytes a frame than are accepted.
+    #[error("frames of {width}x{height} are larger than {MAX_FRAME_BYTES} bytes")]
+    TooLarge {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+    /// A sample format other than eight-bit planes.
+    #[error("chroma format {0} is not supported: only 8-bit mono, 411, 420, 422 and 444 are")]
+    Unsupported(Quoted),
+    /// The source failed.
+    #[error("{0}")]
+    Read(#[source] io::Error),
+}
+
+/// The start of some bytes from a file, fit for a message: short, and escaped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Quoted(Vec<u8>);
+
+impl Quoted {
+    const MAX_BYTES: usize = 32;
+
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        // One more than is shown, to know that something was left out.
+        Self(bytes[..bytes.len().min(Self::MAX_BYTES + 1)].to_vec())
+    }
+}
+
+impl fmt::Display for Quoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.get(..Self::MAX_BYTES) {
+            Some(start) if self.0.len() > Self::MAX_BYTES => write!(f, "`{}…`", start.escape_ascii()),
+            _ => write!(f, "`{}`", self.0.escape_ascii()),
+        }
+    }
+}
+
+impl fmt::Debug for Quoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

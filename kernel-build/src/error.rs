@@ -1,0 +1,82 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why a crate of kernels was not built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// There is no rustup.
+    #[error(
+        "kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs"
+    )]
+    NoRustup(#[source] io::Error),
+    /// The toolchain is not installed.
+    #[error(
+        "the toolchain `{toolchain}` is not installed: run `rustup toolchain install {toolchain} --component rust-src`"
+    )]
+    NoToolchain {
+        /// Its name.
+        toolchain: String,
+    },
+    /// The toolchain has no sources of `core`, which is built for the GPU along with the kernels.
+    #[error(
+        "the toolchain `{toolchain}` lacks the sources of `core`: run `rustup component add rust-src --toolchain {toolchain}`"
+    )]
+    NoRustSrc {
+        /// Its name.
+        toolchain: String,
+    },
+    /// There is no package with a library at this path.
+    #[error("`{}` is not a package with a library: {reason}", path.display())]
+    NotAKernelCrate {
+        /// The path that was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The crate does not compile for the GPU.
+    #[error("the kernels do not compile for the GPU (H33):\n{diagnostics}")]
+    Compile {
+        /// What the compiler said.
+        diagnostics: String,
+    },
+    /// The module has no entries.
+    #[error(
+        "`{package}` has no kernels: mark functions with `#[kernel]`, and name the crate that has them in its library's root"
+    )]
+    NoEntries {
+        /// The package.
+        package: String,
+    },
+    /// The module has a static that kernels could change. Block-level code could see through it what other threads did, and threads would part
+    /// at a barrier; and its contents would outlive a launch.
+    #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
+    MutableStatic {
+        /// Its name, or theirs, as in the module.
+        names: Vec<String>,
+    },
+    /// An entry lacks its layout table.
+    #[error("the entry `{entry}` has no layout table: was it made by another version of `#[kernel]`?")]
+    NoLayoutTable {
+        /// The entry.
+        entry: String,
+    },
+    /// [`build`](crate::Kernels::build) was called outside a build script.
+    #[error("OUT_DIR is not set: outside a build script, use `Kernels::compile` with a target directory")]
+    NoOutDir,
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+impl BuildError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

@@ -1,0 +1,81 @@
+//! Makes the text of a module depend on its source and compiler only.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Numbers the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) in order of appearance: they are made from paths, and say
+/// nothing that a reader or the linker needs, for all of a module is in this text.
+pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
+    let mut numbers = HashMap::new();
+    let mut out = String::with_capacity(ptx.len());
+    let mut rest = ptx;
+    while let Some(start) = rest.find("_R") {
+        let (before, symbol) = rest.split_at(start);
+        out.push_str(before);
+        let continues = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let length = symbol
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.')))
+            .unwrap_or(symbol.len());
+        let (symbol, after) = symbol.split_at(if continues { 2 } else { length });
+        renumber(symbol, &mut numbers, &mut out);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The crate's hash is in base 62 and ends in `_`; the crate's name follows, as its length in decimal and its text.
+fn renumber<'a>(symbol: &'a str, numbers: &mut HashMap<&'a str, usize>, out: &mut String) {
+    let mut rest = symbol;
+    while let Some(start) = rest.find("Cs") {
+        let (before, from) = rest.split_at(start + 2);
+        out.push_str(before);
+        let end = from.find('_').unwrap_or(0);
+        let (hash, after) = from.split_at(end);
+        let is_hash = hash.len() >= 8
+            && hash.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && after[1..].starts_with(|c: char| c.is_ascii_digit());
+        if is_hash {
+            let next = numbers.len();
+            let number = *numbers.entry(hash).or_insert(next);
+            write!(out, "{number}").expect("a string takes all that is written");
+            rest = after;
+        } else {
+            rest = from;
+        }
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::renumber_crate_hashes;
+
+    #[test]
+    fn hashes_are_numbered_in_order_of_appearance() {
+        let one = "call _RNvNtCshhLTDCMilYV_4core9panicking9panic_fmt;\n.func _RNvCsabcdefghijk_4mine1f\ncall _RNvNtCshhLTDCMilYV_4core3ops1g;";
+        let two = one
+            .replace("hhLTDCMilYV", "1111111111")
+            .replace("abcdefghijk", "ZZZZZZZZZZ");
+        assert_eq!(renumber_crate_hashes(one), renumber_crate_hashes(&two));
+        assert_eq!(
+            renumber_crate_hashes(one),
+            "call _RNvNtCs0_4core9panicking9panic_fmt;\n.func _RNvCs1_4mine1f\ncall _RNvNtCs0_4core3ops1g;"
+        );
+    }
+
+    #[test]
+    fn everything_else_stays_as_it_is() {
+        for text in [
+            "",
+            "Cs",
+            "_R",
+            "_RCs",
+            "x_RNvCsabcdefghijk_4mine",
+            ".entry scale__0123456789abcdef(",
+            "_RNvNtCs_4core",
+        ] {
+            assert_eq!(renumber_crate_hashes(text), text);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+use std::path::Path;
+use std::process::Command;
+
+use crate::environment;
+use crate::error::BuildError;
+
+/// A nightly toolchain with the sources of `core`.
+#[derive(Debug)]
+pub(crate) struct Toolchain {
+    name: String,
+    /// As `rustc --version` prints it.
+    pub(crate) version: String,
+}
+
+impl Toolchain {
+    /// Looks for everything that the build needs before it starts, so that what is missing is said in one sentence.
+    pub(crate) fn find(name: &str) -> Result<Self, BuildError> {
+        let rustc = |argument: &[&str]| {
+            let output = Self::command(name, "rustc")
+                .args(argument)
+                .output()
+                .map_err(BuildError::NoRustup)?;
+            if !output.status.success() {
+                return Err(BuildError::NoToolchain {
+                    toolchain: name.to_owned(),
+                });
+            }
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let version = rustc(&["--version"])?;
+        let sysroot = rustc(&["--print", "sysroot"])?;
+        if !Path::new(&sysroot)
+            .join("lib/rustlib/src/rust/library/core")
+            .is_dir()
+        {
+            return Err(BuildError::NoRustSrc {
+                toolchain: name.to_owned(),
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+        })
+    }
+
+    pub(crate) fn cargo(&self) -> Command {
+        Self::command(&self.name, "cargo")
+    }
+
+    /// Through `rustup run`: inside a build script, `cargo` is a toolchain's own, which knows no `+nightly`.
+    fn command(toolchain: &str, program: &str) -> Command {
+        let mut command = Command::new("rustup");
+        environment::clean(&mut command).args(["run", toolchain, program]);
+        command
+    }
+}

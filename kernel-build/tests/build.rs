@@ -1,0 +1,207 @@
+//! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly where there is none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use kernel_build::{BuildError, Kernels, Module};
+
+/// One build at a time, in one target directory: `core` is compiled once.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// `None`, and a word, where there is no nightly compiler.
+fn compile(crate_dir: &Path) -> Option<Result<Module, BuildError>> {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    match Kernels::new(crate_dir).compile(target) {
+        Err(
+            error @ (BuildError::NoRustup(_) | BuildError::NoToolchain { .. } | BuildError::NoRustSrc { .. }),
+        ) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        result => Some(result),
+    }
+}
+
+/// A package of this name and source, with the workspace's own versions of everything.
+fn package(name: &str, source: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+         [dependencies]\ndevice-std = {{ path = {:?} }}\n[workspace]\n",
+        workspace().join("device-std")
+    );
+    fs::write(directory.path().join("Cargo.toml"), manifest).unwrap();
+    fs::copy(
+        workspace().join("Cargo.lock"),
+        directory.path().join("Cargo.lock"),
+    )
+    .unwrap();
+    fs::create_dir(directory.path().join("src")).unwrap();
+    let root = "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\nuse device_std::prelude::*;\n";
+    fs::write(directory.path().join("src/lib.rs"), format!("{root}{source}")).unwrap();
+    directory
+}
+
+#[test]
+fn a_kernel_becomes_an_entry_with_its_table() {
+    let package = package(
+        "one-kernel",
+        "#[derive(Clone, Copy, device_std::bytemuck::Pod, device_std::bytemuck::Zeroable, Element)]
+         #[bytemuck(crate = \"device_std::bytemuck\")]
+         #[repr(C)]
+         struct Point { x: f32, y: f32 }
+         #[kernel]
+         fn shift(i: Index1, mut points: PerThread<Point>, by: Point, back: bool) {
+             let sign = if back { -1.0 } else { 1.0 };
+             if let Some(p) = points.get_mut(i) { p.x += sign * by.x; p.y += sign * by.y; }
+         }",
+    );
+    let Some(module) = compile(package.path()) else {
+        return;
+    };
+    let module = module.unwrap();
+    let [entry] = module.entries.as_slice() else {
+        panic!("{:?}", module.entries)
+    };
+    assert!(entry.starts_with("shift__"), "{entry}");
+    assert!(module.ptx.contains(".target sm_80") && module.ptx.contains(".version 7.0"));
+    assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[24]")));
+}
+
+#[test]
+fn a_crate_without_kernels_is_refused() {
+    let package = package("no-kernels", "pub fn f(_: Index1) {}");
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(
+        matches!(&error, BuildError::NoEntries { package } if package == "no-kernels"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_static_that_kernels_change_is_refused() {
+    let package = package(
+        "mutable-static",
+        "use core::sync::atomic::{AtomicU32, Ordering};
+         static CALLS: AtomicU32 = AtomicU32::new(0);
+         #[kernel]
+         fn count(i: Index1, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = CALLS.fetch_add(1, Ordering::Relaxed); }
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(matches!(error, BuildError::MutableStatic { .. }), "{error}");
+    assert!(error.to_string().contains("CALLS"), "{error}");
+}
+
+/// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must not.
+#[test]
+fn a_value_cannot_leave_its_phase_in_an_atomic() {
+    let package = package(
+        "diverging",
+        "use core::sync::atomic::{AtomicU32, Ordering};
+         #[kernel(block = 64)]
+         fn diverge(mut block: Block, mut out: PerBlock<u32>) {
+             let seen = AtomicU32::new(0);
+             block.threads(|thread| seen.store(thread.index() as u32, Ordering::Relaxed));
+             if seen.load(Ordering::Relaxed) == 3 { block.threads(|_| ()); }
+             out.set(&block, 1);
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("H33") && error.contains("PhaseSafe"), "{error}");
+}
+
+#[test]
+fn what_a_gpu_cannot_run_is_the_compilers_error() {
+    let package = package(
+        "allocates",
+        "#[kernel]
+         fn k(i: Index1, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = std::vec![1u32].len() as u32; }
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(
+        matches!(&error, BuildError::Compile { diagnostics } if diagnostics.contains("`std`")),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_no_crate_is_said_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Kernels::new(directory.path())
+        .compile(directory.path().join("target"))
+        .unwrap_err();
+    assert!(matches!(error, BuildError::NotAKernelCrate { .. }), "{error}");
+}
+
+#[test]
+fn a_toolchain_that_is_not_there_is_named_with_the_command_that_installs_it() {
+    let kernels = Kernels::new(workspace().join("device-kernels")).toolchain("nightly-1999-01-01");
+    match kernels.compile(Path::new(env!("CARGO_TARGET_TMPDIR")).join("none")) {
+        Err(BuildError::NoRustup(_)) => eprintln!("SKIPPED: there is no rustup"),
+        Err(error @ BuildError::NoToolchain { .. }) => {
+            let text = error.to_string();
+            assert!(
+                text.contains("rustup toolchain install nightly-1999-01-01 --component rust-src"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Sources elsewhere, built elsewhere: the same text.
+#[test]
+fn the_text_does_not_depend_on_where_the_sources_lie() {
+    let copy = tempfile::tempdir().unwrap();
+    for part in fs::read_dir(workspace())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        let name = part.file_name().unwrap().to_str().unwrap();
+        if !name.starts_with('.') && name != "target" {
+            copy_tree(&part, &copy.path().join(name));
+        }
+    }
+    let Some(here) = compile(&workspace().join("device-kernels")) else {
+        return;
+    };
+    let there = Kernels::new(copy.path().join("device-kernels")).compile(copy.path().join("target"));
+    assert!(here.unwrap().ptx == there.unwrap().ptx, "the two texts differ");
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir(to).unwrap();
+    let parts: Vec<PathBuf> = fs::read_dir(from)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    for part in parts {
+        copy_tree(&part, &to.join(part.file_name().unwrap()));
+    }
+}

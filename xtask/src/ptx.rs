@@ -1,0 +1,74 @@
+//! The PTX that is committed: built, or compared with what its source yields now.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kernel_build::{Kernels, Module};
+
+use crate::ptxas;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+fn committed() -> PathBuf {
+    root().join("device-kernels/ptx/device_kernels.ptx")
+}
+
+fn compile() -> Result<Module, Box<dyn Error>> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(Kernels::new(root().join("device-kernels")).compile(target.join("ptx"))?)
+}
+
+/// Builds the kernels shipped, and writes their PTX.
+pub(crate) fn write() -> Result<(), Box<dyn Error>> {
+    let module = compile()?;
+    fs::write(committed(), &module.ptx)?;
+    println!("{} kernels, by {}", module.entries.len(), module.compiler);
+    Ok(())
+}
+
+/// Fails where the committed PTX is not what the source yields, or `ptxas` refuses it.
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    let module = compile()?;
+    let committed = fs::read_to_string(committed())?;
+    if let Some(difference) = difference(&committed, &module.ptx) {
+        return Err(format!("the committed PTX is stale: run `cargo xtask ptx`\n{difference}").into());
+    }
+    println!("fresh: {} kernels, by {}", module.entries.len(), module.compiler);
+    ptxas::assemble(&committed)
+}
+
+/// The first lines that differ. The first line of all names the compiler, so another compiler is told from another source.
+fn difference(committed: &str, built: &str) -> Option<String> {
+    let (mut left, mut right) = (committed.lines(), built.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        match (left.next(), right.next()) {
+            (None, None) => return None,
+            (left, right) if left == right => {}
+            (left, right) => {
+                let [left, right] = [left, right].map(|line| line.unwrap_or("(the end)"));
+                return Some(format!(
+                    "line {number}\n  committed: {left}\n  built now: {right}"
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn the_first_line_that_differs_is_shown() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        assert!(difference("a\nb\n", "a\nc\n").unwrap().contains("line 2"));
+        assert!(difference("a\n", "a\nb\n").unwrap().contains("(the end)"));
+    }
+}

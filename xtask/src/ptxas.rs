@@ -1,0 +1,161 @@
+//! NVIDIA's assembler, where it is installed. It finds what LLVM lets pass, and says what a kernel costs.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the PTX is assembled for: the oldest that it targets, and the two generations after.
+const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
+
+/// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Says so where there is no `ptxas`.
+pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
+    let Some(ptxas) = find() else {
+        eprintln!(
+            "SKIPPED: the PTX was not assembled, for there is no ptxas: \
+             install CUDA or `pip install nvidia-cuda-nvcc`, or set PTXAS"
+        );
+        return Ok(());
+    };
+    let directory = std::env::temp_dir().join(format!("cuda-rt-ptxas-{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    let result = ARCHITECTURES
+        .iter()
+        .try_for_each(|architecture| assemble_for(&ptxas, architecture, ptx, &directory));
+    fs::remove_dir_all(&directory)?;
+    result
+}
+
+fn assemble_for(ptxas: &Path, architecture: &str, ptx: &str, directory: &Path) -> Result<(), Box<dyn Error>> {
+    let source = directory.join("kernels.ptx");
+    fs::write(&source, ptx)?;
+    let output = Command::new(ptxas)
+        .args(["-v", "-arch", architecture, "-o"])
+        .arg(directory.join("kernels.cubin"))
+        .arg(&source)
+        .output()
+        .map_err(|error| format!("{}: {error}", ptxas.display()))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("ptxas refuses the PTX for {architecture}:\n{log}").into());
+    }
+    println!("{architecture}:");
+    for usage in usages(&log) {
+        println!(
+            "  {:<12} {:>3} registers, {} bytes of spills",
+            usage.kernel, usage.registers, usage.spill_bytes
+        );
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Usage {
+    kernel: String,
+    registers: u32,
+    spill_bytes: u32,
+}
+
+/// Reads `ptxas -v`: a kernel's name comes first, then the properties of it and of functions it calls, then its registers.
+fn usages(log: &str) -> Vec<Usage> {
+    let mut usages = Vec::new();
+    let (mut kernel, mut spill_bytes) = (String::new(), 0);
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            // The entry is called as the function, two underscores and a hash.
+            let symbol = rest.split('\'').next().unwrap_or("");
+            kernel = symbol
+                .rsplit_once("__")
+                .map_or(symbol, |(name, _)| name)
+                .to_owned();
+            spill_bytes = 0;
+        } else if line.contains("bytes spill stores") {
+            spill_bytes += line
+                .split(", ")
+                .filter(|part| part.contains("spill"))
+                .filter_map(|part| part.trim().split(' ').next()?.parse::<u32>().ok())
+                .sum::<u32>();
+        } else if let Some((_, rest)) = line.split_once(": Used ") {
+            let registers = rest
+                .split(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0);
+            usages.push(Usage {
+                kernel: std::mem::take(&mut kernel),
+                registers,
+                spill_bytes,
+            });
+        }
+    }
+    usages
+}
+
+/// `$PTXAS`, or on `PATH`, or in the toolkit's usual place, or what pip installed.
+fn find() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("PTXAS") {
+        return Some(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/local/cuda/bin")])
+        .map(|directory| directory.join("ptxas"))
+        .find(|file| file.is_file())
+        .or_else(in_site_packages)
+}
+
+fn in_site_packages() -> Option<PathBuf> {
+    let script = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))";
+    let output = Command::new("python3").args(["-c", script]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .find_map(|directory| find_below(&Path::new(directory).join("nvidia"), 3))
+}
+
+/// `bin/ptxas` at most `depth` directories down: `nvidia/cu13/bin`, `nvidia/cuda_nvcc/bin`.
+fn find_below(directory: &Path, depth: u32) -> Option<PathBuf> {
+    let candidate = directory.join("bin/ptxas");
+    if candidate.is_file() {
+        return Some(candidate);
+    }
+    if depth == 0 {
+        return None;
+    }
+    let directories = fs::read_dir(directory)
+        .ok()?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    directories
+        .filter(|path| path.is_dir())
+        .find_map(|path| find_below(&path, depth - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Usage, find_below, usages};
+
+    #[test]
+    fn registers_and_spills_are_read_for_each_kernel() {
+        let log = "\
+ptxas info    : 224 bytes gmem
+ptxas info    : Compiling entry function 'block_sum__081509d29c619c4e' for 'sm_90'
+ptxas info    : Function properties for block_sum__081509d29c619c4e
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 13 registers, used 1 barriers
+ptxas info    : Compiling entry function 'add__a4' for 'sm_90'
+    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 255 registers, used 0 barriers
+";
+        let expected =
+            [("block_sum", 13, 0), ("add", 255, 20)].map(|(kernel, registers, spill_bytes)| Usage {
+                kernel: kernel.to_owned(),
+                registers,
+                spill_bytes,
+            });
+        assert_eq!(usages(log), expected);
+    }
+
+    #[test]
+    fn nothing_is_found_where_there_is_nothing() {
+        assert_eq!(find_below(std::path::Path::new("/nonexistent"), 3), None);
+    }
+}
