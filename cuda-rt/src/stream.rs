@@ -321,14 +321,11 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
+        let driver = self.core.ordered().during(DURING)?;
         // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and their
         // owners free them in stream order.
-        unsafe {
-            self.core
-                .driver()
-                .copy_to_host(destination.address(), source.address(), bytes, self.at.raw)
-        }
-        .during(DURING)
+        unsafe { driver.copy_to_host(destination.address(), source.address(), bytes, self.at.raw) }
+            .during(DURING)
     }
 
     /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
