@@ -12,7 +12,7 @@ fn main() -> Result<(), Error> {
     let gpu = Device::open_or_simulate()?;
     let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
     let frame = compute.alloc_zeroed::<f32>(1024)?;
-    let frame = download.acquire(Handoff::ready(frame))?;
-    drop(frame);
+    let handoff = Handoff::ready(frame);
+    download.acquire(handoff)?;
     Ok(())
 }

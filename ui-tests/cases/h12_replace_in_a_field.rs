@@ -1,7 +1,7 @@
 // H12 (E0308): a field of `Compute` is replaced by a buffer of `Download`.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
-use cuda_rt::{DeviceBuffer, Error};
+use cuda_rt::DeviceBuffer;
 
 cuda_rt::streams! {
     Compute;

@@ -1,4 +1,4 @@
-// H14 (E0277, E0308): the host writes pinned memory that the upload may still be reading.
+// H14 (E0277): the host writes pinned memory that the upload may still be reading.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

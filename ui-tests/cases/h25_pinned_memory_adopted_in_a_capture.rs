@@ -1,4 +1,4 @@
-// H25 (E0271, E0277): a graph would replay a copy to memory that is the host's again.
+// H25 (E0277): a graph would replay a copy to memory that is the host's again.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

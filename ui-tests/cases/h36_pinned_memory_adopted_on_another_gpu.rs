@@ -1,4 +1,4 @@
-// H36 (E0271): pinned memory of GPU 0's pool is adopted by a stream of GPU 1.
+// H36 (E0277): pinned memory of GPU 0's pool is adopted by a stream of GPU 1.
 // Twin: h23_scopes_mixed_by_recursion
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Gpu};

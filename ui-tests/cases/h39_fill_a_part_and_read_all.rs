@@ -1,4 +1,4 @@
-// H39 (E0308): a part of the memory is written, and all of it is read.
+// H39 (E0277, E0308): a part of the memory is written, and all of it is read.
 // Twin: h39_read_of_memory_never_written
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

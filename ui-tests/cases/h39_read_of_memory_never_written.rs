@@ -1,4 +1,4 @@
-// H39 (E0308): device memory is copied to the host before anything was written to it.
+// H39 (E0277, E0308): device memory is copied to the host before anything was written to it.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

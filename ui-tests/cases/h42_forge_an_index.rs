@@ -1,4 +1,4 @@
-// H42 (E0277): a type of the program's own indexes memory of a stream, past its end.
+// H42 (E0046, E0277): a type of the program's own indexes memory of a stream, past its end.
 // Twin: h11_overlapping_views
 #![forbid(unsafe_code)]
 use cuda_rt::RangeIndex;

@@ -101,7 +101,10 @@ fn each_error_points_into_the_program() {
         let stderr = read("cases", case, "stderr");
         let own = format!("--> cases/{case}.rs:");
         for error in stderr.split("\nerror").filter(|error| error.contains("-->")) {
-            let place = error.lines().find(|line| line.contains("-->")).unwrap_or_default();
+            let place = error
+                .lines()
+                .find(|line| line.contains("-->"))
+                .unwrap_or_default();
             if !place.contains(&own) {
                 return Err(format!("the caret is elsewhere: {}", place.trim()));
             }
@@ -152,5 +155,8 @@ fn headers_and_messages_are_read_as_written() {
         "error[E0382]: borrow of moved value: `a`\nerror: lifetime may not live long enough\n  | error: no\n\
          error: usage of an `unsafe` block\nerror: a kernel is not generic\n",
     );
-    assert_eq!(found, ["E0382", "lifetime", "lint", "macro"].map(str::to_owned).into());
+    assert_eq!(
+        found,
+        ["E0382", "lifetime", "lint", "macro"].map(str::to_owned).into()
+    );
 }

@@ -17,6 +17,7 @@ macro_rules! twins {
 }
 
 twins! {
+    h01_kernel_reads_without_handoff;
     h01_read_from_struct_field;
     h01_read_in_generic_function;
     h01_read_on_another_thread;
@@ -29,6 +30,7 @@ twins! {
     h05_acquire_from_option;
     h05_acquire_through_a_reference;
     h05_acquire_twice;
+    h06_derive_with_a_buffer_of_another_stream;
     h06_release_in_generic_function;
     h06_release_of_a_part_of_another;
     h06_release_of_what_is_idle;
@@ -58,7 +60,14 @@ twins! {
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
     h25_pinned_memory_adopted_in_a_capture;
+    h28_wrong_element_type;
+    h29_input_is_the_output;
+    h31_struct_without_repr_c;
+    h32_scatter_through_a_slice;
+    h32_shared_memory_read_while_written;
     h34_elapsed_before_completion;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
+    server;
+    tour;
 }
