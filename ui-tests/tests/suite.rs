@@ -48,12 +48,12 @@ fn refusals(stderr: &str) -> BTreeSet<String> {
         if let Some(code) = error.strip_prefix('[') {
             return Some(code.split(']').next()?.to_owned());
         }
-        Some(match error.strip_prefix(": ")? {
+        let kind = match error.strip_prefix(": ")? {
             text if text.starts_with("lifetime may not live long enough") => "lifetime",
             text if text.contains("`unsafe`") => "lint",
             _ => "macro",
-        })
-        .map(str::to_owned)
+        };
+        Some(kind.to_owned())
     };
     stderr.lines().filter_map(kind).collect()
 }
