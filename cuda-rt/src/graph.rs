@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::core::DeviceCore;
 use crate::driver::RawGraph;
-use crate::error::{During, Error, Result};
+use crate::error::{During, Result};
 use crate::fence::StreamAt;
 use crate::memory::{OwnedBy, Resource};
 use crate::place::{DeviceTag, Live, NamedStream, Place, StreamTag};
@@ -68,20 +68,18 @@ impl Recording<'_> {
     fn end(&mut self) -> Result<RawGraph> {
         self.open = false;
         // Streams forked inside join here, as if each had been acquired from last.
-        let joined = self.core.join_all(self.origin);
+        let ordered = self.core.join_all(self.origin).and_then(|()| self.core.check());
         // SAFETY: begun on this stream, and ended once.
-        let graph = unsafe { self.core.driver().end_capture(self.origin.raw) }.during("Stream::capture")?;
-        match joined.and_then(|()| self.core.check()) {
-            Ok(()) => Ok(graph),
-            Err(source) => {
-                // SAFETY: live and never launched.
-                let _ = unsafe { self.core.driver().destroy_graph(graph) };
-                Err(Error::Driver {
-                    during: "Stream::capture",
-                    source,
-                })
-            }
+        let ended = unsafe { self.core.driver().end_capture(self.origin.raw) };
+        // What could not be ordered comes first: the capture's own error only follows from it.
+        let Err(source) = ordered else {
+            return ended.during("Stream::capture");
+        };
+        if let Ok(graph) = ended {
+            // SAFETY: live and never launched.
+            let _ = unsafe { self.core.driver().destroy_graph(graph) };
         }
+        Err(source).during("Stream::capture")
     }
 }
 
@@ -127,13 +125,7 @@ impl<S: StreamTag> Stream<S> {
         if let Some(key) = S::key() {
             core.name_stream(key, origin);
         }
-        // SAFETY: a stream made for this capture, which nothing else can name.
-        unsafe { core.driver().begin_capture(origin.raw) }.during(DURING)?;
-        let mut recording = Recording {
-            core: &core,
-            origin,
-            open: true,
-        };
+        // Made first, so that it is dropped last: the memory outlives what was recorded of it.
         // SAFETY: it goes into a graph of `S`, which gives it back to `S` when dropped; its uses are all in this stream's
         // order.
         let bundle = unsafe { bundle.detach() };
@@ -142,6 +134,13 @@ impl<S: StreamTag> Stream<S> {
             raw: None,
             stream: self.clone(),
             not_sync: PhantomData,
+        };
+        // SAFETY: a stream made for this capture, which nothing else can name.
+        unsafe { core.driver().begin_capture(origin.raw) }.during(DURING)?;
+        let mut recording = Recording {
+            core: &core,
+            origin,
+            open: true,
         };
         let stream = Stream::from_parts(origin, Arc::clone(&core));
         // SAFETY: the graph owns the bundle, so it is live at each launch; launches are ordered in `S`, and the views, branded for

@@ -120,9 +120,10 @@ impl<R: Resource, S: StreamTag> Lease<R, S> {
 
 impl<R: Resource, S: StreamTag> Drop for Lease<R, S> {
     fn drop(&mut self) {
+        // Locked before the record: were it the other way about, two threads that end leases of one stream could record in
+        // one order and get the lock in the other, and the earlier event would replace the later (R2).
         // Whole after any panic: each arm is one assignment.
         let mut ended = self.block.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock: of two leases of one stream that end on two threads, the later event must be the one that stays.
         match self.stream.core().events().record(self.stream.at(), false) {
             Ok(lease) => {
                 // A later event of a stream covers its earlier ones, so one for each stream is enough.

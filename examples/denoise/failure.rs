@@ -151,3 +151,28 @@ pub enum Failure {
         offset: u64,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_frame_counts_and_there_the_first_stage() {
+        let error = |frame, stage| {
+            Some(StageError {
+                frame,
+                stage,
+                cause: "lost".into(),
+            })
+        };
+        let first = StageError::first([
+            error(5, Stage::Upload),
+            error(3, Stage::Kernel),
+            error(4, Stage::Read),
+        ]);
+        assert_eq!((first.frame, first.stage), (3, Stage::Kernel));
+        let first = StageError::first([error(3, Stage::Write), None, error(3, Stage::Download)]);
+        assert_eq!((first.frame, first.stage), (3, Stage::Download));
+        assert_eq!(first.to_string(), "download failed: frame 3: lost");
+    }
+}

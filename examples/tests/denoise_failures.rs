@@ -199,6 +199,25 @@ fn a_failing_write_is_named_by_frame() {
     }
 }
 
+/// Takes everything, and can keep none of it.
+struct Unflushable;
+
+impl Write for Unflushable {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_only_when_flushed_is_a_failing_write() {
+    let error = run_between(io::Cursor::new(clip()), Unflushable, 2).unwrap_err();
+    assert_eq!((error.stage, error.frame), (Stage::Write, FRAMES - 1), "{error}");
+}
+
 #[test]
 fn a_panic_in_a_thread_is_passed_on() {
     let source = Limited {

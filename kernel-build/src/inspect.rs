@@ -35,14 +35,21 @@ fn mutable_statics(llvm_ir: &str) -> Vec<String> {
     llvm_ir
         .lines()
         .filter_map(|line| line.strip_prefix('@')?.split_once(" = "))
-        .filter(|(_, definition)| {
-            let mut words = definition
-                .split_whitespace()
-                .take_while(|word| *word != "constant");
-            !definition.contains("addrspace(3)") && words.any(|word| word == "global")
-        })
+        .filter(|(_, definition)| is_mutable(definition))
         .map(|(name, _)| format!("`{}`", name.trim_matches('"')))
         .collect()
+}
+
+/// Reads what stands before the initialiser only: the bytes in that are the user's, and may spell anything.
+fn is_mutable(definition: &str) -> bool {
+    for word in definition.split_whitespace() {
+        match word {
+            "global" => return true,
+            "constant" | "addrspace(3)" => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -78,6 +85,8 @@ mod tests {
         for definition in [
             "internal unnamed_addr global i32 0, align 4",
             "local_unnamed_addr global [4 x i8] zeroinitializer",
+            // A static that holds the text of the exception.
+            "internal global <{ [4 x i8], [12 x i8] }> <{ [4 x i8] zeroinitializer, [12 x i8] c\"addrspace(3)\" }>",
         ] {
             let error = inspect("p", PTX, &format!("@COUNT = {definition}")).unwrap_err();
             assert!(

@@ -27,7 +27,7 @@ use crate::place::{DeviceTag, Idle, StreamTag};
 ///
 /// # Invariants
 /// B1. `address` is that of an allocation of `len` elements that nothing else owns; dangling where they are 0 bytes.
-/// B2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over.
+/// B2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over; or the core is broken.
 /// B3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
     address: DeviceAddress,
@@ -140,9 +140,13 @@ impl<T, S: StreamTag> DerefMut for DeviceBuffer<T, S> {
 
 impl<T, P> Drop for DeviceBuffer<T, P> {
     fn drop(&mut self) {
-        if self.address != DANGLING {
+        if self.address == DANGLING {
+            return;
+        }
+        // Where an ordering could not be made, B2 may not hold, and the memory is leaked.
+        if let Ok(driver) = self.core.ordered() {
             // SAFETY: B1 and B2: every use is ordered before this place in `at`, which the core keeps. An error leaks.
-            let _ = unsafe { self.core.driver().free(self.address, self.at.raw) };
+            let _ = unsafe { driver.free(self.address, self.at.raw) };
         }
     }
 }
@@ -182,8 +186,8 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
         match fence.wait_on(reaper) {
             // B2 holds for the reaper from here on, and the drop frees there.
             Ok(()) => self.at = reaper,
-            // A failed wait is not a finished wait (DESIGN.md §5.4).
-            Err(_) => std::mem::forget(self),
+            // A failed wait is not a finished wait (DESIGN.md §5.4): the memory is leaked, and the device is not.
+            Err(_) => self.address = DANGLING,
         }
     }
 }

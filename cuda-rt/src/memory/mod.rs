@@ -10,7 +10,8 @@ mod slice;
 mod view;
 
 pub use buffer::DeviceBuffer;
-pub use device_std::Element;
+// The trait alone: the derive of the same name is for crates that depend on `device_std`.
+pub use device_std::element::Element;
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pool::PinnedStats;
 pub use range::RangeIndex;
@@ -22,8 +23,27 @@ pub(crate) use pool::PinnedPool;
 
 use crate::error::{Error, Result};
 
-/// `len` elements of `T` in bytes, if an allocation can have that many.
+/// What every device allocation is aligned to, in bytes; pinned memory is aligned to a page.
+const ALIGNMENT: usize = 256;
+
+/// `len` elements of `T` in bytes, if an allocation can have that many. An element that needs more alignment than memory has
+/// does not build; as every buffer is made with this, none can hold one.
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, cuda_rt::bytemuck::Pod, cuda_rt::bytemuck::Zeroable, cuda_rt::Element)]
+/// #[bytemuck(crate = "cuda_rt::bytemuck")]
+/// #[repr(C, align(512))]
+/// struct Wide([u8; 512]);
+/// let gpu = cuda_rt::Device::open_or_simulate().unwrap();
+/// let idle = gpu.pinned::<Wide>(1);
+/// ```
 pub(crate) fn size_in_bytes<T>(len: usize, during: &'static str) -> Result<usize> {
+    const {
+        assert!(
+            align_of::<T>() <= ALIGNMENT,
+            "device memory is aligned to 256 bytes: elements cannot need more"
+        )
+    };
     len.checked_mul(size_of::<T>())
         .filter(|bytes| *bytes <= isize::MAX as usize)
         .ok_or(Error::TooLarge {

@@ -1,7 +1,8 @@
 //! The device side: the user's function as it stands, and an entry around it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::format_ident;
+use quote::{format_ident, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::parse::{Kernel, Output, Parameter, Role, brand};
 
@@ -72,12 +73,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 
             #[unsafe(export_name = #symbol)]
             #[allow(improper_ctypes_definitions)]
-            pub unsafe extern "ptx-kernel" fn entry(#(#declared,)* extent: ::device_std::Extent) {
+            pub unsafe extern "ptx-kernel" fn __cuda_rt_entry(#(#declared,)* extent: ::device_std::Extent) {
                 #call
             }
 
             #[unsafe(export_name = #table_symbol)]
-            pub static LAYOUT: [u64; #count] = [#(#layout),*];
+            pub static __CUDA_RT_LAYOUT: [u64; #count] = [#(#layout),*];
         };
 
         // So that paths to the kernel (`pub use`) resolve on the device too.
@@ -102,7 +103,7 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
-/// Names for the user's types. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
+/// Names for the user's types, and ones that the user's code has no use for: items are not hygienic. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
 pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let brand = brand();
     let aliases = kernel
@@ -135,15 +136,19 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
 
 /// One layout hash for each element or scalar type, in order.
 pub(super) fn layout(kernel: &Kernel) -> Vec<TokenStream> {
-    let hash = |parameter: &Parameter| match &parameter.role {
-        Role::Slice { element } | Role::Output { element, .. } => {
-            Some(mixed!(::device_std::rt::element_layout::<#element>()))
+    let hash = |parameter: &Parameter| {
+        // On the user's own type, so that rustc points there when it cannot cross.
+        let span = parameter.ty.span().resolved_at(Span::mixed_site());
+        match &parameter.role {
+            Role::Slice { element } | Role::Output { element, .. } => {
+                Some(quote_spanned!(span=> ::device_std::rt::element_layout::<#element>()))
+            }
+            Role::Scalar => {
+                let ty = &parameter.ty;
+                Some(quote_spanned!(span=> ::device_std::rt::scalar_layout::<#ty>()))
+            }
+            Role::Shared | Role::Index(_) | Role::Block(_) => None,
         }
-        Role::Scalar => {
-            let ty = &parameter.ty;
-            Some(mixed!(::device_std::rt::scalar_layout::<#ty>()))
-        }
-        Role::Shared | Role::Index(_) | Role::Block(_) => None,
     };
     kernel.parameters.iter().filter_map(hash).collect()
 }
@@ -167,11 +172,11 @@ pub(super) fn dimensions_type(dimensions: usize) -> TokenStream {
 }
 
 pub(super) fn alias(at: usize) -> Ident {
-    format_ident!("Parameter{at}")
+    format_ident!("__CudaRtParameter{at}")
 }
 
 pub(super) fn element_alias(at: usize) -> Ident {
-    format_ident!("Element{at}")
+    format_ident!("__CudaRtElement{at}")
 }
 
 pub(super) fn local(name: &str, at: usize) -> Ident {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
+use syn::spanned::Spanned;
 
 use super::device::{
     alias, aliases, block_literal, body, dimensions_type, element_alias, layout, local, shared_bytes,
@@ -60,12 +61,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #body
             #simulate
 
-            const SHARED_BYTES: usize = #bytes;
+            const __CUDA_RT_SHARED_BYTES: usize = #bytes;
             const _: () = assert!(
-                SHARED_BYTES <= ::device_std::rt::MAX_SHARED_BYTES,
+                __CUDA_RT_SHARED_BYTES <= ::device_std::rt::MAX_SHARED_BYTES,
                 "a block has 48 KiB of shared memory"
             );
-            static KERNEL: ::cuda_rt::kernel::Kernel = ::cuda_rt::kernel::Kernel {
+            static __CUDA_RT_KERNEL: ::cuda_rt::kernel::Kernel = ::cuda_rt::kernel::Kernel {
                 name: ::core::concat!(::core::module_path!(), "::", #text),
                 symbol: #symbol,
                 file: ::core::file!(),
@@ -77,16 +78,16 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                     kind: ::cuda_rt::kernel::ParameterKind::Extent,
                 }],
                 layout: &[#(#layout),*],
-                simulate,
+                simulate: __cuda_rt_simulate,
                 cache: ::cuda_rt::kernel::KernelCache::new(),
             };
 
-            let shape = grid.__shape(#fixed_block, SHARED_BYTES)?;
+            let shape = grid.__shape(#fixed_block, __CUDA_RT_SHARED_BYTES)?;
             let extent = shape.extent;
             #(#addresses)*
             let parameters = [#(#pointers,)* (&raw const extent).cast::<::core::ffi::c_void>()];
-            // The parameters are those of KERNEL, made from the same signature; each buffer's place is this stream's.
-            unsafe { stream.__launch(&KERNEL, &shape, &parameters) }
+            // The parameters are those of the kernel, made from the same signature; each buffer's place is this stream's.
+            unsafe { stream.__launch(&__CUDA_RT_KERNEL, &shape, &parameters) }
         }
     }
 }
@@ -95,6 +96,8 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
+    /// Addresses and lengths, of arguments that are given their types once more, by the names that the simulation and the layouts
+    /// use: what the user wrote is resolved in the signature and again inside the function, and must mean one type in both.
     addresses: Vec<TokenStream>,
     pointers: Vec<TokenStream>,
     described: Vec<TokenStream>,
@@ -121,7 +124,9 @@ impl Parts {
             run: (mixed!(), mixed!()),
         };
         for (at, parameter) in kernel.parameters.iter().enumerate() {
-            let (name, ty) = (&parameter.name, alias(at));
+            let (name, mut ty) = (&parameter.name, alias(at));
+            // Where rustc points when the type cannot cross.
+            ty.set_span(parameter.ty.span().resolved_at(Span::mixed_site()));
             let (value, len, slot) = (local("value", at), local("len", at), parts.pointers.len());
             match &parameter.role {
                 Role::Slice { element } => {
@@ -132,6 +137,9 @@ impl Parts {
                     parts
                         .declared
                         .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
+                    parts
+                        .addresses
+                        .push(mixed!(let #name: &::cuda_rt::DeviceSlice<#ty, _> = #name;));
                     parts.buffer(
                         name,
                         at,
@@ -151,6 +159,9 @@ impl Parts {
                     parts
                         .declared
                         .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
+                    parts
+                        .addresses
+                        .push(mixed!(let #name: &mut ::cuda_rt::DeviceSlice<#element_alias, _> = #name;));
                     parts.buffer(
                         name,
                         at,
@@ -173,12 +184,12 @@ impl Parts {
                 Role::Index(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
                     let each = format_ident!("each_index{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::#each(extent)), mixed!(index));
+                    parts.run = (mixed!(::device_std::rt::#each(&launch)), mixed!(index));
                     parts.passed.push(mixed!(index));
                 }
                 Role::Block(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::each_block(shape.grid)), mixed!(at));
+                    parts.run = (mixed!(::device_std::rt::each_block(&launch)), mixed!(at));
                     let (dimensions, block) = (dimensions_type(*dimensions), block_literal(kernel));
                     parts.passed.push(mixed! {
                         unsafe { ::device_std::rt::block::<#dimensions>(at, #block, [shape.grid[0], shape.grid[1]], extent) }
@@ -187,6 +198,7 @@ impl Parts {
                 Role::Scalar => {
                     let written = &parameter.ty;
                     parts.declared.push(mixed!(#name: #written));
+                    parts.addresses.push(mixed!(let #name: #ty = #name;));
                     parts
                         .pointers
                         .push(mixed!((&raw const #name).cast::<::core::ffi::c_void>()));
@@ -238,11 +250,11 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
         mixed!()
     } else {
         mixed! {
-            let mut memory = ::device_std::rt::SharedMemory::new(SHARED_BYTES);
+            let mut memory = ::device_std::rt::SharedMemory::new(__CUDA_RT_SHARED_BYTES);
             let shared = memory.start();
         }
     };
-    // `each(extent)` becomes `each(extent, |index| …)`.
+    // `each(&launch)` becomes `each(&launch, |index| …)`.
     let mut each: Vec<TokenTree> = each.clone().into_iter().collect();
     let Some(TokenTree::Group(arguments)) = each.pop() else {
         unreachable!("a call ends in its arguments")
@@ -251,11 +263,12 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
     let each: TokenStream = each.into_iter().collect();
     mixed! {
         #[allow(unused_variables)]
-        unsafe fn simulate(
+        unsafe fn __cuda_rt_simulate(
             shape: &::cuda_rt::kernel::LaunchShape,
             parameters: *const *const ::core::ffi::c_void,
         ) {
-            let extent = unsafe { ::device_std::rt::extent(parameters, #extent_slot) };
+            let launch = unsafe { ::device_std::rt::launch(parameters, #extent_slot, shape.grid) };
+            let extent = launch.extent();
             #(#read_back)*
             #memory
             #each(#arguments, |#given| #name(#(#passed),*));

@@ -1,0 +1,96 @@
+//! Attacks on lending: the wait at its end fails on the GPU and on the host.
+#![forbid(unsafe_code)]
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::{Device, Error, Live, Stream};
+
+cuda_rt::streams! {
+    Owner;
+    Borrower;
+}
+
+const LEN: usize = 64;
+
+/// A device on which the owner of a buffer could not be made to wait for its borrower, which writes 7 into it.
+fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffer<u32, Owner<D>>) {
+    let (owner, borrower) = (
+        gpu.stream::<Owner<D>>().unwrap(),
+        gpu.stream::<Borrower<D>>().unwrap(),
+    );
+    let mut buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
+    owner.synchronize().unwrap();
+    let simulator = gpu.simulator().unwrap();
+    // The second record is that of the borrower's end.
+    simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+    simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
+    let lent = owner.lend(&borrower, &mut buffer, |view| borrower.fill(view, 7));
+    assert!(matches!(lent, Err(Error::Driver { .. })), "{lent:?}");
+    (owner, buffer)
+}
+
+/// The wait at the end fails on the GPU, and the host waits instead: the owner may go on.
+#[test]
+fn attack_use_after_a_lend_that_only_the_host_could_join() {
+    for order in [Order::Lazy, Order::Random] {
+        Device::simulated(SimConfig::default().order(order), |gpu| {
+            let (owner, borrower) = (
+                gpu.stream::<Owner<_>>().unwrap(),
+                gpu.stream::<Borrower<_>>().unwrap(),
+            );
+            let mut buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
+            let simulator = gpu.simulator().unwrap();
+            simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+            let lent = owner.lend(&borrower, &mut buffer, |view| borrower.fill(view, 7));
+            assert!(matches!(lent, Err(Error::Driver { .. })), "{lent:?}");
+            let mut host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            owner.copy_to_host(&buffer, &mut host).unwrap();
+            assert_eq!(*owner.release(host).unwrap().synchronize().unwrap(), [7; LEN]);
+        })
+        .unwrap();
+    }
+}
+
+/// Reads what the borrower still writes.
+#[test]
+fn attack_download_after_a_lend_that_could_not_be_joined() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let (owner, buffer) = unjoined(&gpu);
+        let mut host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        let copied = owner.copy_to_host(&buffer, &mut host);
+        assert!(
+            copied.is_err(),
+            "the copy is not ordered after the borrower's fill"
+        );
+    })
+    .unwrap();
+}
+
+/// Every way to enqueue work is closed.
+#[test]
+fn attack_any_work_after_a_lend_that_could_not_be_joined() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let (owner, mut buffer) = unjoined(&gpu);
+        let other = owner.alloc_uninit::<u32>(LEN).unwrap();
+        assert!(owner.fill(&mut buffer, 1).is_err());
+        assert!(owner.init_from(other, &buffer).is_err());
+        let host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        assert!(owner.copy_to_device(&host, &mut buffer).is_err());
+    })
+    .unwrap();
+}
+
+/// Frees what the borrower still writes, so that another device instance of the same pool could be given it.
+#[test]
+fn attack_free_after_a_lend_that_could_not_be_joined() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let simulator = gpu.simulator().unwrap().clone();
+        let (owner, buffer) = unjoined(&gpu);
+        let frees = |simulator: &cuda_rt::driver::sim::Simulator| simulator.counters().calls(Call::Free);
+        let before = frees(&simulator);
+        drop(buffer);
+        assert_eq!(frees(&simulator), before, "freed in an order that was never made");
+        drop(owner);
+    })
+    .unwrap();
+}

@@ -1,0 +1,356 @@
+//! One program that uses all of the typed core, run once for each driver call that it makes, with that call failing.
+#![forbid(unsafe_code)]
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig, Simulator};
+use cuda_rt::{
+    Device, DeviceBuffer, Error, Handoff, Idle, Live, PinnedBuffer, Result, Settled, Slot, Stream,
+};
+
+cuda_rt::streams! {
+    Upload;
+    Compute, priority = High;
+    Download;
+}
+
+const LEN: usize = 96;
+/// Not sticky, and of no call in particular.
+const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
+const STICKY: ErrorCode = ErrorCode::LAUNCH_FAILED;
+
+struct Streams<D: Live> {
+    upload: Stream<Upload<D>>,
+    compute: Stream<Compute<D>>,
+    download: Stream<Download<D>>,
+}
+
+impl<D: Live> Streams<D> {
+    fn new(gpu: &Device<D>) -> Result<Self> {
+        Ok(Self {
+            upload: gpu.stream()?,
+            compute: gpu.stream()?,
+            download: gpu.stream()?,
+        })
+    }
+
+    /// A buffer of `value` that was uploaded, and belongs to the compute stream.
+    fn uploaded(&self, gpu: &Device<D>, value: u32) -> Result<DeviceBuffer<u32, Compute<D>>> {
+        let source = self.upload.adopt(gpu.pinned_from(&[value; LEN])?)?;
+        let buffer = self
+            .upload
+            .init_from_host(self.upload.alloc_uninit(LEN)?, &source)?;
+        self.compute.acquire(self.upload.release(buffer)?)
+    }
+
+    /// A download in flight.
+    fn downloading(
+        &self,
+        gpu: &Device<D>,
+        buffer: DeviceBuffer<u32, Compute<D>>,
+    ) -> Result<Handoff<PinnedBuffer<u32, Idle<D>>>> {
+        let buffer = self.download.acquire(self.compute.release(buffer)?)?;
+        let mut host = self.download.adopt(gpu.pinned(LEN)?)?;
+        self.download.copy_to_host(&buffer, &mut host)?;
+        self.download.release(host)
+    }
+
+    fn check(&self, gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>, value: u32) -> Result<()> {
+        let host = self.downloading(gpu, buffer)?.synchronize()?;
+        assert_eq!(*host, [value; LEN]);
+        Ok(())
+    }
+}
+
+fn handoffs<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute, download, ..
+    } = streams;
+    let a = streams.uploaded(gpu, 1)?;
+    let b = streams.uploaded(gpu, 2)?;
+    let copy = compute.init_from(compute.alloc_uninit(LEN)?, &b)?;
+    let (a, b) = compute.release((a, b))?.split();
+    let mut a = download.acquire(a)?;
+    download.fill(&mut a, 3)?;
+    drop(b);
+    drop(download.release(a)?);
+    streams.check(gpu, copy, 2)
+}
+
+fn lending<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, upload, .. } = streams;
+    let mut buffer = streams.uploaded(gpu, 4)?;
+    compute.lend(upload, &mut buffer, |view| upload.fill(view, 5))??;
+    let mut host = compute.adopt(gpu.pinned(LEN)?)?;
+    compute.copy_to_host(&buffer, &mut host)?;
+    drop(buffer);
+    // Given the same memory, if it was freed early.
+    let mut next = compute.alloc_zeroed::<u32>(LEN)?;
+    compute.fill(&mut next, 6)?;
+    assert_eq!(*compute.release(host)?.synchronize()?, [5; LEN]);
+    streams.check(gpu, next, 6)
+}
+
+fn sharing<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute,
+        upload,
+        download,
+    } = streams;
+    let shared = compute.share(streams.uploaded(gpu, 7)?)?;
+    let mut hosts = (upload.adopt(gpu.pinned(LEN)?)?, download.adopt(gpu.pinned(LEN)?)?);
+    {
+        let (one, two) = (upload.lease(&shared)?, download.lease(&shared)?);
+        upload.copy_to_host(&one.view(), &mut hosts.0)?;
+        download.copy_to_host(&two.view(), &mut hosts.1)?;
+    }
+    let other = shared.clone();
+    drop(other);
+    let handoff = shared.reclaim().expect("no lease is out");
+    let mut buffer = compute.acquire(handoff)?;
+    compute.fill(&mut buffer, 8)?;
+    streams.check(gpu, buffer, 8)?;
+    assert_eq!(*upload.release(hosts.0)?.synchronize()?, [7; LEN]);
+    assert_eq!(*download.release(hosts.1)?.synchronize()?, [7; LEN]);
+    // Dropped behind its readers.
+    let shared = compute.share(streams.uploaded(gpu, 9)?)?;
+    drop(download.lease(&shared)?);
+    Ok(())
+}
+
+fn slots<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute, download, ..
+    } = streams;
+    let device = compute
+        .release(compute.alloc_zeroed::<u32>(LEN)?)?
+        .synchronize()?;
+    let mut slot = Slot::new((device, gpu.pinned::<u32>(LEN)?));
+    for step in 1..4 {
+        slot.on(compute, |(device, _)| compute.fill(device, step))??;
+        slot.on(download, |(device, host)| download.copy_to_host(device, host))??;
+        slot.host(|(_, host)| assert_eq!(**host, [step; LEN]))?;
+    }
+    drop(slot.into_handoff()?);
+    Ok(())
+}
+
+fn graphs<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, .. } = streams;
+    let bundle = (streams.uploaded(gpu, 10)?, compute.alloc_zeroed::<u32>(LEN)?);
+    let mut graph = compute.capture(bundle, |stream, (a, mut b)| {
+        let fork = stream.fork::<Download<D>>()?;
+        let mut temporary = stream.alloc_zeroed::<u32>(LEN)?;
+        stream.copy(&a, &mut temporary)?;
+        let temporary = fork.acquire(stream.release(temporary)?)?;
+        stream.lend(&fork, &mut b, |b| fork.copy(&temporary, b))?
+    })?;
+    graph.launch(compute)?;
+    {
+        let (mut a, _) = graph.views();
+        compute.fill(&mut a, 11)?;
+    }
+    graph.launch(compute)?;
+    let (a, b) = graph.into_inner();
+    streams.check(gpu, b, 11)?;
+    streams.check(gpu, a, 11)
+}
+
+fn pinned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let mut uploaded = Vec::new();
+    for value in 20..24 {
+        uploaded.push((streams.uploaded(gpu, value)?, value));
+    }
+    uploaded
+        .into_iter()
+        .try_for_each(|(buffer, value)| streams.check(gpu, buffer, value))
+}
+
+fn pools_and_marks<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let pool = gpu.stream_pool(2)?;
+    let start = streams.compute.timestamp()?;
+    let mut handoff = pool.with(|stream| {
+        let buffer = stream.alloc_uninit::<u32>(LEN)?;
+        stream.release(stream.init_filled(buffer, 12)?)
+    })?;
+    let buffer = loop {
+        match handoff.try_settle()? {
+            Settled::Done(idle) => break streams.compute.adopt(idle)?,
+            Settled::Pending(again) => handoff = again,
+        }
+    };
+    streams.check(gpu, buffer, 12)?;
+    let end = streams.compute.timestamp()?.synchronize()?;
+    end.elapsed_ms_since(&start.synchronize()?)?;
+    gpu.memory_info()?;
+    Ok(())
+}
+
+fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
+    let streams = Streams::new(gpu)?;
+    handoffs(gpu, &streams)?;
+    lending(gpu, &streams)?;
+    sharing(gpu, &streams)?;
+    slots(gpu, &streams)?;
+    graphs(gpu, &streams)?;
+    pinned(gpu, &streams)?;
+    pools_and_marks(gpu, &streams)?;
+    streams.compute.synchronize()
+}
+
+fn configurations() -> impl Iterator<Item = SimConfig> {
+    let random = (0..6).map(|seed| SimConfig::default().seed(seed));
+    random.chain([SimConfig::default().seed(9).order(Order::Lazy)])
+}
+
+/// Calls that the program makes of each kind on a device that never fails, from its start to the end of the device.
+fn calls(config: &SimConfig) -> Counters {
+    let (simulator, before) = Device::simulated(config.clone(), |gpu| {
+        let simulator = gpu.simulator().unwrap().clone();
+        let before = simulator.counters();
+        program(&gpu).unwrap();
+        (simulator, before)
+    })
+    .unwrap();
+    let after = simulator.counters();
+    assert_eq!(before.calls(Call::CreateStream), 1, "the reaper");
+    assert_eq!(leaks(&after), [0; 5], "what a program that never fails leaves");
+    after
+}
+
+/// What is left of a device that is gone.
+fn leaks(counters: &Counters) -> [usize; 5] {
+    [
+        counters.streams_live,
+        counters.events_live,
+        counters.graphs_live,
+        counters.allocations_live,
+        counters.registrations_live,
+    ]
+}
+
+/// The most that a call that fails once may leave: only what that call itself was to end, or what was in use by work whose end
+/// is then not known.
+fn allowed(call: Call) -> [usize; 5] {
+    match call {
+        Call::DestroyStream => [1, 0, 0, 0, 0],
+        Call::DestroyEvent => [0, 1, 0, 0, 0],
+        // With the memory that it allocates.
+        Call::DestroyGraph => [0, 0, 1, 1, 0],
+        Call::Free | Call::WaitEvent => [0, 0, 0, 1, 0],
+        Call::UnregisterHost | Call::SynchronizeEvent => [0, 0, 0, 0, 1],
+        // The end of a lease (memory), or of the use of a pinned block.
+        Call::CreateEvent | Call::RecordEvent => [0, 0, 0, 1, 1],
+        _ => [0; 5],
+    }
+}
+
+/// Runs the program with the `nth` call of a kind failing, then again on the same device.
+fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -> Simulator {
+    let simulator = gpu.simulator().unwrap().clone();
+    let context = format!(
+        "{call:?} number {nth} fails with {code:?}, {:?}",
+        simulator.config().seed
+    );
+    let streams = Streams::new(gpu).unwrap();
+    // In flight meanwhile, and read at the end.
+    let witness = streams
+        .downloading(gpu, streams.uploaded(gpu, 77).unwrap())
+        .unwrap();
+    simulator.fail_nth(call, nth, code);
+    let clear = |error: &Error| {
+        let driver = error.driver().unwrap_or_else(|| panic!("{context}: {error}"));
+        assert_eq!(driver.code(), code, "{context}: {error}");
+        assert!(error.to_string().contains("injected"), "{context}: {error}");
+        assert_eq!(error.is_sticky(), code == STICKY, "{context}");
+    };
+    let first = program(gpu);
+    first.as_ref().err().inspect(|error| clear(error));
+    if code == STICKY {
+        if let Ok(host) = witness.synchronize() {
+            assert_eq!(*host, [77; LEN], "{context}");
+        }
+        return simulator;
+    }
+    // The first run may have ended before the call was made: then it fails in the second, or as the device ends.
+    let second = program(gpu);
+    assert!(
+        first.is_ok() || second.is_ok(),
+        "{context}: {first:?}, then {second:?}"
+    );
+    second.as_ref().err().inspect(|error| clear(error));
+    if let Ok(host) = witness.synchronize() {
+        assert_eq!(*host, [77; LEN], "{context}");
+    }
+    simulator
+}
+
+#[test]
+fn each_call_that_fails_once_gives_an_error_and_no_wrong_bytes_and_leaks_no_more_than_it_must() {
+    let mut failed = 0;
+    for config in configurations() {
+        let counted = calls(&config);
+        for &call in Call::ALL {
+            for nth in 1..=counted.calls(call) {
+                let simulator =
+                    Device::simulated(config.clone(), |gpu| fails_once(&gpu, call, nth, PASSING)).unwrap();
+                let counters = simulator.counters();
+                let (left, most) = (leaks(&counters), allowed(call));
+                assert!(
+                    left.iter().zip(most).all(|(left, most)| *left <= most),
+                    "{call:?} number {nth} of {config:?} left {left:?} (streams, events, graphs, allocations, registrations)"
+                );
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 500, "only {failed} calls were made to fail");
+}
+
+#[test]
+fn each_call_that_loses_the_device_gives_an_error_and_no_wrong_bytes() {
+    for config in configurations() {
+        let counted = calls(&config);
+        for &call in Call::ALL {
+            for nth in 1..=counted.calls(call) {
+                Device::simulated(config.clone(), |gpu| fails_once(&gpu, call, nth, STICKY)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_enqueues_nothing() {
+    let config = SimConfig::default().order(Order::Lazy);
+    Device::simulated(config, |gpu| {
+        let simulator = gpu.simulator().unwrap().clone();
+        let streams = Streams::new(&gpu).unwrap();
+        let compute = &streams.compute;
+        let (a, mut b) = (
+            compute.alloc_zeroed::<u32>(LEN).unwrap(),
+            compute.alloc_zeroed::<u32>(LEN).unwrap(),
+        );
+        let mut host = compute.adopt(gpu.pinned(LEN).unwrap()).unwrap();
+        let mut graph = compute
+            .capture(compute.alloc_zeroed::<u32>(LEN).unwrap(), |stream, mut view| {
+                stream.fill(&mut view, 1)
+            })
+            .unwrap();
+        let refused = |call, body: &mut dyn FnMut() -> Result<()>| {
+            let before = simulator.counters();
+            simulator.fail_next(call, PASSING);
+            body().unwrap_err();
+            let after = simulator.counters();
+            assert_eq!(before.operations_pending, after.operations_pending, "{call:?}");
+            assert_eq!(before.operations_run, after.operations_run, "{call:?}");
+            assert_eq!(before.allocations_live, after.allocations_live, "{call:?}");
+        };
+        refused(Call::Fill, &mut || compute.fill(&mut b, 1));
+        refused(Call::Copy, &mut || compute.copy(&a, &mut b));
+        refused(Call::CopyToHost, &mut || compute.copy_to_host(&a, &mut host));
+        refused(Call::CopyToDevice, &mut || compute.copy_to_device(&host, &mut b));
+        refused(Call::Alloc, &mut || compute.alloc_uninit::<u32>(LEN).map(drop));
+        refused(Call::LaunchGraph, &mut || graph.launch(compute));
+        refused(Call::RecordEvent, &mut || compute.timestamp().map(drop));
+    })
+    .unwrap();
+}
