@@ -1,7 +1,7 @@
 //! Programs that must not compile, and their twins that must.
 //!
 //! `cases/hNN_<misuse>.rs` is a program with hazard NN. Its first line says what would go wrong and, in brackets, how the
-//! compiler refuses it: an error code, or one of `lifetime` (an error of the borrow checker that has no code), `lint` (the
+//! compiler refuses it: an error code, or one of `lifetime` (an error about lifetimes that has no code), `lint` (the
 //! crate forbids `unsafe`) and `macro` (one of our macros refuses it). `cases/hNN_<misuse>.stderr` is all that the pinned
 //! compiler says, and is read as documentation.
 //!
