@@ -162,6 +162,7 @@ impl Drop for DeviceCore {
     fn drop(&mut self) {
         // Pinned memory first: its last events may still be pending on these streams.
         self.pinned.close();
+        self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own = named.values().filter(|at| at.id != self.reaper.id);

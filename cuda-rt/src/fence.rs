@@ -1,7 +1,9 @@
 //! Events that come from a pool and go back when no one can wait on them again.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
@@ -13,7 +15,6 @@ pub(crate) struct StreamId(u64);
 
 impl StreamId {
     pub(crate) fn new() -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // A counter needs no ordering; 2^64 streams are not reached.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -29,11 +30,35 @@ pub struct StreamAt {
 }
 
 /// The events of one device that no one waits on.
+///
+/// An event waits in the pool as the box that a lease holds, its reference to the pool included: handing one out and taking
+/// it back moves a pointer and counts nothing. The circle that this makes is broken by [`close`](Self::close).
 #[derive(Debug)]
 pub(crate) struct EventPool {
     driver: Arc<dyn Driver>,
-    plain: ArrayQueue<RawEvent>,
-    timing: ArrayQueue<RawEvent>,
+    plain: ArrayQueue<Box<Event>>,
+    timing: ArrayQueue<Box<Event>>,
+    closed: AtomicBool,
+}
+
+/// A live event, of which nothing else knows.
+struct Event {
+    raw: RawEvent,
+    timing: bool,
+    pool: Arc<EventPool>,
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.raw.fmt(f)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: live, and nothing else knows of it. An error leaks the event.
+        let _ = unsafe { self.pool.driver.destroy_event(self.raw) };
+    }
 }
 
 impl EventPool {
@@ -45,38 +70,51 @@ impl EventPool {
             driver,
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
+            closed: AtomicBool::new(false),
         })
     }
 
-    fn free(&self, timing: bool) -> &ArrayQueue<RawEvent> {
+    #[inline]
+    fn free(&self, timing: bool) -> &ArrayQueue<Box<Event>> {
         if timing { &self.timing } else { &self.plain }
     }
 
-    /// An event that records all the work of `at` so far: never handed out unrecorded (DESIGN.md §5.2).
-    pub(crate) fn record(self: &Arc<Self>, at: StreamAt, timing: bool) -> DriverResult<EventLease> {
-        let raw = match self.free(timing).pop() {
-            Some(raw) => raw,
-            None => self.driver.create_event(timing)?,
-        };
-        let lease = EventLease {
+    #[cold]
+    fn create(self: &Arc<Self>, timing: bool) -> DriverResult<Box<Event>> {
+        let raw = self.driver.create_event(timing)?;
+        Ok(Box::new(Event {
             raw,
-            origin: at.id,
             timing,
             pool: Arc::clone(self),
+        }))
+    }
+
+    /// An event that records all the work of `at` so far: never handed out unrecorded (DESIGN.md §5.2).
+    #[inline]
+    pub(crate) fn record(self: &Arc<Self>, at: StreamAt, timing: bool) -> DriverResult<EventLease> {
+        let event = match self.free(timing).pop() {
+            Some(event) => event,
+            None => self.create(timing)?,
+        };
+        let lease = EventLease {
+            event: ManuallyDrop::new(event),
+            origin: at.id,
         };
         // SAFETY: E1 of the lease; the stream is kept by the device core.
-        unsafe { self.driver.record_event(raw, at.raw) }?;
+        unsafe { self.driver.record_event(lease.event.raw, at.raw) }?;
         Ok(lease)
     }
-}
 
-impl Drop for EventPool {
-    fn drop(&mut self) {
+    /// Destroys the events that no one waits on, and the others as they come back. One that comes back on another
+    /// thread at this very moment may be leaked.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.drain();
+    }
+
+    fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
-            while let Some(raw) = queue.pop() {
-                // SAFETY: what is in the queue is live and leased to no one. An error leaks the event.
-                let _ = unsafe { self.driver.destroy_event(raw) };
-            }
+            while queue.pop().is_some() {}
         }
     }
 }
@@ -84,32 +122,31 @@ impl Drop for EventPool {
 /// The only right to wait on one event's record; back to the pool on drop (DESIGN.md §5.5).
 ///
 /// # Invariants
-/// E1. `raw` is live, and no other lease has it.
+/// E1. The event is live, and no other lease has it.
 /// E2. It was last recorded on the stream `origin`.
 pub(crate) struct EventLease {
-    raw: RawEvent,
+    event: ManuallyDrop<Box<Event>>,
     origin: StreamId,
-    timing: bool,
-    pool: Arc<EventPool>,
 }
 
 impl fmt::Debug for EventLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of {:?}", self.raw, self.origin)
+        write!(f, "{:?} of {:?}", self.event, self.origin)
     }
 }
 
 impl EventLease {
     pub(crate) fn raw(&self) -> RawEvent {
-        self.raw
+        self.event.raw
     }
 
     pub(crate) fn origin(&self) -> StreamId {
         self.origin
     }
 
+    #[inline]
     pub(crate) fn driver(&self) -> &dyn Driver {
-        &*self.pool.driver
+        &*self.event.pool.driver
     }
 
     /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
@@ -119,26 +156,34 @@ impl EventLease {
             return Ok(());
         }
         // SAFETY: E1, and the stream is kept by the device core.
-        unsafe { self.pool.driver.wait_event(at.raw, self.raw) }
+        unsafe { self.driver().wait_event(at.raw, self.event.raw) }
     }
 
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         // SAFETY: E1.
-        unsafe { self.pool.driver.synchronize_event(self.raw) }
+        unsafe { self.driver().synchronize_event(self.event.raw) }
     }
 
     pub(crate) fn query(&self) -> DriverResult<bool> {
         // SAFETY: E1.
-        unsafe { self.pool.driver.query_event(self.raw) }
+        unsafe { self.driver().query_event(self.event.raw) }
     }
 }
 
 impl Drop for EventLease {
+    #[inline]
     fn drop(&mut self) {
-        if let Err(raw) = self.pool.free(self.timing).push(self.raw) {
-            // SAFETY: E1: no one else can name it. An error leaks the event.
-            let _ = unsafe { self.pool.driver.destroy_event(raw) };
+        // SAFETY: taken once: this is the drop.
+        let event = unsafe { ManuallyDrop::take(&mut self.event) };
+        let pool = Arc::as_ptr(&event.pool);
+        // SAFETY: the event that is being pushed keeps the pool alive until the push makes it visible to others, after which
+        // `push` touches nothing.
+        let pool = unsafe { &*pool };
+        if pool.closed.load(Ordering::Relaxed) {
+            return;
         }
+        // A full queue gives the event back, to be destroyed.
+        drop(pool.free(event.timing).push(event));
     }
 }
 

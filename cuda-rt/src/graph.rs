@@ -125,13 +125,7 @@ where
         if let Some(key) = S::key() {
             core.name_stream(key, origin);
         }
-        // SAFETY: a stream made for this capture, which nothing else can name.
-        unsafe { core.driver().begin_capture(origin.raw) }.during(DURING)?;
-        let mut recording = Recording {
-            core: &core,
-            origin,
-            open: true,
-        };
+        // Made first, so that it is dropped last: the memory outlives what was recorded of it.
         // SAFETY: it goes into a graph of `S`, which gives it back to `S` when dropped; its uses are all in this stream's
         // order.
         let bundle = unsafe { bundle.detach() };
@@ -140,6 +134,13 @@ where
             raw: None,
             stream: self.clone(),
             not_sync: PhantomData,
+        };
+        // SAFETY: a stream made for this capture, which nothing else can name.
+        unsafe { core.driver().begin_capture(origin.raw) }.during(DURING)?;
+        let mut recording = Recording {
+            core: &core,
+            origin,
+            open: true,
         };
         let stream = Stream::from_parts(origin, Arc::clone(&core));
         // SAFETY: the graph owns the bundle, so it is live at each launch; launches are ordered in `S`, and the views, branded for

@@ -86,7 +86,13 @@ pub use timestamp::{Reached, Timestamp};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::fence::{Fence, StreamAt};
+    pub use device_std;
 }
 
 pub use bytemuck;
-pub use cuda_rt_macros::Resource;
+pub use cuda_rt_macros::{HostElement as Element, Resource};
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -10,7 +10,7 @@ use device_std::prelude::*;
 /// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge outwards; radii over 4096 count as that. `sigma_space` is
 /// in pixels and `sigma_range` in grey levels, both above 0. Rounds to nearest.
 ///
-/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or a side is 0 or over 2^30; pixels beyond the end of `output` are
+/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or the image has a side of 0 or 2^32 pixels; pixels beyond the end of `output` are
 /// left out.
 #[kernel]
 pub fn bilateral(
@@ -23,9 +23,7 @@ pub fn bilateral(
     sigma_space: f32,
     sigma_range: f32,
 ) {
-    let Some(image) = Image::new(input, width, height) else {
-        panic!("the input is shorter than the image");
-    };
+    let image = Image::new(input, width, height);
     if i.x() >= image.width() || i.y() >= image.height() {
         return;
     }

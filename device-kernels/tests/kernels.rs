@@ -32,6 +32,34 @@ fn download<T: Element>(stream: &Stream<Compute>, buffer: &DeviceBuffer<T, Compu
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
+/// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`: one layout.
+#[test]
+fn both_derives_of_element_agree() {
+    mod host {
+        #[derive(Clone, Copy, cuda_rt::bytemuck::Pod, cuda_rt::bytemuck::Zeroable, cuda_rt::Element)]
+        #[bytemuck(crate = "cuda_rt::bytemuck")]
+        #[repr(C)]
+        pub(super) struct Particle {
+            position: [f32; 3],
+            kind: u32,
+        }
+    }
+    mod device {
+        use device_std::{Element, bytemuck};
+        #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, Element)]
+        #[bytemuck(crate = "device_std::bytemuck")]
+        #[repr(C)]
+        pub(super) struct Particle {
+            position: [f32; 3],
+            kind: u32,
+        }
+    }
+    assert_eq!(
+        <host::Particle as Element>::LAYOUT,
+        <device::Particle as Element>::LAYOUT
+    );
+}
+
 /// Numbers that look random, the same in every run (xorshift64*).
 fn random(count: usize, seed: u64) -> impl Iterator<Item = u32> {
     let mut state = seed | 1;

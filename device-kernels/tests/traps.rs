@@ -56,7 +56,7 @@ traps!(an_image_that_is_too_short, "shorter than the image", |stream| {
     )
 });
 
-traps!(an_image_whose_area_wraps, "shorter than the image", |stream| {
+traps!(an_image_whose_area_wraps, "2^32 pixels or more", |stream| {
     let input = stream.alloc_zeroed::<u8>(16)?;
     let mut output = stream.alloc_zeroed::<u8>(16)?;
     device_kernels::bilateral(

@@ -3,10 +3,10 @@ use crate::element::Element;
 /// A row-major image that a stencil reads: its length is checked once, so that reads with clamped coordinates need no check.
 ///
 /// The compiler does not hoist the checks of `input[y * width + x]` out of a stencil's loops, and does not unroll loops
-/// that can panic. (Bilateral filter, radius 3, for sm_90: 384 instructions a pixel with checks, 332 through this.)
+/// that can panic. (Bilateral filter, radius 3, for sm_90: 39 registers with checks, 32 through this.)
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
-    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ pixels.len().
+    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(), u32::MAX).
     pixels: &'a [T],
     width: i32,
     height: i32,
@@ -18,26 +18,36 @@ const LONGEST_SIDE: u32 = 1 << 30;
 /// One row of an [`Image`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a, T> {
-    // Invariant: never empty, and at most LONGEST_SIDE pixels.
+    // Invariant: 1 ≤ width ≤ LONGEST_SIDE, and start + width ≤ min(pixels.len(), u32::MAX).
     pixels: &'a [T],
+    start: u32,
+    width: i32,
 }
 
 impl<'a, T: Element> Image<'a, T> {
-    /// Views the first `width * height` elements of `pixels`. `None` where they are not there, or a side is 0 or over
-    /// 2^30.
+    /// Views the first `width * height` elements of `pixels`.
+    ///
+    /// Not an `Option`: the choice between the slice and nothing would hide from LLVM where the pixels come from, and with it that
+    /// reads may use the read-only cache.
+    ///
+    /// # Panics
+    /// If the elements are not there, a side is 0 or over 2^30, or the area does not fit 32 bits.
     #[inline(always)]
-    pub fn new(pixels: &'a [T], width: u32, height: u32) -> Option<Self> {
+    pub fn new(pixels: &'a [T], width: u32, height: u32) -> Self {
         let sides = 1..=LONGEST_SIDE;
-        if !sides.contains(&width) || !sides.contains(&height) {
-            return None;
-        }
+        assert!(
+            sides.contains(&width) && sides.contains(&height),
+            "a side of the image is 0 or over 2^30 pixels"
+        );
         // At most 2^60: no wrap.
         let area = width as u64 * height as u64;
-        (area <= pixels.len() as u64).then_some(Self {
+        assert!(area <= u32::MAX as u64, "the image has 2^32 pixels or more");
+        assert!(area <= pixels.len() as u64, "the input is shorter than the image");
+        Self {
             pixels,
             width: width as i32,
             height: height as i32,
-        })
+        }
     }
 
     /// Pixels of a row.
@@ -56,10 +66,13 @@ impl<'a, T: Element> Image<'a, T> {
     #[inline(always)]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
         // Not `clamp`, which checks its limits once more.
-        let start = y.max(0).min(self.height - 1) as usize * self.width as usize;
-        // SAFETY: y ≤ height - 1, so start + width ≤ width * height ≤ pixels.len() (the invariant).
-        let pixels = unsafe { self.pixels.get_unchecked(start..start + self.width as usize) };
-        Row { pixels }
+        let y = y.max(0).min(self.height - 1);
+        // At most the area, which fits.
+        Row {
+            pixels: self.pixels,
+            start: y as u32 * self.width as u32,
+            width: self.width,
+        }
     }
 
     /// The pixel at (`x`, `y`), or the nearest there is: edges are repeated outwards.
@@ -73,9 +86,9 @@ impl<T: Element> Row<'_, T> {
     /// The pixel at `x`, or the nearest there is.
     #[inline(always)]
     pub fn clamped(&self, x: i32) -> T {
-        let x = x.max(0).min(self.pixels.len() as i32 - 1);
-        // SAFETY: 0 ≤ x ≤ len - 1, and len ≥ 1 (the invariant).
-        unsafe { *self.pixels.get_unchecked(x as usize) }
+        let x = x.max(0).min(self.width - 1);
+        // SAFETY: 0 ≤ x < width, so start + x is inside the row (the invariant).
+        unsafe { *self.pixels.get_unchecked((self.start + x as u32) as usize) }
     }
 }
 
@@ -85,7 +98,7 @@ mod tests {
 
     #[test]
     fn coordinates_outside_repeat_the_edge() {
-        let image = Image::new(&[1u8, 2, 3, 4, 5, 6], 3, 2).unwrap();
+        let image = Image::new(&[1u8, 2, 3, 4, 5, 6], 3, 2);
         assert_eq!(image.clamped(-5, -5), 1);
         assert_eq!(image.clamped(i32::MAX, i32::MIN), 3);
         assert_eq!(image.clamped(1, 1), 5);
@@ -93,17 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn an_image_larger_than_its_memory_is_refused() {
-        assert!(Image::new(&[0u8; 5], 3, 2).is_none());
-        assert!(Image::new(&[0u8; 6], 3, 2).is_some());
-    }
-
-    #[test]
-    fn sides_that_are_zero_or_too_long_are_refused() {
-        assert!(Image::<u8>::new(&[], 0, 0).is_none());
-        assert!(Image::new(&[0u8; 6], 0, 2).is_none());
-        assert!(Image::new(&[0u8; 6], (1 << 30) + 1, 0).is_none());
+    fn images_must_fit_their_memory_and_32_bits() {
+        let fits = |len: usize, width, height| {
+            let pixels = vec![0u8; len];
+            std::panic::catch_unwind(|| Image::new(&pixels, width, height).clamped(0, 0)).is_ok()
+        };
+        assert!(fits(6, 3, 2) && fits(7, 3, 2));
+        assert!(!fits(5, 3, 2));
+        assert!(!fits(0, 0, 0) && !fits(6, 0, 2) && !fits(6, 2, 0));
+        assert!(!fits(6, (1 << 30) + 1, 1));
         // 2^16 · 2^16 wraps to 0 in 32 bits.
-        assert!(Image::new(&[0u8; 6], 1 << 16, 1 << 16).is_none());
+        assert!(!fits(6, 1 << 16, 1 << 16));
     }
 }

@@ -61,7 +61,8 @@ compile_error!("device addresses and lengths are 64 bits wide: the host must be 
 mod block;
 #[cfg(target_arch = "nvptx64")]
 mod device;
-mod element;
+#[doc(hidden)]
+pub mod element;
 mod extent;
 mod float;
 mod image;

@@ -11,7 +11,8 @@ use crate::output::{Atomic, AtomicElement, PerBlock, PerThread, PerThreadColumn}
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use crate::simulated::{
-    SharedMemory, each_block, each_index1, each_index2, each_index3, extent, output, scalar, slice,
+    SharedMemory, SimulatedLaunch, each_block, each_index1, each_index2, each_index3, launch, output, scalar,
+    slice,
 };
 
 /// The layout hash of an element, which a kernel reads or writes.

@@ -57,3 +57,39 @@ fn a_symbol_that_is_not_there_has_no_table() {
     assert_eq!(ptx::layout_table(&text, "scale"), None);
     assert_eq!(ptx::layout_table(&text, "scale__0000000000000000"), None);
 }
+
+/// A phase that can reach shared memory ends in a barrier. In simulation threads take turns, and a missing one would not show.
+#[test]
+fn phases_end_in_barriers_and_share_real_shared_memory() {
+    let text = committed();
+    let body = |kernel: &str| {
+        let start = text
+            .find(&format!(".visible .entry {kernel}__"))
+            .expect("an entry");
+        text[start..].split("\n}\n").next().unwrap().to_owned()
+    };
+    for (kernel, barriers) in [("block_sum", 2), ("histogram", 3), ("transpose", 2), ("scale", 0)] {
+        assert_eq!(body(kernel).matches("bar.sync").count(), barriers, "{kernel}");
+    }
+    for kernel in ["block_sum", "transpose"] {
+        let body = body(kernel);
+        assert!(
+            body.contains("ld.shared") && body.contains("st.shared"),
+            "{kernel}"
+        );
+    }
+    assert!(body("histogram").contains("atom.shared") || body("histogram").contains("red.shared"));
+}
+
+/// Inputs are read through the read-only cache, which needs the compiler to know that nothing else writes them.
+#[test]
+fn inputs_are_read_as_constant() {
+    let text = committed();
+    for kernel in text.split(".visible .entry ").skip(1) {
+        assert!(
+            kernel.contains("ld.global.nc"),
+            "{}",
+            kernel.lines().next().unwrap()
+        );
+    }
+}

@@ -3,11 +3,9 @@
 //! In a build script, where the kernels are a crate of their own beside the package:
 //!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     if let Err(error) = kernel_build::Kernels::new("kernels").build() {
-//!         panic!("{error}");
-//!     }
+//! // build.rs: in `main`
+//! if let Err(error) = kernel_build::Kernels::new("kernels").build() {
+//!     panic!("{error}");
 //! }
 //! ```
 //!

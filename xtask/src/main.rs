@@ -3,14 +3,17 @@
 
 mod ptx;
 mod ptxas;
+mod unsafe_budget;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask <task>
 
-  ptx            build device-kernels/ptx/device_kernels.ptx
-  ptx --check    build it again, compare, and assemble it where there is a ptxas
+  ptx                      build device-kernels/ptx/device_kernels.ptx
+  ptx --check              build it again, compare, and assemble it where there is a ptxas
+  unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
+  unsafe-budget --check    count again, and compare
 ";
 
 fn main() -> ExitCode {
@@ -19,6 +22,8 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
+        ["unsafe-budget"] => unsafe_budget::write(),
+        ["unsafe-budget", "--check"] => unsafe_budget::check(),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

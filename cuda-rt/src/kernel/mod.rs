@@ -81,7 +81,13 @@ pub struct Kernel {
 
 /// The loaded functions of one kernel, by device ordinal; empty at first.
 #[derive(Debug)]
-pub struct KernelCache(pub(crate) [AtomicU64; Self::ORDINALS]);
+pub struct KernelCache(
+    #[cfg_attr(
+        not(feature = "cuda"),
+        expect(dead_code, reason = "the simulated device loads nothing")
+    )]
+    pub(crate) [AtomicU64; Self::ORDINALS],
+);
 
 impl KernelCache {
     /// Devices that are remembered without a lock.

@@ -10,7 +10,8 @@ mod slice;
 mod view;
 
 pub use buffer::DeviceBuffer;
-pub use device_std::Element;
+// The trait alone: the derive of the same name is for crates that depend on `device_std`.
+pub use device_std::element::Element;
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pool::PinnedStats;
 pub use range::RangeIndex;

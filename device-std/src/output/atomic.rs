@@ -36,6 +36,11 @@ mod sealed {
 }
 
 /// Proof that the caller is one thread of a launch: an index, a [`Lane`] or a [`Thread`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not one thread of a launch",
+    label = "not a thread: what an atomic returns differs by thread, and must not decide about barriers",
+    note = "pass the index, or what the closure of a phase is given: `block.threads(|thread| counts.fetch_add(thread, at, 1))`"
+)]
 pub trait ThreadToken: sealed::Token {}
 
 macro_rules! tokens {

@@ -139,13 +139,19 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
 mod tests {
     use super::*;
     use crate::Extent;
-    use crate::rt::{each_index1, each_index2};
+    use crate::rt::{SimulatedLaunch, each_index1, each_index2};
+
+    fn launch(x: u64, y: u64) -> SimulatedLaunch {
+        // SAFETY: each test makes one, for the outputs that it makes itself.
+        unsafe { SimulatedLaunch::new(Extent { x, y, z: 1 }, [1; 3]) }
+    }
 
     #[test]
     fn threads_beyond_the_output_get_nothing() {
-        let mut memory = [0u32; 5];
-        let (ptr, len) = (memory.as_mut_ptr(), memory.len());
-        each_index1(Extent { x: 9, y: 1, z: 1 }, |i| {
+        // Longer than the output, so that a write beyond its end shows.
+        let mut memory = [0u32; 9];
+        let (ptr, len) = (memory.as_mut_ptr(), 5);
+        each_index1(&launch(9, 1), |i| {
             // SAFETY: `memory` outlives the call, and nothing else uses it.
             let mut output = unsafe { PerThread::new(ptr, len) };
             if let Some(out) = output.get_mut(i) {
@@ -153,13 +159,13 @@ mod tests {
             }
             assert_eq!(output.get(i).is_some(), i.get() < 5);
         });
-        assert_eq!(memory, [1; 5]);
+        assert_eq!(memory, [1, 1, 1, 1, 1, 0, 0, 0, 0]);
     }
 
     #[test]
     #[should_panic(expected = "beyond the end")]
     fn setting_beyond_the_output_panics() {
-        each_index1(Extent { x: 1, y: 1, z: 1 }, |i| {
+        each_index1(&launch(1, 1), |i| {
             // SAFETY: no memory at all.
             let output = unsafe { PerThread::new(core::ptr::dangling_mut::<u8>(), 0) };
             output.set(i, 1);
@@ -173,7 +179,7 @@ mod tests {
         let (ptr, len) = (memory.as_mut_ptr(), memory.len());
         let mut calls = 0u32;
         let writes = core::cell::Cell::new(0u32);
-        each_index2(Extent { x: 5, y: 2, z: 1 }, |i| {
+        each_index2(&launch(5, 2), |i| {
             // SAFETY: `memory` outlives the call, and nothing else uses it.
             let output = unsafe { PerThreadColumn::<u32, 4>::new(ptr, len) };
             for k in 0..4 {

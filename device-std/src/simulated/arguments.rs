@@ -28,14 +28,38 @@ pub unsafe fn scalar<T: Scalar>(parameters: *const *const c_void, at: usize) -> 
     unsafe { value(parameters, at) }
 }
 
-/// The launch's extent, at `at`.
+/// One run of a kernel: whoever has it may hand out the positions of its threads and blocks, so making one is `unsafe`.
+#[derive(Debug)]
+pub struct SimulatedLaunch {
+    pub(super) extent: Extent,
+    pub(super) grid: [u32; 3],
+}
+
+impl SimulatedLaunch {
+    /// # Safety
+    /// The positions it hands out go to the one kernel that this is a launch of, once.
+    #[inline]
+    pub(crate) unsafe fn new(extent: Extent, grid: [u32; 3]) -> Self {
+        Self { extent, grid }
+    }
+
+    /// The threads that enter the kernel.
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+}
+
+/// The launch whose extent is at `at`.
 ///
 /// # Safety
-/// `parameters` has a pointer at `at`, to an [`Extent`].
+/// `parameters` has a pointer at `at`, to an [`Extent`], and the positions go to the one kernel that this is a launch of, once.
 #[inline]
-pub unsafe fn extent(parameters: *const *const c_void, at: usize) -> Extent {
+pub unsafe fn launch(parameters: *const *const c_void, at: usize, grid: [u32; 3]) -> SimulatedLaunch {
     // SAFETY: passed on to the caller.
-    unsafe { value(parameters, at) }
+    let extent = unsafe { value(parameters, at) };
+    // SAFETY: passed on to the caller.
+    unsafe { SimulatedLaunch::new(extent, grid) }
 }
 
 /// The buffer whose address is at `at` and whose length, in elements, at `at + 1`. Its address is never used where it is empty.

@@ -1,7 +1,7 @@
 //! Each loop exists twice: for any CPU, and for one with AVX2 and FMA, chosen at run time. Without FMA `mul_add` is a library call, and a
 //! bilateral filter takes ten times as long; the closures are inlined, and so compiled for the wider CPU.
 
-use crate::extent::Extent;
+use super::arguments::SimulatedLaunch;
 use crate::index::{Index1, Index2, Index3};
 
 macro_rules! dispatched {
@@ -27,7 +27,8 @@ macro_rules! dispatched {
 }
 
 #[inline(always)]
-fn line(extent: Extent, f: &impl Fn(Index1<'_>)) {
+fn line(launch: &SimulatedLaunch, f: &impl Fn(Index1<'_>)) {
+    let extent = launch.extent;
     for x in 0..extent.x {
         // SAFETY: "thread" x runs now, and no other has this x.
         f(unsafe { Index1::new(x) });
@@ -35,8 +36,8 @@ fn line(extent: Extent, f: &impl Fn(Index1<'_>)) {
 }
 
 #[inline(always)]
-fn plane(extent: Extent, f: &impl Fn(Index2<'_>)) {
-    let (width, height) = extent.plane();
+fn plane(launch: &SimulatedLaunch, f: &impl Fn(Index2<'_>)) {
+    let (width, height) = launch.extent.plane();
     for y in 0..height {
         for x in 0..width {
             // SAFETY: "thread" (x, y) runs now, and no other has this position.
@@ -46,7 +47,8 @@ fn plane(extent: Extent, f: &impl Fn(Index2<'_>)) {
 }
 
 #[inline(always)]
-fn volume(extent: Extent, f: &impl Fn(Index3<'_>)) {
+fn volume(launch: &SimulatedLaunch, f: &impl Fn(Index3<'_>)) {
+    let extent = launch.extent;
     for z in 0..extent.z {
         for y in 0..extent.y {
             for x in 0..extent.x {
@@ -58,9 +60,9 @@ fn volume(extent: Extent, f: &impl Fn(Index3<'_>)) {
 }
 
 #[inline(always)]
-fn blocks(grid: [u32; 3], f: &impl Fn([u32; 2])) {
-    for y in 0..grid[1] {
-        for x in 0..grid[0] {
+fn blocks(launch: &SimulatedLaunch, f: &impl Fn([u32; 2])) {
+    for y in 0..launch.grid[1] {
+        for x in 0..launch.grid[0] {
             f([x, y]);
         }
     }
@@ -68,17 +70,17 @@ fn blocks(grid: [u32; 3], f: &impl Fn([u32; 2])) {
 
 dispatched!(
     /// Runs `f` for each thread of a one-dimensional launch.
-    each_index1, line, line_wide, (extent: Extent), Index1<'_>
+    each_index1, line, line_wide, (launch: &SimulatedLaunch), Index1<'_>
 );
 dispatched!(
     /// Runs `f` for each thread of a two-dimensional launch, rows in turn.
-    each_index2, plane, plane_wide, (extent: Extent), Index2<'_>
+    each_index2, plane, plane_wide, (launch: &SimulatedLaunch), Index2<'_>
 );
 dispatched!(
     /// Runs `f` for each thread of a three-dimensional launch.
-    each_index3, volume, volume_wide, (extent: Extent), Index3<'_>
+    each_index3, volume, volume_wide, (launch: &SimulatedLaunch), Index3<'_>
 );
 dispatched!(
     /// Runs `f` for each block of a grid.
-    each_block, blocks, blocks_wide, (grid: [u32; 3]), [u32; 2]
+    each_block, blocks, blocks_wide, (launch: &SimulatedLaunch), [u32; 2]
 );

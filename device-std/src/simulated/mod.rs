@@ -3,5 +3,5 @@
 mod arguments;
 mod loops;
 
-pub use arguments::{SharedMemory, extent, output, scalar, slice};
+pub use arguments::{SharedMemory, SimulatedLaunch, launch, output, scalar, slice};
 pub use loops::{each_block, each_index1, each_index2, each_index3};

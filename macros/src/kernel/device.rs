@@ -1,7 +1,8 @@
 //! The device side: the user's function as it stands, and an entry around it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::format_ident;
+use quote::{format_ident, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::parse::{Kernel, Output, Parameter, Role, brand};
 
@@ -135,15 +136,19 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
 
 /// One layout hash for each element or scalar type, in order.
 pub(super) fn layout(kernel: &Kernel) -> Vec<TokenStream> {
-    let hash = |parameter: &Parameter| match &parameter.role {
-        Role::Slice { element } | Role::Output { element, .. } => {
-            Some(mixed!(::device_std::rt::element_layout::<#element>()))
+    let hash = |parameter: &Parameter| {
+        // On the user's own type, so that rustc points there when it cannot cross.
+        let span = parameter.ty.span().resolved_at(Span::mixed_site());
+        match &parameter.role {
+            Role::Slice { element } | Role::Output { element, .. } => {
+                Some(quote_spanned!(span=> ::device_std::rt::element_layout::<#element>()))
+            }
+            Role::Scalar => {
+                let ty = &parameter.ty;
+                Some(quote_spanned!(span=> ::device_std::rt::scalar_layout::<#ty>()))
+            }
+            Role::Shared | Role::Index(_) | Role::Block(_) => None,
         }
-        Role::Scalar => {
-            let ty = &parameter.ty;
-            Some(mixed!(::device_std::rt::scalar_layout::<#ty>()))
-        }
-        Role::Shared | Role::Index(_) | Role::Block(_) => None,
     };
     kernel.parameters.iter().filter_map(hash).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
+use syn::spanned::Spanned;
 
 use super::device::{
     alias, aliases, block_literal, body, dimensions_type, element_alias, layout, local, shared_bytes,
@@ -123,7 +124,9 @@ impl Parts {
             run: (mixed!(), mixed!()),
         };
         for (at, parameter) in kernel.parameters.iter().enumerate() {
-            let (name, ty) = (&parameter.name, alias(at));
+            let (name, mut ty) = (&parameter.name, alias(at));
+            // Where rustc points when the type cannot cross.
+            ty.set_span(parameter.ty.span().resolved_at(Span::mixed_site()));
             let (value, len, slot) = (local("value", at), local("len", at), parts.pointers.len());
             match &parameter.role {
                 Role::Slice { element } => {
@@ -181,12 +184,12 @@ impl Parts {
                 Role::Index(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
                     let each = format_ident!("each_index{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::#each(extent)), mixed!(index));
+                    parts.run = (mixed!(::device_std::rt::#each(&launch)), mixed!(index));
                     parts.passed.push(mixed!(index));
                 }
                 Role::Block(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::each_block(shape.grid)), mixed!(at));
+                    parts.run = (mixed!(::device_std::rt::each_block(&launch)), mixed!(at));
                     let (dimensions, block) = (dimensions_type(*dimensions), block_literal(kernel));
                     parts.passed.push(mixed! {
                         unsafe { ::device_std::rt::block::<#dimensions>(at, #block, [shape.grid[0], shape.grid[1]], extent) }
@@ -251,7 +254,7 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
             let shared = memory.start();
         }
     };
-    // `each(extent)` becomes `each(extent, |index| …)`.
+    // `each(&launch)` becomes `each(&launch, |index| …)`.
     let mut each: Vec<TokenTree> = each.clone().into_iter().collect();
     let Some(TokenTree::Group(arguments)) = each.pop() else {
         unreachable!("a call ends in its arguments")
@@ -264,7 +267,8 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
             shape: &::cuda_rt::kernel::LaunchShape,
             parameters: *const *const ::core::ffi::c_void,
         ) {
-            let extent = unsafe { ::device_std::rt::extent(parameters, #extent_slot) };
+            let launch = unsafe { ::device_std::rt::launch(parameters, #extent_slot, shape.grid) };
+            let extent = launch.extent();
             #(#read_back)*
             #memory
             #each(#arguments, |#given| #name(#(#passed),*));

@@ -1,0 +1,47 @@
+//! The README tells the truth: what it says rustc says, rustc says, and the kernel that it shows is one that is shipped. That its
+//! example runs is a doctest's business.
+#![forbid(unsafe_code)]
+
+const README: &str = include_str!("../../README.md");
+const WITHOUT_HANDOFF: &str = include_str!("readme/without_handoff.rs");
+const MESSAGE: &str = include_str!("readme/without_handoff.stderr");
+const KERNELS: &str = include_str!("../../device-kernels/src/elementwise.rs");
+
+/// The first block of the README that is marked with `language`.
+fn block(language: &str) -> &'static str {
+    let (_, rest) = README
+        .split_once(&format!("```{language}\n"))
+        .expect("the README has such a block");
+    rest.split_once("```").expect("which ends").0
+}
+
+#[test]
+fn the_example_does_not_compile_without_its_handoff() {
+    let is_handoff = |line: &&str| line.contains("download.acquire(");
+    let example = block("rust").lines();
+    assert_eq!(example.clone().filter(is_handoff).count(), 1);
+    let without: Vec<&str> = example.filter(|line| !is_handoff(line)).collect();
+    assert_eq!(without, WITHOUT_HANDOFF.lines().collect::<Vec<_>>());
+    trybuild::TestCases::new().compile_fail("tests/readme/without_handoff.rs");
+}
+
+#[test]
+fn the_message_is_what_rustc_says() {
+    // Gutters are as wide as the largest line number, and files lie elsewhere.
+    let trim = |line: &'static str| {
+        line.trim_start()
+            .replace("tests/readme/without_handoff.rs", "src/main.rs")
+    };
+    let mut said = MESSAGE.lines().map(trim);
+    for line in block("text").lines().map(trim) {
+        assert!(
+            said.any(|said| said == line),
+            "rustc does not say, or not in this order:\n{line}\n\n{MESSAGE}"
+        );
+    }
+}
+
+#[test]
+fn the_kernel_is_one_that_is_shipped() {
+    assert!(KERNELS.contains(block("rust,ignore")));
+}
