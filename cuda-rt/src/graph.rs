@@ -94,10 +94,7 @@ impl Drop for Recording<'_> {
     }
 }
 
-impl<S: StreamTag> Stream<S>
-where
-    S::Device: Live,
-{
+impl<S: StreamTag> Stream<S> {
     /// Records the work that `body` gives to the stream, instead of running it, into a graph
     /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks for as long as CUDA takes
     /// to build the graph.
@@ -118,7 +115,10 @@ where
             &'g Stream<Captured<'g, S>>,
             <A::Idle as Resource>::View<'g, Captured<'g, S>>,
         ) -> Result<()>,
-    ) -> Result<Graph<A::Idle, S>> {
+    ) -> Result<Graph<A::Idle, S>>
+    where
+        S::Device: Live,
+    {
         const DURING: &str = "Stream::capture";
         let core = self.core().for_capture().during(DURING)?;
         let origin = core.reaper();

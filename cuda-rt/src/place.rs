@@ -139,7 +139,8 @@ impl Priority {
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not read memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
-    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`"
+    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
+    note = "in a capture use the views of what was given to `capture` (H25); between GPUs copy through pinned memory (H36)"
 )]
 pub unsafe trait ReadBy<S> {}
 // SAFETY: a stream runs its work in order.
@@ -152,7 +153,8 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not write memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, which may still be using it",
-    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`"
+    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`",
+    note = "in a capture use the views of what was given to `capture` (H25); between GPUs copy through pinned memory (H36)"
 )]
 pub unsafe trait WriteBy<S> {}
 // SAFETY: a stream runs its work in order.
@@ -163,9 +165,10 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
 /// # Safety
 /// Implemented for equal types only.
 #[diagnostic::on_unimplemented(
-    message = "this handoff is of device `{Self}`, the stream is of device `{D}`",
+    message = "this belongs to device `{Self}`, and the stream to device `{D}`",
     label = "cannot cross devices, nor enter or leave a capture",
-    note = "H25/H36: give what a graph needs to `capture`; between GPUs, copy through memory of both"
+    note = "H25: give what a graph needs to `capture`, and use the views that it lends",
+    note = "H36: between GPUs, copy to pinned memory and move that: `let host = host.for_device(&gpu)?;`"
 )]
 pub unsafe trait SameAs<D> {}
 // SAFETY: equal.
