@@ -188,8 +188,8 @@ unsafe impl<D: DeviceTag> SameAs<D> for D {}
 /// ```
 #[macro_export]
 macro_rules! streams {
-    ($($(#[$attribute:meta])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
-        $(#[$attribute])*
+    ($($(#[doc = $doc:expr])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
+        $(#[doc = $doc])*
         #[allow(dead_code)]
         $visibility struct $name<D = $crate::Gpu<0>>(::core::marker::PhantomData<fn(D) -> D>);
 
@@ -235,8 +235,8 @@ macro_rules! __priority {
 /// ```
 #[macro_export]
 macro_rules! devices {
-    ($($(#[$attribute:meta])* $visibility:vis $name:ident;)*) => { $(
-        $(#[$attribute])*
+    ($($(#[doc = $doc:expr])* $visibility:vis $name:ident;)*) => { $(
+        $(#[doc = $doc])*
         #[allow(dead_code)]
         $visibility struct $name;
 
