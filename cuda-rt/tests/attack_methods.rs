@@ -4,7 +4,7 @@
 
 use cuda_rt::driver::DeviceAddress;
 use cuda_rt::driver::sim::SimConfig;
-use cuda_rt::kernel::{LaunchShape, ModuleImage};
+use cuda_rt::kernel::LaunchShape;
 use cuda_rt::{Device, DeviceSlice, Error, Grid1};
 use device_std::prelude::*;
 
@@ -12,11 +12,8 @@ cuda_rt::streams! {
     Compute;
 }
 
-/// What `kernel_module!` makes; the simulated device reads no PTX.
-pub(crate) static __CUDA_RT_MODULE: ModuleImage = ModuleImage {
-    name: "attack",
-    ptx: "",
-};
+// The simulated device reads no PTX.
+device_std::kernel_module!("conformance/kernels.ptx");
 
 /// A method that takes `self` by value on `&mut DeviceSlice` comes before one that takes `&self` on `DeviceSlice`.
 trait Slice: Sized {

@@ -1,4 +1,4 @@
-// H12 (E0117): the tag is not declared: its name stands for a type of ours, whose streams would be two.
+// H12 (macro): an attribute takes the tag's declaration away, and its name stands for a type of the program's choice.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
 use cuda_rt::Gpu;
