@@ -13,4 +13,6 @@
 //! `TRYBUILD=overwrite cargo test -p ui-tests --test cases`, and read each one: does it say what is wrong, on the user's own
 //! token, in the program's own words, and which call mends it?
 //!
+//! `cargo fmt` knows neither folder: `rustfmt --edition 2024 ui-tests/cases/*.rs ui-tests/twins/*.rs`.
+//!
 //! Hazards that there is no way to write (H07, H10, H41) have a case all the same: the most natural spelling.
