@@ -20,6 +20,19 @@ impl StreamId {
         // A counter needs no ordering; 2^64 streams are not reached.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+
+    /// Marks streams that someone else owns.
+    const ADOPTED: u64 = 1 << 63;
+
+    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is named after it.
+    pub(crate) fn adopted() -> Self {
+        Self(Self::new().0 | Self::ADOPTED)
+    }
+
+    #[inline]
+    pub(crate) fn is_adopted(self) -> bool {
+        self.0 & Self::ADOPTED != 0
+    }
 }
 
 /// A CUDA stream, as buffers remember it. Copying it copies no ownership: the device core keeps its streams.

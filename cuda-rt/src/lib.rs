@@ -56,6 +56,7 @@ mod fence;
 mod future;
 mod graph;
 mod handoff;
+pub mod interop;
 pub mod kernel;
 mod lend;
 mod memory;

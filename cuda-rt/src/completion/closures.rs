@@ -26,7 +26,7 @@ impl Closures {
         let (sender, jobs) = channel::<Job>();
         thread::Builder::new()
             .name("cuda-rt-done".into())
-            .spawn(move || jobs.into_iter().for_each(|job| contain(job)))?;
+            .spawn(move || jobs.into_iter().for_each(contain))?;
         if !pool.is_closed() {
             *kept = Some(sender.clone());
         }
