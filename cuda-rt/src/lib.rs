@@ -57,6 +57,7 @@ mod handoff;
 pub mod kernel;
 mod lend;
 mod memory;
+pub mod pipeline;
 mod place;
 mod shared;
 mod slot;
