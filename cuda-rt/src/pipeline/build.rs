@@ -4,7 +4,6 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 use super::error::{BoxError, Cause, PipelineError, Stage, StageKind};
-use super::meter::Tally;
 use super::report::Report;
 use super::ring::Ring;
 use super::run::{Body, Cancel, Context, Failed, Plan, Task};
@@ -153,7 +152,7 @@ impl<D: Live> Pipeline<D> {
 /// A stage's body, which has its stream if the pipeline is run at all.
 fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
     stream: Option<Stream<S>>,
-    body: impl FnOnce(&Context<'_, D>, &Stream<S>) -> Result<Tally, Failed> + Send + 'env,
+    body: impl FnOnce(&Context<'_, D>, &Stream<S>) -> Result<(), Failed> + Send + 'env,
 ) -> Body<'env, D> {
     Box::new(move |context| match stream {
         Some(stream) => body(context, &stream),

@@ -50,7 +50,8 @@ pub struct StageReport {
 }
 
 impl StageReport {
-    pub(super) fn new(stage: Stage, workers: usize, tally: Tally) -> Self {
+    pub(super) fn new(stage: Stage, workers: usize, mut tally: Tally) -> Self {
+        tally.samples.sort_unstable();
         let (first, last) = tally.between_ns.unwrap_or_default();
         Self {
             stage,

@@ -9,12 +9,13 @@ use std::thread;
 
 use super::clock::HostClock;
 use super::error::{Cause, PipelineError, Stage};
-use super::meter::Tally;
+use super::meter::{Epoch, Meter};
 use super::report::{Report, StageReport};
 use crate::device::Device;
 use crate::error::Result;
-use crate::place::Live;
-use crate::timestamp::{Reached, Timestamp};
+use crate::place::{Live, StreamTag};
+use crate::stream::Stream;
+use crate::timestamp::Timestamp;
 
 /// Ends a pipeline early, from any thread: [`Pipeline::cancel_with`](super::Pipeline::cancel_with).
 ///
@@ -40,22 +41,14 @@ impl Cancel {
     }
 }
 
-/// The time that all times of a run count from.
-pub(super) struct Epoch<D> {
-    mark: Reached<D>,
-    /// The same on the host's clock, since the run began.
-    host_ns: u64,
-}
-
-impl<D: Live> Epoch<D> {
-    pub(super) fn ns_until(&self, later: &Reached<D>) -> Result<u64> {
-        let ns = f64::from(later.elapsed_ms_since(&self.mark)?) * 1e6;
-        Ok(self.host_ns + ns.max(0.0) as u64)
-    }
-}
-
 /// What all stages share.
-struct Shared {
+struct Shared<D> {
+    /// When the run began, on the host's clock.
+    began_ns: u64,
+    /// `None` where no stream is to be timed.
+    epoch: Option<Epoch<D>>,
+    /// One for each stage.
+    meters: Vec<Meter<D>>,
     /// A stage has failed.
     stopped: AtomicBool,
     cancel: Cancel,
@@ -66,18 +59,12 @@ struct Shared {
 /// What one stage, or one of its workers, knows of the run.
 pub(super) struct Context<'a, D> {
     pub(super) clock: HostClock,
-    /// When the run began, on that clock.
-    pub(super) began_ns: u64,
-    /// `None` where nothing is to be timed.
-    pub(super) epoch: Option<&'a Epoch<D>>,
-    /// Slots of all rings.
-    pub(super) slots: usize,
-    shared: &'a Shared,
+    shared: &'a Shared<D>,
     stage: usize,
     item: Cell<u64>,
 }
 
-impl<D> Context<'_, D> {
+impl<D: Live> Context<'_, D> {
     /// The stage begins with an item; what fails from here on fails on it.
     pub(super) fn at(&self, item: u64) {
         self.item.set(item);
@@ -88,9 +75,37 @@ impl<D> Context<'_, D> {
         self.shared.stopped.load(Ordering::Relaxed) || self.shared.cancel.is_cancelled()
     }
 
-    /// An item is through.
-    pub(super) fn finished(&self) {
+    /// Enqueues `work` on an item, and times it.
+    pub(super) fn around<S: StreamTag<Device = D>, O>(
+        &self,
+        item: u64,
+        stream: &Stream<S>,
+        work: impl FnOnce() -> Result<O>,
+    ) -> Result<O> {
+        let timed = self.shared.epoch.is_some();
+        self.shared.meters[self.stage].around(timed, item, stream, work)
+    }
+
+    /// The host has worked on an item since `started_ns`.
+    pub(super) fn worked(&self, item: u64, started_ns: u64) {
+        let since = |ns: u64| ns.saturating_sub(self.shared.began_ns);
+        self.shared.meters[self.stage].add(item, since(started_ns), since(self.clock.now_ns()));
+    }
+
+    /// An item is through, and all work on it is over.
+    pub(super) fn finished(&self, item: u64) -> Result<(), Failed> {
         self.shared.finished.fetch_add(1, Ordering::Relaxed);
+        let Some(epoch) = &self.shared.epoch else {
+            return Ok(());
+        };
+        let settle = |(stage, meter): (usize, &Meter<D>)| {
+            meter.settle(epoch, item).map_err(|error| Failed {
+                stage,
+                item,
+                cause: error.into(),
+            })
+        };
+        self.shared.meters.iter().enumerate().try_for_each(settle)
     }
 
     pub(super) fn fail(&self, cause: impl Into<Cause>) -> Failed {
@@ -114,7 +129,7 @@ pub(super) struct Failed {
     cause: Cause,
 }
 
-pub(super) type Body<'env, D> = Box<dyn FnOnce(&Context<'_, D>) -> Result<Tally, Failed> + Send + 'env>;
+pub(super) type Body<'env, D> = Box<dyn FnOnce(&Context<'_, D>) -> Result<(), Failed> + Send + 'env>;
 
 /// A thread's work.
 pub(super) struct Task<'env, D> {
@@ -125,7 +140,7 @@ pub(super) struct Task<'env, D> {
 impl<D: Live> Task<'_, D> {
     /// Ends with the stage. What the body holds is dropped by then, also after a panic: its neighbours find their channels
     /// closed, and its slots are home.
-    fn execute(self, context: &Context<'_, D>) -> Result<Tally, Failed> {
+    fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is gone after a panic, so nothing that it left half-done is seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
             .unwrap_or_else(|payload| Err(context.fail(Cause::panicked(&*payload))));
@@ -163,6 +178,12 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         let began_ns = clock.now_ns();
         let epoch = self.epoch(&clock, began_ns)?;
         let shared = Shared {
+            began_ns,
+            epoch,
+            // Besides what lies in slots each stage may have an item in hand.
+            meters: (0..self.stages.len())
+                .map(|_| Meter::new(self.slots + self.stages.len()))
+                .collect(),
             stopped: AtomicBool::new(false),
             cancel: self.cancel.clone(),
             finished: AtomicU64::new(0),
@@ -173,23 +194,16 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
 
         let context = |stage| Context {
             clock: clock.clone(),
-            began_ns,
-            epoch: epoch.as_ref(),
-            slots: self.slots,
             shared: &shared,
             stage,
             item: Cell::new(0),
         };
         let outcomes = on_threads(tasks, &context, &clock);
 
-        let mut tallies = vec![Tally::default(); self.stages.len()];
         let mut first: Option<Failed> = None;
-        for (stage, outcome) in outcomes {
+        for outcome in outcomes {
             match outcome {
-                Ok((tally, ended_ns)) => {
-                    clock.catch_up(ended_ns);
-                    tallies[stage].merge(&tally);
-                }
+                Ok(ended_ns) => clock.catch_up(ended_ns),
                 Err(failed) => {
                     let earlier = |first: &Failed| (failed.item, failed.stage) < (first.item, first.stage);
                     if first.as_ref().is_none_or(earlier) {
@@ -207,6 +221,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
                 finished,
             });
         }
+        let tallies = shared.meters.into_iter().map(Meter::into_tally);
         let stages = self.stages.iter().zip(tallies).zip(workers);
         Ok(Report::new(
             finished,
@@ -238,14 +253,12 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
     }
 }
 
-type Outcome = (usize, Result<(Tally, u64), Failed>);
-
-/// Runs each task on a thread of its own, and returns when all have ended.
+/// Runs each task on a thread of its own, and returns when all have ended, with the time at which each did.
 fn on_threads<'a, D: Live + 'a>(
     tasks: Vec<Task<'_, D>>,
     context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
     clock: &HostClock,
-) -> Vec<Outcome> {
+) -> Vec<Result<u64, Failed>> {
     // Held until all threads are there, so that no modelled clock starts late, and nothing starts if one thread is missing.
     let go = Mutex::new(false);
     let (there, all) = sync_channel(tasks.len());
@@ -260,10 +273,10 @@ fn on_threads<'a, D: Live + 'a>(
                 let _ = there.send(clock.now_ns());
                 drop(there);
                 if !*go.lock().unwrap_or_else(PoisonError::into_inner) {
-                    return Ok((Tally::default(), 0));
+                    return Ok(0);
                 }
-                let tally = task.execute(&context)?;
-                Ok((tally, context.clock.now_ns()))
+                task.execute(&context)?;
+                Ok(context.clock.now_ns())
             };
             match thread::Builder::new().spawn_scoped(scope, body) {
                 Ok(thread) => threads.push((stage, thread)),
@@ -278,26 +291,22 @@ fn on_threads<'a, D: Live + 'a>(
         *gate = missing.is_none();
         drop(gate);
         let joined = threads.into_iter().map(|(stage, thread)| {
-            let outcome = thread.join().unwrap_or_else(|payload| {
+            thread.join().unwrap_or_else(|payload| {
                 let cause = Cause::panicked(&*payload);
                 Err(Failed {
                     stage,
                     item: 0,
                     cause,
                 })
-            });
-            (stage, outcome)
+            })
         });
         let mut outcomes: Vec<_> = joined.collect();
         outcomes.extend(missing.map(|(stage, cause)| {
-            (
+            Err(Failed {
                 stage,
-                Err(Failed {
-                    stage,
-                    item: 0,
-                    cause,
-                }),
-            )
+                item: 0,
+                cause,
+            })
         }));
         outcomes
     })

@@ -11,7 +11,6 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::{BoxError, Cause};
-use super::meter::{StreamMeter, Tally};
 use super::ring::{Ring, Turn};
 use super::run::{Context, Failed};
 use crate::error::Result;
@@ -54,8 +53,7 @@ pub(super) fn source<D: Live, I, T>(
     ring: Ring<PinnedBuffer<T, Idle<D>>>,
     outbox: Outbox<I, PinnedBuffer<T, Idle<D>>>,
     mut fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError>,
-) -> Result<Tally, Failed> {
-    let mut tally = Tally::new();
+) -> Result<(), Failed> {
     for index in 0_u64.. {
         let mut turn = ring.take();
         if context.halted() {
@@ -67,11 +65,7 @@ pub(super) fn source<D: Live, I, T>(
             let mut item = items.next()?;
             let filled = fill(&mut item, buffer).map_err(Cause::Host);
             let capacity = buffer.len();
-            tally.add(
-                index,
-                started - context.began_ns,
-                context.clock.now_ns() - context.began_ns,
-            );
+            context.worked(index, started);
             Some(filled.and_then(|len| Ok((item, at_most(len, capacity)?))))
         });
         // What is waited for is the upload that last used the slot.
@@ -91,7 +85,7 @@ pub(super) fn source<D: Live, I, T>(
             break;
         }
     }
-    Ok(tally)
+    Ok(())
 }
 
 /// Fills device memory until the items or the pipeline end.
@@ -102,8 +96,7 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
     (ring, capacity): (Ring<R>, usize),
     outbox: Outbox<I, R>,
     mut body: impl FnMut(&Stream<S>, &I, &mut R::On<S>) -> Result<usize>,
-) -> Result<Tally, Failed> {
-    let mut meter = StreamMeter::new(context.epoch, context.slots);
+) -> Result<(), Failed> {
     for index in 0_u64.. {
         let mut turn = ring.take();
         if context.halted() {
@@ -113,7 +106,7 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
         let Some(item) = items.next() else { break };
         let made = turn
             .on(stream, |output| {
-                meter.around(index, stream, || body(stream, &item, output))
+                context.around(index, stream, || body(stream, &item, output))
             })
             .flatten();
         let len = made
@@ -133,9 +126,8 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
         {
             break;
         }
-        meter.settle().map_err(|error| context.fail(error))?;
     }
-    meter.finish().map_err(|error| context.fail(error))
+    Ok(())
 }
 
 /// From one buffer to another on one stream: uploads, kernels, downloads.
@@ -146,13 +138,12 @@ pub(super) fn transform<D: Live, S, I, R, Q>(
     (ring, capacity): (Ring<Q>, usize),
     outbox: Outbox<I, Q>,
     mut body: impl FnMut(&Stream<S>, &I, usize, &R::On<S>, &mut Q::On<S>) -> Result<usize>,
-) -> Result<Tally, Failed>
+) -> Result<(), Failed>
 where
     S: StreamTag<Device = D>,
     R: Resource<Device = D>,
     Q: Resource<Device = D>,
 {
-    let mut meter = StreamMeter::new(context.epoch, context.slots);
     while let Some(arrival) = receive(context, &inbox) {
         let Arrival {
             index,
@@ -165,7 +156,7 @@ where
         let made = from
             .on(stream, |input| {
                 to.on(stream, |output| {
-                    meter.around(index, stream, || body(stream, &item, len, input, output))
+                    context.around(index, stream, || body(stream, &item, len, input, output))
                 })
             })
             .flatten()
@@ -189,9 +180,8 @@ where
         {
             break;
         }
-        meter.settle().map_err(|error| context.fail(error))?;
     }
-    meter.finish().map_err(|error| context.fail(error))
+    Ok(())
 }
 
 /// In one buffer on one stream; the slot goes on to the next stage.
@@ -201,8 +191,7 @@ pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
     inbox: Inbox<I, R>,
     outbox: Outbox<I, R>,
     mut body: impl FnMut(&Stream<S>, &I, usize, &mut R::On<S>) -> Result<()>,
-) -> Result<Tally, Failed> {
-    let mut meter = StreamMeter::new(context.epoch, context.slots);
+) -> Result<(), Failed> {
     while let Some(mut arrival) = receive(context, &inbox) {
         let Arrival {
             index,
@@ -212,7 +201,7 @@ pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
             sent_ns,
         } = &mut arrival;
         turn.on(stream, |data| {
-            meter.around(*index, stream, || body(stream, item, *len, data))
+            context.around(*index, stream, || body(stream, item, *len, data))
         })
         .flatten()
         .map_err(|error| context.fail(error))?;
@@ -220,9 +209,8 @@ pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device 
         if outbox.send(arrival).is_err() {
             break;
         }
-        meter.settle().map_err(|error| context.fail(error))?;
     }
-    meter.finish().map_err(|error| context.fail(error))
+    Ok(())
 }
 
 /// Reads pinned memory. Several of these may share an inbox.
@@ -230,8 +218,7 @@ pub(super) fn sink<D: Live, I, T>(
     context: &Context<'_, D>,
     inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
     mut body: impl FnMut(I, &[T]) -> Result<(), BoxError>,
-) -> Result<Tally, Failed> {
-    let mut tally = Tally::new();
+) -> Result<(), Failed> {
     loop {
         // Nothing that panics happens under the lock.
         let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
@@ -243,22 +230,18 @@ pub(super) fn sink<D: Live, I, T>(
             ..
         }) = arrival
         else {
-            return Ok(tally);
+            return Ok(());
         };
         let read = turn.host(|buffer| {
             let started = context.clock.now_ns();
             let read = body(item, &buffer[..len]);
-            tally.add(
-                index,
-                started - context.began_ns,
-                context.clock.now_ns() - context.began_ns,
-            );
+            context.worked(index, started);
             read
         });
         // What is waited for is the download.
         let read = read.map_err(|error| context.fail_at(-1, index, error))?;
         read.map_err(|error| context.fail(Cause::Host(error)))?;
-        context.finished();
+        context.finished(index)?;
     }
 }
 
@@ -269,14 +252,12 @@ pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device =
     inbox: Inbox<I, R>,
     ahead: usize,
     mut body: impl FnMut(&Stream<S>, I, usize, &R::On<S>) -> Result<()>,
-) -> Result<Tally, Failed> {
-    let mut meter = StreamMeter::new(context.epoch, context.slots);
+) -> Result<(), Failed> {
     let mut ends = VecDeque::with_capacity(ahead + 1);
     let wait = |(index, end): (u64, Timestamp<D>)| {
         end.synchronize()
             .map_err(|error| context.fail_at(0, index, error))?;
-        context.finished();
-        Ok(())
+        context.finished(index)
     };
     while let Some(Arrival {
         index,
@@ -287,7 +268,7 @@ pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device =
     }) = receive(context, &inbox)
     {
         turn.on(stream, |input| {
-            meter.around(index, stream, || body(stream, item, len, input))
+            context.around(index, stream, || body(stream, item, len, input))
         })
         .flatten()
         .map_err(|error| context.fail(error))?;
@@ -299,8 +280,6 @@ pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Resource<Device =
         {
             wait(oldest)?;
         }
-        meter.settle().map_err(|error| context.fail(error))?;
     }
-    ends.into_iter().try_for_each(wait)?;
-    meter.finish().map_err(|error| context.fail(error))
+    ends.into_iter().try_for_each(wait)
 }
