@@ -44,8 +44,10 @@ pub struct StageReport {
     pub busy: Duration,
     /// The longest time that an item took.
     pub longest: Duration,
-    /// From the start of the first item to the end of the last.
-    pub span: Duration,
+    /// Start of the first item, since the pipeline began.
+    pub began: Duration,
+    /// End of the last, likewise.
+    pub ended: Duration,
     samples: Vec<(u64, u64)>,
 }
 
@@ -59,14 +61,16 @@ impl StageReport {
             workers,
             busy: Duration::from_nanos(tally.busy_ns),
             longest: Duration::from_nanos(tally.longest_ns),
-            span: Duration::from_nanos(last.saturating_sub(first)),
+            began: Duration::from_nanos(first),
+            ended: Duration::from_nanos(last),
             samples: tally.samples,
         }
     }
 
-    /// The share of [`span`](Self::span) in which it was busy, 0 to 1: what fill and drain of the pipeline leave out.
+    /// The share of the time from [`began`](Self::began) to [`ended`](Self::ended) in which it was busy, 0 to 1: fill and drain of
+    /// the pipeline are left out.
     pub fn utilisation(&self) -> f64 {
-        share(self.busy / self.workers.max(1) as u32, self.span)
+        share(self.bound(), self.ended.saturating_sub(self.began))
     }
 
     /// The least time in which it could have done what it did.
@@ -116,6 +120,18 @@ impl Report {
     pub fn bottleneck(&self) -> Option<&StageReport> {
         let longest = self.stages.iter().max_by_key(|stage| stage.bound())?;
         (!longest.bound().is_zero()).then_some(longest)
+    }
+
+    /// From the start of the first item's first work on a stream to the end of the last item's last: the wall time without
+    /// starting threads, and without the host's part of the first and the last item. Zero if nothing was timed.
+    pub fn on_device(&self) -> Duration {
+        let timed = || {
+            let on_stream = |stage: &&StageReport| stage.stage.stream.is_some() && !stage.busy.is_zero();
+            self.stages.iter().filter(on_stream)
+        };
+        let began = timed().map(|stage| stage.began).min().unwrap_or_default();
+        let ended = timed().map(|stage| stage.ended).max().unwrap_or_default();
+        ended.saturating_sub(began)
     }
 
     /// What all stages would take one after another.
