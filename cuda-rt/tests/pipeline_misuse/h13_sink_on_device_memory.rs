@@ -1,0 +1,12 @@
+//! A sink that would read what was not downloaded.
+use cuda_rt::pipeline::Pipeline;
+
+cuda_rt::streams! { Upload; Compute; }
+
+fn main() {
+    let gpu = cuda_rt::Device::open_or_simulate().unwrap();
+    let _ = Pipeline::new(&gpu, 2)
+        .source(4, 0..9, |_, pinned: &mut [f32]| Ok(pinned.len()))
+        .upload::<Upload>()
+        .sink(|_, _| Ok(()));
+}
