@@ -1,4 +1,6 @@
-//! A slot used after its turn, when it may be someone else's.
+// H19 (E0382): a slot used after its turn, when it may be someone else's.
+// Twin: pipeline
+#![forbid(unsafe_code)]
 use cuda_rt::Handoff;
 use cuda_rt::pipeline::Ring;
 

@@ -1,4 +1,6 @@
-//! What the stages borrow must outlive the pipeline.
+// H20 (E0597): what the stages borrow must outlive the pipeline.
+// Twin: pipeline
+#![forbid(unsafe_code)]
 use cuda_rt::pipeline::Pipeline;
 
 cuda_rt::streams! { Compute; }

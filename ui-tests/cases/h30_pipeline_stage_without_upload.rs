@@ -1,4 +1,6 @@
-//! A kernel stage where the items are still on the host.
+// H30 (E0599): a kernel stage where the items are still on the host.
+// Twin: pipeline
+#![forbid(unsafe_code)]
 use cuda_rt::pipeline::Pipeline;
 
 cuda_rt::streams! { Compute; Download; }
