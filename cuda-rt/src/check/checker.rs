@@ -25,7 +25,16 @@ struct Actor {
     kind: ActorKind,
     name: Box<str>,
     clock: VectorClock,
-    retired: bool,
+    life: Life,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Live,
+    /// Takes no more steps; its accesses can race still.
+    Retired,
+    /// Nothing of it can race: its slot is free.
+    Vacant,
 }
 
 /// Finds races among the operations told to it, in the order in which they are told.
@@ -58,7 +67,7 @@ impl Checker {
 
     /// An actor that starts after nothing.
     pub fn actor(&mut self, kind: ActorKind, name: impl Into<Box<str>>) -> ActorId {
-        let (name, retired) = (name.into(), false);
+        let (name, life) = (name.into(), Life::Live);
         if let Some(slot) = self.vacant.pop() {
             let actor = &mut self.actors[slot as usize];
             let mut clock = VectorClock::default();
@@ -67,7 +76,7 @@ impl Checker {
                 kind,
                 name,
                 clock,
-                retired,
+                life,
             };
             return ActorId(slot);
         }
@@ -78,14 +87,19 @@ impl Checker {
             kind,
             name,
             clock,
-            retired,
+            life,
         });
         ActorId(slot)
     }
 
+    /// Gives the actor another name in later reports.
+    pub fn rename(&mut self, actor: ActorId, name: impl Into<Box<str>>) {
+        self.actors[actor.0 as usize].name = name.into();
+    }
+
     /// The actor takes no more steps. Its past accesses can race still.
     pub fn retire(&mut self, actor: ActorId) {
-        self.actors[actor.0 as usize].retired = true;
+        self.actors[actor.0 as usize].life = Life::Retired;
     }
 
     /// Begins the actor's next step: accesses from here on are not covered by clocks taken before.
@@ -198,9 +212,8 @@ impl Checker {
         let mut in_use = vec![false; self.actors.len()];
         self.shadow.collect(floor, |slot| in_use[slot as usize] = true);
         for (slot, actor) in self.actors.iter_mut().enumerate() {
-            // The name goes when the slot is given out again, so an empty one marks a vacant slot.
-            if actor.retired && !in_use[slot] && !actor.name.is_empty() {
-                actor.name = Box::default();
+            if actor.life == Life::Retired && !in_use[slot] {
+                actor.life = Life::Vacant;
                 self.vacant.push(slot as u32);
             }
         }

@@ -29,6 +29,7 @@
 //! channels by which they do are not seen here.
 
 mod checker;
+mod monitor;
 pub mod program;
 mod report;
 mod rules;
@@ -39,3 +40,5 @@ pub use checker::{ActorId, Checker, Operation};
 pub use report::{ActorKind, Party, Race, Site};
 pub use shadow::AccessKind;
 pub use vector_clock::VectorClock;
+
+pub(crate) use monitor::{Begun, Monitor};

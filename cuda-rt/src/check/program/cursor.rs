@@ -22,10 +22,6 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    pub(super) fn column(&self) -> usize {
-        self.column
-    }
-
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
