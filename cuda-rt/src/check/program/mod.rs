@@ -19,6 +19,6 @@ mod run;
 mod statement;
 
 pub use statement::{
-    Blocking, Called, Name, Operation, Part, Program, ProgramError, Region, Space, Statement, Step, Stream,
-    Touch,
+    Blocking, Called, Name, Operation, Part, Program, ProgramError, Region, Space, Statement, Step,
+    StreamName, Touch,
 };

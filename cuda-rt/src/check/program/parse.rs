@@ -249,19 +249,19 @@ fn some_touches(cursor: &mut Cursor<'_>) -> Result<Vec<Touch>> {
     }
 }
 
-fn stream(cursor: &mut Cursor<'_>) -> Result<Stream> {
+fn stream(cursor: &mut Cursor<'_>) -> Result<StreamName> {
     const WHAT: &str = "a stream: `0` or a name";
     if cursor.peek_word().is_some() {
-        return cursor.word(WHAT).map(Stream::Named);
+        return cursor.word(WHAT).map(StreamName::Named);
     }
     let start = cursor.clone();
     match cursor.label(WHAT)?.text.as_str() {
-        "0" => Ok(Stream::Legacy),
+        "0" => Ok(StreamName::Legacy),
         _ => start.expected(WHAT),
     }
 }
 
-fn on_stream(cursor: &mut Cursor<'_>) -> Result<Stream> {
+fn on_stream(cursor: &mut Cursor<'_>) -> Result<StreamName> {
     cursor.expect("@")?;
     stream(cursor)
 }

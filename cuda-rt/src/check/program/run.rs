@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::layout::Layout;
 use super::statement::{
-    Blocking, Called, Name, Operation, Program, ProgramError, Region, Space, Statement, Step, Stream, Touch,
+    Blocking, Called, Name, Operation, Program, ProgramError, Region, Space, Statement, Step, StreamName,
+    Touch,
 };
 use crate::check::report::ActorKind;
 use crate::check::rules::{self, DeviceId, Machine, StreamId};
@@ -143,13 +144,13 @@ impl Run {
             .or_insert_with(|| self.machine.device(ordinal))
     }
 
-    fn stream(&mut self, call: Call, stream: &Stream) -> Result<StreamId> {
+    fn stream(&mut self, call: Call, stream: &StreamName) -> Result<StreamId> {
         match stream {
-            Stream::Legacy => {
+            StreamName::Legacy => {
                 let device = self.device(call.thread.device);
                 Ok(self.machine.legacy(device))
             }
-            Stream::Named(name) => self.named_stream(name),
+            StreamName::Named(name) => self.named_stream(name),
         }
     }
 
@@ -333,7 +334,7 @@ impl Run {
         let ((to_space, _), (from_space, _)) = (self.space(&to.memory)?, self.space(&from.memory)?);
         let host_to_host = to_space.is_host() && from_space.is_host();
         let (stream, name) = match called {
-            Called::Synchronous => (self.stream(call, &Stream::Legacy)?, "cpy"),
+            Called::Synchronous => (self.stream(call, &StreamName::Legacy)?, "cpy"),
             Called::On(stream) => (self.stream(call, stream)?, "cpyA"),
         };
         let operation = call.operation(name);
@@ -363,7 +364,7 @@ impl Run {
                 (self.machine.issue(stream, call.thread.actor), "cpyPeerA")
             }
             Called::Synchronous => {
-                let stream = self.stream(call, &Stream::Legacy)?;
+                let stream = self.stream(call, &StreamName::Legacy)?;
                 let mut devices = Vec::new();
                 for region in [to, from] {
                     let (_, declared) = self.space(&region.memory)?;
@@ -385,7 +386,7 @@ impl Run {
     fn fill(&mut self, call: Call, to: &Region, called: &Called) -> Result<()> {
         let (space, _) = self.space(&to.memory)?;
         let (stream, name) = match called {
-            Called::Synchronous => (self.stream(call, &Stream::Legacy)?, "set"),
+            Called::Synchronous => (self.stream(call, &StreamName::Legacy)?, "set"),
             Called::On(stream) => (self.stream(call, stream)?, "setA"),
         };
         let actor = self.machine.issue(stream, call.thread.actor);

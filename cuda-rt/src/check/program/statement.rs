@@ -152,7 +152,7 @@ pub struct Touch {
 
 /// A stream by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum StreamName {
     /// `0`: the legacy default stream of the thread's current device.
     Legacy,
     /// One that was declared.
@@ -165,7 +165,7 @@ pub enum Called {
     /// The form on the legacy default stream, which may wait.
     Synchronous,
     /// The form on a stream.
-    On(Stream),
+    On(StreamName),
 }
 
 /// An operation that runs in stream order.
@@ -190,7 +190,7 @@ pub enum Statement {
     /// `str s:nb@1,…`.
     Streams(Vec<(Name, Blocking, Option<u32>)>),
     /// An operation on a stream.
-    Operation(Operation, Stream),
+    Operation(Operation, StreamName),
     /// `cpy(d<-h)`, `cpyA(d<-h)@s`.
     Copy {
         to: Region,
@@ -206,13 +206,13 @@ pub enum Statement {
     /// `set(d)`, `setA(d)@s`.
     Fill { to: Region, called: Called },
     /// `rec(e)@s`.
-    Record { event: Name, stream: Stream },
+    Record { event: Name, stream: StreamName },
     /// `wait(s,e)`.
-    Wait { stream: Stream, event: Name },
+    Wait { stream: StreamName, event: Name },
     /// `evSync(e)`, `evQuery(e)=ok`.
     SynchronizeEvent(Name),
     /// `stSync(s)`, `stQuery(s)=ok`.
-    SynchronizeStream(Stream),
+    SynchronizeStream(StreamName),
     /// `devSync`.
     SynchronizeDevice,
     /// `host R x`.
