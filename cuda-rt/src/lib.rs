@@ -62,6 +62,7 @@ mod shared;
 mod slot;
 mod stream;
 mod stream_pool;
+pub mod timeline;
 mod timestamp;
 
 pub use device::Device;
