@@ -5,12 +5,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::recorder::Operation;
-use crate::driver::RawEvent;
+use super::recorder::{HostClock, Operation};
+use crate::driver::sim::Simulator;
+use crate::driver::{DriverResult, RawEvent};
 use crate::error::Result;
-use crate::fence::{EventPool, StreamAt, StreamId};
+use crate::fence::{EventLease, EventPool, StreamAt, StreamId};
 use crate::place::Gpu;
 use crate::timestamp::{Reached, Timestamp};
 
@@ -102,36 +103,42 @@ impl EventLog {
     /// Operations after which the oldest are read.
     const READ_EVERY: usize = 64;
 
-    /// Begins a log on `at`, a stream that is idle, and gives the host's time of that moment. Blocks for some tens of
+    /// Begins a log on `at`, a stream that is idle; gives the clock of the host whose 0 is the log's. Blocks for some tens of
     /// microseconds.
     pub(super) fn begin(
         events: &Arc<EventPool>,
         at: StreamAt,
-    ) -> crate::driver::DriverResult<(Self, Instant)> {
-        let mut best: Option<(std::time::Duration, Instant, crate::fence::EventLease)> = None;
-        // The first call pays for the event's creation; the shortest round trip tells the host's time best.
+        simulator: Option<&Simulator>,
+    ) -> DriverResult<(Self, HostClock)> {
+        let mut best: Option<(Duration, HostClock, EventLease)> = None;
+        // The first pays for the event's creation; the shortest round trip tells the host's time best.
         for _ in 0..5 {
-            let before = Instant::now();
+            let (before, now_ns) = (Instant::now(), simulator.map(Simulator::host_now_ns));
             let lease = events.record(at, true)?;
             lease.synchronize()?;
             let took = before.elapsed();
+            let clock = match (simulator, now_ns) {
+                (Some(simulator), Some(ns)) => {
+                    // Modelled calls take what they take: the event stands at the end of its recording.
+                    let record_ns = simulator.config().model.record_call_ns;
+                    HostClock::Modelled(simulator.clone(), ns + record_ns)
+                }
+                _ => HostClock::Real(before + took / 2),
+            };
             if best.as_ref().is_none_or(|(least, ..)| took < *least) {
-                best = Some((took, before + took / 2, lease));
+                best = Some((took, clock, lease));
             }
         }
-        let (_, anchor, lease) = best.expect("five were made");
+        let (_, host, lease) = best.expect("five were made");
         let clock = Clock {
-            base: Timestamp::new(lease).synchronize().map_err(|error| match error {
-                crate::Error::Driver { source, .. } => source,
-                other => unreachable!("{other}: marks fail with driver errors only"),
-            })?,
+            base: Timestamp::new(lease).reached()?,
             base_ns: 0,
         };
         let log = Self {
             clock: Some(clock),
             ..Self::default()
         };
-        Ok((log, anchor))
+        Ok((log, host))
     }
 
     fn count(&self, stream: StreamId) -> usize {

@@ -111,7 +111,7 @@ pub(crate) fn around(
         return work();
     };
     session.know(at, tag);
-    if session.simulator.is_some() {
+    if !session.marks {
         return work();
     }
     let start = Marks::start(events, at);
@@ -135,11 +135,28 @@ pub(super) struct HostSpan {
 /// What one recording collects.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The clock and the spans of a simulated device.
-    simulator: Option<Simulator>,
-    /// 0 of the host's times on CUDA.
-    anchor: Instant,
+    clock: HostClock,
+    /// Whether operations are timed by events.
+    marks: bool,
     collected: Mutex<Collected>,
+}
+
+/// The host's time, on the scale of the device's.
+#[derive(Debug)]
+pub(super) enum HostClock {
+    /// The modelled clock of the calling thread, and its time when the device's was 0.
+    Modelled(Simulator, u64),
+    /// Real time, and when the device's was 0.
+    Real(Instant),
+}
+
+impl HostClock {
+    pub(super) fn now_ns(&self) -> u64 {
+        match self {
+            Self::Modelled(simulator, zero_ns) => simulator.host_now_ns().saturating_sub(*zero_ns),
+            Self::Real(zero) => zero.elapsed().as_nanos() as u64,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -152,32 +169,26 @@ pub(super) struct Collected {
 }
 
 impl Session {
-    pub(super) fn simulated(simulator: Simulator) -> Self {
-        Self::with(Some(simulator), Instant::now(), EventLog::default())
-    }
-
-    /// A session whose log was begun at `anchor`.
-    pub(super) fn measured(anchor: Instant, log: EventLog) -> Self {
-        Self::with(None, anchor, log)
-    }
-
-    fn with(simulator: Option<Simulator>, anchor: Instant, log: EventLog) -> Self {
+    /// A session that has operations timed by events, if there is a log for them.
+    pub(super) fn new(clock: HostClock, log: Option<EventLog>) -> Self {
         Self {
-            simulator,
-            anchor,
+            clock,
+            marks: log.is_some(),
             collected: Mutex::new(Collected {
-                log,
+                log: log.unwrap_or_default(),
                 ..Collected::default()
             }),
         }
     }
 
+    /// Whether operations are timed by events.
+    pub(super) fn has_marks(&self) -> bool {
+        self.marks
+    }
+
     /// The calling thread's time, in ns: modelled where the device's is.
     pub(super) fn host_now_ns(&self) -> u64 {
-        match &self.simulator {
-            Some(simulator) => simulator.host_now_ns(),
-            None => self.anchor.elapsed().as_nanos() as u64,
-        }
+        self.clock.now_ns()
     }
 
     pub(super) fn collected(&self) -> MutexGuard<'_, Collected> {
@@ -186,7 +197,7 @@ impl Session {
     }
 
     fn log(&self, note: impl FnOnce(&mut EventLog)) {
-        if self.simulator.is_none() {
+        if self.marks {
             note(&mut self.collected().log);
         }
     }

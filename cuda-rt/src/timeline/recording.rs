@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::events::EventLog;
-use super::recorder::{Collected, Session};
+use super::recorder::{Collected, HostClock, Session};
 use super::scope;
 use super::{Kind, Row, Source, Span, Timeline};
 use crate::device::Device;
@@ -32,27 +32,40 @@ impl<D> fmt::Debug for Recording<D> {
 
 impl<D: Live> Device<D> {
     /// Starts to record what this device does. On CUDA two timing events then go around each operation (`cuEventRecord`); order
-    /// and results stay as they were. Blocks for some tens of microseconds, to set the two clocks side by side.
+    /// and results stay as they were. Blocks for some tens of microseconds, to set the clocks of device and host side by side.
     ///
     /// On a simulated device the spans of [`Simulator::record_spans`] are taken over.
     ///
     /// # Errors
     /// [`Error::AlreadyRecording`], and [`Error::Driver`] if the device cannot be timed.
     pub fn record_timeline(&self) -> Result<Recording<D>> {
-        const DURING: &str = "Device::record_timeline";
-        let session = match self.simulator() {
-            Some(simulator) => Session::simulated(simulator.clone()),
-            None => {
-                let (log, anchor) =
-                    EventLog::begin(self.core().events(), self.core().reaper()).during(DURING)?;
-                Session::measured(anchor, log)
+        match self.simulator() {
+            Some(simulator) => {
+                let clock = HostClock::Modelled(simulator.clone(), 0);
+                self.start_recording(Session::new(clock, None))
             }
-        };
+            None => self.record_timeline_by_events(),
+        }
+    }
+
+    /// As [`record_timeline`](Self::record_timeline), with timing events on a simulated device too. They cost modelled
+    /// time there, as they cost time on CUDA: this is for testing, and for seeing what they cost.
+    ///
+    /// # Errors
+    /// As [`record_timeline`](Self::record_timeline).
+    pub fn record_timeline_by_events(&self) -> Result<Recording<D>> {
+        let core = self.core();
+        let (log, clock) = EventLog::begin(core.events(), core.reaper(), self.simulator())
+            .during("Device::record_timeline")?;
+        self.start_recording(Session::new(clock, Some(log)))
+    }
+
+    fn start_recording(&self, session: Session) -> Result<Recording<D>> {
         let session = Arc::new(session);
         if !self.core().events().recorder().start(&session) {
             return Err(Error::AlreadyRecording);
         }
-        if let Some(simulator) = self.simulator() {
+        if let (Some(simulator), false) = (self.simulator(), session.has_marks()) {
             simulator.record_spans(false);
             simulator.record_spans(true);
         }
@@ -92,17 +105,15 @@ impl<D: Live> Recording<D> {
         let mut collected = std::mem::take(&mut *self.session.collected());
         let mut rows = Rows::new(&collected);
         let mut spans = Vec::new();
-        let source = match self.device.simulator() {
-            Some(simulator) => {
-                modelled(simulator, &mut rows, &mut spans);
-                Source::Model
-            }
-            None => {
+        let simulator = self.device.simulator();
+        match simulator {
+            Some(simulator) if !self.session.has_marks() => modelled(simulator, &mut rows, &mut spans),
+            _ => {
                 collected.log.read_all();
                 measured(&collected.log, &rows, &mut spans);
-                Source::Events
             }
-        };
+        }
+        let source = simulator.map_or(Source::Events, |_| Source::Model);
         let missing = collected.log.missing();
         rows.add_host(collected, &mut spans);
         let origin = spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
@@ -128,7 +139,7 @@ impl<D> Drop for Recording<D> {
             recorder.stop();
         }
         scope::unlisten(&self.session);
-        if let Some(simulator) = self.device.simulator() {
+        if let (Some(simulator), false) = (self.device.simulator(), self.session.has_marks()) {
             simulator.record_spans(recorder.is_on());
         }
     }
