@@ -20,10 +20,13 @@ const CALLS: u32 = 200;
 /// Times that each is timed.
 const ROUNDS: usize = 501;
 
-static MODULE: ModuleImage = ModuleImage {
-    name: "bench",
-    ptx: ".version 7.0\n.target sm_80\n.address_size 64\n\
+// SAFETY: written for the kernels below, by hand.
+static MODULE: ModuleImage = unsafe {
+    ModuleImage::new(
+        "bench",
+        ".version 7.0\n.target sm_80\n.address_size 64\n\
           .visible .entry empty(.param .align 8 .b8 extent[24]) { ret; }\n",
+    )
 };
 
 static EMPTY: Kernel = Kernel {
