@@ -5,19 +5,22 @@ use super::Span;
 /// The lane of each span, and the number of lanes. Spans come by start, the longer first. Within a lane they follow each other; with
 /// `nest` one may also lie inside another.
 pub(super) fn lanes(spans: &[Span], nest: bool) -> (Vec<usize>, usize) {
-    // For each lane the ends of the spans that are open, the innermost last.
-    let mut open: Vec<Vec<u64>> = Vec::new();
+    // For each lane the spans that are open, as start and end, the innermost last.
+    let mut open: Vec<Vec<(u64, u64)>> = Vec::new();
     let lane_of = |span: &Span| {
-        for (lane, ends) in open.iter_mut().enumerate() {
-            while ends.last().is_some_and(|end| *end <= span.start_ns) {
-                ends.pop();
+        for (lane, open) in open.iter_mut().enumerate() {
+            while open.last().is_some_and(|(_, end)| *end <= span.start_ns) {
+                open.pop();
             }
-            if ends.last().is_none_or(|end| nest && span.end_ns <= *end) {
-                ends.push(span.end_ns);
+            // A moment at the start of a span comes before it, and overlaps nothing.
+            let before = |start: u64| start == span.start_ns && span.end_ns == span.start_ns;
+            let fits = |&(start, end): &(u64, u64)| before(start) || (nest && span.end_ns <= end);
+            if open.last().is_none_or(fits) {
+                open.push((span.start_ns, span.end_ns));
                 return lane;
             }
         }
-        open.push(vec![span.end_ns]);
+        open.push(vec![(span.start_ns, span.end_ns)]);
         open.len() - 1
     };
     let lanes: Vec<usize> = spans.iter().map(lane_of).collect();
@@ -51,6 +54,7 @@ mod tests {
             lanes_of(&[(0, 10), (2, 8), (9, 12), (12, 13)], false),
             (vec![0, 1, 1, 0], 2)
         );
+        assert_eq!(lanes_of(&[(5, 10), (5, 5), (7, 7)], false), (vec![0, 0, 1], 2));
     }
 
     #[test]

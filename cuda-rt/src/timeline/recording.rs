@@ -231,8 +231,11 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
         });
     }
     for wait in simulator.take_waits() {
-        let (row, on) = (rows.raw(wait.stream), rows.raw(wait.waits_for));
-        spans.push(wait_span(row, wait.start_ns, wait.end_ns, on));
+        // A stream that has no work of its own is held back from none: the one that memory is freed on, say.
+        let row = |stream| rows.of_raw.get(&stream).copied();
+        if let (Some(row), Some(on)) = (row(wait.stream), row(wait.waits_for)) {
+            spans.push(wait_span(row, wait.start_ns, wait.end_ns, on));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::figures::engine_name;
 use super::lanes::lanes;
-use super::text::{Ns, tick_ns};
+use super::text::{Bytes, Ns, tick_ns};
 use super::{Figures, Gap, Kind, Span, Timeline};
 
 /// Sizes in px.
@@ -306,17 +306,18 @@ impl<'a> Layout<'a> {
         )?;
         let room = ((width - 8.0) / CHARACTER).floor();
         let label = match span.kind {
-            Kind::Wait => "",
-            Kind::HostWait => "waits",
-            _ => span.short_label(),
+            Kind::Wait => String::new(),
+            Kind::HostWait => "waits".into(),
+            Kind::CopyToDevice | Kind::CopyToHost | Kind::Copy | Kind::Fill => Bytes(span.bytes).to_string(),
+            Kind::Kernel | Kind::Graph | Kind::Stage => span.short_label().to_owned(),
         };
-        if room >= 3.0 && !label.is_empty() && (label.chars().count() as f64 <= room || room >= 6.0) {
+        if !label.is_empty() && (label.chars().count() as f64 <= room || room >= 6.0) {
             write!(
                 out,
                 r##"<text x="{:.2}" y="{:.2}" text-anchor="middle" font-size="11" fill="{ink}" pointer-events="none">{}</text>"##,
                 f64::midpoint(from, to),
                 top + LANE / 2.0 + 4.0,
-                Xml(&shorten(label, room as usize)),
+                Xml(&shorten(&label, room as usize)),
             )?;
         }
         writeln!(out, "</g>")
@@ -335,7 +336,7 @@ impl<'a> Layout<'a> {
         );
         if span.bytes > 0 && span.duration_ns() > 0 {
             let rate = span.bytes as f64 / span.duration_ns() as f64;
-            text += &format!("\n{} bytes, {rate:.1} GB/s", span.bytes);
+            text += &format!("\n{}, {rate:.1} GB/s", Bytes(span.bytes));
         }
         text
     }

@@ -25,6 +25,24 @@ impl fmt::Display for Ns {
     }
 }
 
+/// A number of bytes, shown in the decimal unit that suits it, as rates are.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes(pub(super) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        let (value, unit) = match self.0 {
+            0..1_000 => return write!(f, "{} B", self.0),
+            1_000..1_000_000 => (bytes / 1e3, "kB"),
+            1_000_000..1_000_000_000 => (bytes / 1e6, "MB"),
+            _ => (bytes / 1e9, "GB"),
+        };
+        let decimals = usize::from(value < 10.0);
+        write!(f, "{value:.decimals$} {unit}")
+    }
+}
+
 /// A step for an axis: 1, 2 or 5 times a power of ten, at most `most` of them in `length`.
 pub(super) fn tick_ns(length_ns: u64, most: u64) -> u64 {
     let least = (length_ns / most.max(1)).max(1);
@@ -59,6 +77,12 @@ mod tests {
                 "2.000 s"
             ]
         );
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let shown = [0, 999, 4_096, 230_400, 33_554_432].map(|bytes| Bytes(bytes).to_string());
+        assert_eq!(shown, ["0 B", "999 B", "4.1 kB", "230 kB", "34 MB"]);
     }
 
     #[test]
