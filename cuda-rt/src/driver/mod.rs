@@ -30,9 +30,11 @@ pub mod cuda;
 mod error;
 mod host_memory;
 pub mod sim;
+mod trace;
 
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
+pub use trace::{Trace, Traced};
 
 /// What every driver call returns.
 pub type DriverResult<T> = Result<T, DriverError>;
@@ -153,6 +155,11 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
 
     /// The simulated device behind this driver, if it is one.
     fn simulator(&self) -> Option<&sim::Simulator> {
+        None
+    }
+
+    /// Begins to trace the device's work with the hardware's own times, where that is possible.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
         None
     }
 

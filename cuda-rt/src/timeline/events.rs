@@ -41,12 +41,12 @@ impl Marks<()> {
     }
 }
 
-/// One operation, with its times in ns since the log began.
+/// One operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct Logged {
     pub(super) operation: Operation,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
+    /// Start and end, in ns since the log began; `None` while they are not read, or if they can't be.
+    pub(super) times_ns: Option<(u64, u64)>,
 }
 
 /// A stream was made to wait: between which of its operations, and for which operation of which stream.
@@ -65,9 +65,9 @@ struct Wait {
 pub(super) struct EventLog {
     clock: Option<Clock>,
     /// Not reached yet, with their place among the operations of their stream.
-    pending: VecDeque<(StreamId, usize, Operation, Marks)>,
-    /// For each stream its operations; `None` for those not read yet, or lost.
-    measured: HashMap<StreamId, Vec<Option<Measured>>>,
+    pending: VecDeque<(StreamId, usize, Marks)>,
+    /// The operations of each stream.
+    logged: HashMap<StreamId, Vec<Logged>>,
     /// What each event last recorded: of which stream, how many operations.
     records: HashMap<RawEvent, (StreamId, usize)>,
     waits: Vec<Wait>,
@@ -142,15 +142,17 @@ impl EventLog {
     }
 
     fn count(&self, stream: StreamId) -> usize {
-        self.measured.get(&stream).map_or(0, Vec::len)
+        self.logged.get(&stream).map_or(0, Vec::len)
     }
 
     pub(super) fn operation(&mut self, stream: StreamId, operation: Operation, marks: Option<Marks>) {
-        let of_stream = self.measured.entry(stream).or_default();
-        of_stream.push(None);
+        let of_stream = self.logged.entry(stream).or_default();
+        of_stream.push(Logged {
+            operation,
+            times_ns: None,
+        });
         if let Some(marks) = marks {
-            self.pending
-                .push_back((stream, of_stream.len() - 1, operation, marks));
+            self.pending.push_back((stream, of_stream.len() - 1, marks));
         }
         if self.pending.len().is_multiple_of(Self::READ_EVERY) {
             self.read_reached();
@@ -174,12 +176,12 @@ impl EventLog {
 
     /// Reads the oldest operations, up to one that still runs. Does not block.
     fn read_reached(&mut self) {
-        while let Some((stream, index, operation, marks)) = self.pending.pop_front() {
+        while let Some((stream, index, marks)) = self.pending.pop_front() {
             match marks.end.try_reached() {
-                Ok(Ok(end)) => self.read(stream, index, operation, marks.start, end),
+                Ok(Ok(end)) => self.read(stream, index, marks.start, end),
                 Ok(Err(end)) => {
                     let marks = Marks { end, ..marks };
-                    self.pending.push_front((stream, index, operation, marks));
+                    self.pending.push_front((stream, index, marks));
                     return;
                 }
                 // The device is lost, or will say so to whoever waits for the work itself.
@@ -190,71 +192,69 @@ impl EventLog {
 
     /// Reads all that is left. Blocks until it is done.
     pub(super) fn read_all(&mut self) {
-        while let Some((stream, index, operation, marks)) = self.pending.pop_front() {
+        while let Some((stream, index, marks)) = self.pending.pop_front() {
             if let Ok(end) = marks.end.synchronize() {
-                self.read(stream, index, operation, marks.start, end);
+                self.read(stream, index, marks.start, end);
             }
         }
     }
 
-    fn read(&mut self, stream: StreamId, index: usize, operation: Operation, start: Mark, end: Reached<Tag>) {
+    fn read(&mut self, stream: StreamId, index: usize, start: Mark, end: Reached<Tag>) {
         let Some(clock) = &mut self.clock else { return };
         // Recorded before the end in the same stream: reached, so this does not block.
         let times = start
             .synchronize()
             .and_then(|start| Ok((clock.read(&start)?, clock.read(&end)?)));
-        if let (Ok((start_ns, end_ns)), Some(of_stream)) = (times, self.measured.get_mut(&stream)) {
+        if let (Ok((start_ns, end_ns)), Some(of_stream)) = (times, self.logged.get_mut(&stream)) {
             clock.advance(end, end_ns);
-            of_stream[index] = Some(Measured {
-                operation,
-                start_ns,
-                end_ns: end_ns.max(start_ns),
-            });
+            of_stream[index].times_ns = Some((start_ns, end_ns.max(start_ns)));
         }
+    }
+
+    /// Gives the operations of a stream their times from elsewhere, in order; false if they are not as many.
+    pub(super) fn time(&mut self, stream: StreamId, times_ns: &[(u64, u64)]) -> bool {
+        let Some(of_stream) = self.logged.get_mut(&stream) else {
+            return times_ns.is_empty();
+        };
+        if of_stream.len() != times_ns.len() {
+            return false;
+        }
+        for (logged, times_ns) in of_stream.iter_mut().zip(times_ns) {
+            logged.times_ns = Some(*times_ns);
+        }
+        true
     }
 
     /// Operations without times.
     pub(super) fn missing(&self) -> u64 {
-        let lost =
-            |of_stream: &Vec<Option<Measured>>| of_stream.iter().filter(|m| m.is_none()).count() as u64;
-        self.measured.values().map(lost).sum()
+        let all = self.logged.values().flatten();
+        all.filter(|logged| logged.times_ns.is_none()).count() as u64
     }
 
-    /// The operations of each stream, in its order.
-    pub(super) fn operations(&self) -> impl Iterator<Item = (StreamId, &Measured)> {
-        let each = |(stream, of_stream): (&StreamId, _)| (*stream, of_stream);
-        self.measured
-            .iter()
-            .map(each)
-            .flat_map(|(stream, of_stream): (_, &Vec<Option<Measured>>)| {
-                of_stream.iter().flatten().map(move |measured| (stream, measured))
-            })
+    /// The operations of one stream, in its order.
+    pub(super) fn of_stream(&self, stream: StreamId) -> &[Logged] {
+        self.logged.get(&stream).map_or(&[], Vec::as_slice)
     }
 
     /// The waits that held a stream back: the stream, from when until when in ns, and for which stream.
     pub(super) fn waits(&self) -> Vec<(StreamId, u64, u64, StreamId)> {
-        let operation = |stream, index: usize| *self.measured.get(stream)?.get(index)?;
+        // Start and end of an operation by its place, if it is there and timed.
+        let times = |stream, index: usize| self.of_stream(stream).get(index)?.times_ns;
         let mut reached: HashMap<StreamId, u64> = HashMap::new();
         let mut held = Vec::new();
         for wait in &self.waits {
-            let Some(last) = wait
-                .covers
-                .checked_sub(1)
-                .and_then(|last| operation(&wait.on, last))
-            else {
-                continue;
-            };
+            let last = wait.covers.checked_sub(1).and_then(|last| times(wait.on, last));
+            // Before its first operation a stream that is held back is not told from one that has nothing to do.
             let before = wait
                 .after
                 .checked_sub(1)
-                .and_then(|last| operation(&wait.stream, last));
-            let next = operation(&wait.stream, wait.after).map_or(u64::MAX, |next| next.start_ns);
-            // Before its first operation a stream held back is not told from one that has nothing to do.
-            let Some(before) = before else { continue };
-            let from = reached
-                .get(&wait.stream)
-                .map_or(before.end_ns, |ns| before.end_ns.max(*ns));
-            let until = last.end_ns.min(next);
+                .and_then(|last| times(wait.stream, last));
+            let (Some((_, last_ns)), Some((_, idle_ns))) = (last, before) else {
+                continue;
+            };
+            let next_ns = times(wait.stream, wait.after).map_or(u64::MAX, |(start_ns, _)| start_ns);
+            let from = reached.get(&wait.stream).map_or(idle_ns, |ns| idle_ns.max(*ns));
+            let until = last_ns.min(next_ns);
             if until > from {
                 held.push((wait.stream, from, until, wait.on));
                 reached.insert(wait.stream, until);

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
 
-use super::Kind;
 use super::events::{EventLog, Marks};
+use super::{Kind, Source};
 use crate::driver::sim::Simulator;
-use crate::driver::{DriverResult, RawEvent};
+use crate::driver::{DriverResult, RawEvent, Trace};
 use crate::fence::{EventPool, StreamAt, StreamId};
 
 /// What an operation is, for its span.
@@ -111,14 +111,21 @@ pub(crate) fn around(
         return work();
     };
     session.know(at, tag);
-    if !session.marks {
-        return work();
+    match session.source {
+        Source::Model => work(),
+        Source::Cupti => {
+            work()?;
+            session.log(|log| log.operation(at.id, operation, None));
+            Ok(())
+        }
+        Source::Events => {
+            let start = Marks::start(events, at);
+            work()?;
+            let marks = start.and_then(|start| start.end(events, at));
+            session.log(|log| log.operation(at.id, operation, marks));
+            Ok(())
+        }
     }
-    let start = Marks::start(events, at);
-    work()?;
-    let marks = start.and_then(|start| start.end(events, at));
-    session.log(|log| log.operation(at.id, operation, marks));
-    Ok(())
 }
 
 /// A span of a host thread.
@@ -136,8 +143,8 @@ pub(super) struct HostSpan {
 #[derive(Debug)]
 pub(super) struct Session {
     clock: HostClock,
-    /// Whether operations are timed by events.
-    marks: bool,
+    /// Where the times of the device's work come from.
+    source: Source,
     collected: Mutex<Collected>,
 }
 
@@ -166,24 +173,30 @@ pub(super) struct Collected {
     pub(super) threads: HashMap<ThreadId, (usize, Option<String>)>,
     pub(super) host: Vec<HostSpan>,
     pub(super) log: EventLog,
+    pub(super) trace: Option<Box<dyn Trace>>,
 }
 
 impl Session {
-    /// A session that has operations timed by events, if there is a log for them.
-    pub(super) fn new(clock: HostClock, log: Option<EventLog>) -> Self {
+    pub(super) fn new(
+        clock: HostClock,
+        source: Source,
+        log: EventLog,
+        trace: Option<Box<dyn Trace>>,
+    ) -> Self {
         Self {
             clock,
-            marks: log.is_some(),
+            source,
             collected: Mutex::new(Collected {
-                log: log.unwrap_or_default(),
+                log,
+                trace,
                 ..Collected::default()
             }),
         }
     }
 
-    /// Whether operations are timed by events.
-    pub(super) fn has_marks(&self) -> bool {
-        self.marks
+    /// Where the times of the device's work come from.
+    pub(super) fn source(&self) -> Source {
+        self.source
     }
 
     /// The calling thread's time, in ns: modelled where the device's is.
@@ -197,7 +210,7 @@ impl Session {
     }
 
     fn log(&self, note: impl FnOnce(&mut EventLog)) {
-        if self.marks {
+        if self.source != Source::Model {
             note(&mut self.collected().log);
         }
     }

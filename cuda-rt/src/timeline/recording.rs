@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::events::EventLog;
+use super::events::{EventLog, Logged};
 use super::recorder::{Collected, HostClock, Session};
 use super::scope;
 use super::{Kind, Row, Source, Span, Timeline};
 use crate::device::Device;
-use crate::driver::RawStream;
 use crate::driver::sim::{Simulator, SpanKind};
+use crate::driver::{RawStream, Trace, Traced};
 use crate::error::{During, Error, Result};
 use crate::fence::StreamId;
 use crate::place::Live;
@@ -31,25 +32,32 @@ impl<D> fmt::Debug for Recording<D> {
 }
 
 impl<D: Live> Device<D> {
-    /// Starts to record what this device does. On CUDA two timing events then go around each operation (`cuEventRecord`); order
-    /// and results stay as they were. Blocks for some tens of microseconds, to set the clocks of device and host side by side.
+    /// Starts to record what this device does. On CUDA its times are CUPTI's where the feature `cupti` is on and CUPTI can be
+    /// had; the first such recording takes some hundred milliseconds to start. Else two timing events go around each
+    /// operation (`cuEventRecord`), and starting blocks for some tens of microseconds, to set the clocks of device and host
+    /// side by side. Order and results stay as they were.
     ///
     /// On a simulated device the spans of [`Simulator::record_spans`] are taken over.
     ///
     /// # Errors
     /// [`Error::AlreadyRecording`], and [`Error::Driver`] if the device cannot be timed.
     pub fn record_timeline(&self) -> Result<Recording<D>> {
-        match self.simulator() {
-            Some(simulator) => {
-                let clock = HostClock::Modelled(simulator.clone(), 0);
-                self.start_recording(Session::new(clock, None))
-            }
-            None => self.record_timeline_by_events(),
+        if let Some(simulator) = self.simulator() {
+            let clock = HostClock::Modelled(simulator.clone(), 0);
+            return self.start_recording(Session::new(clock, Source::Model, EventLog::default(), None));
         }
+        if !self.core().events().recorder().is_on()
+            && let Some(trace) = self.core().driver().begin_trace()
+        {
+            let clock = HostClock::Real(Instant::now());
+            let session = Session::new(clock, Source::Cupti, EventLog::default(), Some(trace));
+            return self.start_recording(session);
+        }
+        self.record_timeline_by_events()
     }
 
-    /// As [`record_timeline`](Self::record_timeline), with timing events on a simulated device too. They cost modelled
-    /// time there, as they cost time on CUDA: this is for testing, and for seeing what they cost.
+    /// As [`record_timeline`](Self::record_timeline), with timing events wherever the device is: instead of CUPTI, and on a
+    /// simulated device, where they cost modelled time as they cost time on CUDA. For testing, and to see what they cost.
     ///
     /// # Errors
     /// As [`record_timeline`](Self::record_timeline).
@@ -57,7 +65,7 @@ impl<D: Live> Device<D> {
         let core = self.core();
         let (log, clock) = EventLog::begin(core.events(), core.reaper(), self.simulator())
             .during("Device::record_timeline")?;
-        self.start_recording(Session::new(clock, Some(log)))
+        self.start_recording(Session::new(clock, Source::Events, log, None))
     }
 
     fn start_recording(&self, session: Session) -> Result<Recording<D>> {
@@ -65,7 +73,7 @@ impl<D: Live> Device<D> {
         if !self.core().events().recorder().start(&session) {
             return Err(Error::AlreadyRecording);
         }
-        if let (Some(simulator), false) = (self.simulator(), session.has_marks()) {
+        if let (Some(simulator), false) = (self.simulator(), session.source() == Source::Events) {
             simulator.record_spans(false);
             simulator.record_spans(true);
         }
@@ -106,14 +114,19 @@ impl<D: Live> Recording<D> {
         let mut rows = Rows::new(&collected);
         let mut spans = Vec::new();
         let simulator = self.device.simulator();
-        match simulator {
-            Some(simulator) if !self.session.has_marks() => modelled(simulator, &mut rows, &mut spans),
+        match (simulator, collected.trace.take()) {
+            (_, Some(trace)) => traced(trace, &mut collected, &mut rows, &mut spans),
+            (Some(simulator), None) if self.session.source() == Source::Model => {
+                modelled(simulator, &mut rows, &mut spans);
+            }
             _ => {
                 collected.log.read_all();
-                measured(&collected.log, &rows, &mut spans);
+                measured(&collected, &rows, &mut spans);
             }
         }
-        let source = simulator.map_or(Source::Events, |_| Source::Model);
+        add_waits(&collected.log, &rows, &mut spans);
+        // By events or not, a simulated device measures nothing.
+        let source = simulator.map_or(self.session.source(), |_| Source::Model);
         let missing = collected.log.missing();
         rows.add_host(collected, &mut spans);
         let origin = spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
@@ -139,7 +152,7 @@ impl<D> Drop for Recording<D> {
             recorder.stop();
         }
         scope::unlisten(&self.session);
-        if let (Some(simulator), false) = (self.device.simulator(), self.session.has_marks()) {
+        if let (Some(simulator), false) = (self.device.simulator(), self.session.source() == Source::Events) {
             simulator.record_spans(recorder.is_on());
         }
     }
@@ -150,6 +163,7 @@ struct Rows {
     rows: Vec<Row>,
     of_stream: HashMap<StreamId, usize>,
     of_raw: HashMap<RawStream, usize>,
+    of_others: Option<usize>,
 }
 
 impl Rows {
@@ -158,6 +172,7 @@ impl Rows {
             rows: Vec::new(),
             of_stream: HashMap::new(),
             of_raw: HashMap::new(),
+            of_others: None,
         };
         for (at, tag) in &collected.streams {
             let name = stream_name(tag);
@@ -182,6 +197,15 @@ impl Rows {
             let name = format!("stream {:#x}", raw.0);
             rows.push(Row { name, is_host: false });
             rows.len() - 1
+        })
+    }
+
+    /// The row of what runs on streams that are not the typed API's.
+    fn unknown(&mut self) -> usize {
+        *self.of_others.get_or_insert_with(|| {
+            let name = "other streams".to_owned();
+            self.rows.push(Row { name, is_host: false });
+            self.rows.len() - 1
         })
     }
 
@@ -239,20 +263,79 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
     }
 }
 
-fn measured(log: &EventLog, rows: &Rows, spans: &mut Vec<Span>) {
-    let row = |stream: StreamId| rows.of_stream.get(&stream).copied();
-    for (stream, measured) in log.operations() {
-        let Some(row) = row(stream) else { continue };
-        spans.push(Span {
-            kind: measured.operation.kind,
-            label: measured.operation.label.into(),
-            row,
-            start_ns: measured.start_ns,
-            end_ns: measured.end_ns,
-            bytes: measured.operation.bytes,
-            waits_for: None,
-        });
+/// Work timed by events.
+fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
+    for (at, _) in &collected.streams {
+        for logged in collected.log.of_stream(at.id) {
+            let Some((start_ns, end_ns)) = logged.times_ns else {
+                continue;
+            };
+            spans.push(Span {
+                kind: logged.operation.kind,
+                label: logged.operation.label.into(),
+                row: rows.of_stream[&at.id],
+                start_ns,
+                end_ns,
+                bytes: logged.operation.bytes,
+                waits_for: None,
+            });
+        }
     }
+}
+
+/// Work that was traced. Where a stream's calls are as many as its operations, they are taken for each other: so operations
+/// have their names, and waits their times.
+fn traced(trace: Box<dyn Trace>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
+    let raws: Vec<_> = collected.streams.iter().map(|(at, _)| at.raw).collect();
+    let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); raws.len()];
+    for traced in trace.finish(&raws) {
+        match traced.stream {
+            Some(stream) => of_streams[stream].push(traced),
+            None => spans.push(traced_span(traced, rows.unknown())),
+        }
+    }
+    for ((at, _), of_stream) in collected.streams.iter().zip(of_streams) {
+        let mut calls: Vec<(u32, usize, (u64, u64))> = Vec::new();
+        for traced in &of_stream {
+            match calls.last_mut() {
+                Some((call, count, (_, end_ns))) if *call == traced.call => {
+                    (*count, *end_ns) = (*count + 1, traced.end_ns.max(*end_ns));
+                }
+                _ => calls.push((traced.call, 1, (traced.start_ns, traced.end_ns))),
+            }
+        }
+        let times: Vec<_> = calls.iter().map(|(.., times)| *times).collect();
+        let matched = collected.log.time(at.id, &times);
+        let mut operations = collected.log.of_stream(at.id).iter();
+        let mut of_stream = of_stream.into_iter();
+        for (_, count, _) in calls {
+            let operation = operations.next().filter(|_| matched && count == 1);
+            for traced in of_stream.by_ref().take(count) {
+                let mut span = traced_span(traced, rows.of_stream[&at.id]);
+                if let Some(Logged { operation, .. }) = operation.filter(|of| of.operation.kind == span.kind)
+                {
+                    span.label = operation.label.into();
+                }
+                spans.push(span);
+            }
+        }
+    }
+}
+
+fn traced_span(traced: Traced, row: usize) -> Span {
+    Span {
+        kind: traced.kind,
+        label: traced.label.into(),
+        row,
+        start_ns: traced.start_ns,
+        end_ns: traced.end_ns,
+        bytes: traced.bytes,
+        waits_for: None,
+    }
+}
+
+fn add_waits(log: &EventLog, rows: &Rows, spans: &mut Vec<Span>) {
+    let row = |stream: StreamId| rows.of_stream.get(&stream).copied();
     for (stream, start_ns, end_ns, on) in log.waits() {
         if let (Some(row), Some(on)) = (row(stream), row(on)) {
             spans.push(wait_span(row, start_ns, end_ns, on));

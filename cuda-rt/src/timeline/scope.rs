@@ -30,7 +30,8 @@ pub(super) fn unlisten(session: &Arc<Session>) {
 }
 
 /// Names what the calling thread does until the guard is dropped, in every recording that is going on; nothing where
-/// there is none. Scopes may lie within scopes.
+/// there is none. Scopes may lie within scopes. With the feature `nvtx` they are NVTX ranges too (`nvtxRangePushA`), whether a
+/// recording is going on or not.
 ///
 /// On a simulated device it takes the thread's modelled time: calls of the device and waits for it, and what
 /// [`Simulator::spend_host_ns`](crate::driver::sim::Simulator::spend_host_ns) adds. What the thread computes itself takes none.
@@ -46,6 +47,8 @@ pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
 pub struct Scope {
     name: Cow<'static, str>,
     started: Vec<(Arc<Session>, u64)>,
+    #[cfg(feature = "nvtx")]
+    _range: Option<crate::driver::cuda::nvtx::NvtxRange>,
     /// It ends on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
@@ -57,6 +60,8 @@ impl Scope {
             (session, now_ns)
         };
         Self {
+            #[cfg(feature = "nvtx")]
+            _range: crate::driver::cuda::nvtx::NvtxRange::push(&name),
             name,
             started: sessions.into_iter().map(start).collect(),
             not_send: PhantomData,
