@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, Note, Properties,
-    RawEvent, RawGraph, RawStream, sim,
+    RawEvent, RawGraph, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
@@ -279,6 +279,10 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
 
     fn simulator(&self) -> Option<&sim::Simulator> {
         self.inner.simulator()
+    }
+
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        self.inner.begin_trace()
     }
 
     fn is_checked(&self) -> bool {

@@ -32,10 +32,12 @@ pub mod cuda;
 mod error;
 mod host_memory;
 pub mod sim;
+mod trace;
 
 pub use checked::{Check, Checked};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
+pub use trace::{Trace, Traced};
 
 /// What every driver call returns.
 pub type DriverResult<T> = Result<T, DriverError>;
@@ -192,6 +194,11 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
 
     /// Tells a checker what no other call says. Does nothing without one.
     fn note(&self, _note: Note<'_>) {}
+
+    /// Begins to trace the device's work with the hardware's own times, where that is possible.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        None
+    }
 
     /// Free and total device memory (`cuMemGetInfo`). Memory kept by the pool for reuse counts as used.
     fn memory_info(&self) -> DriverResult<MemoryInfo>;
