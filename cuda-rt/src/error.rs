@@ -95,6 +95,13 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
+    #[error("starting a thread that waits for handoffs: {source}")]
+    HostThread {
+        /// The operating system's error.
+        source: io::Error,
+    },
+
     /// Pinned memory cannot move between a GPU and a simulated device.
     #[error(
         "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"

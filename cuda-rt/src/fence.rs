@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use crate::completion::Completion;
 use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
 use crate::timeline::Recorder;
 
@@ -19,6 +20,19 @@ impl StreamId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // A counter needs no ordering; 2^64 streams are not reached.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Marks streams that someone else owns.
+    const ADOPTED: u64 = 1 << 63;
+
+    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is named after it.
+    pub(crate) fn adopted() -> Self {
+        Self(Self::new().0 | Self::ADOPTED)
+    }
+
+    #[inline]
+    pub(crate) fn is_adopted(self) -> bool {
+        self.0 & Self::ADOPTED != 0
     }
 }
 
@@ -41,6 +55,8 @@ pub(crate) struct EventPool {
     timing: ArrayQueue<Box<Event>>,
     closed: AtomicBool,
     recorder: Recorder,
+    /// Who waits for events on behalf of tasks.
+    completion: Completion,
 }
 
 /// A live event, of which nothing else knows.
@@ -74,6 +90,7 @@ impl EventPool {
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
             recorder: Recorder::default(),
+            completion: Completion::default(),
         })
     }
 
@@ -121,10 +138,24 @@ impl EventPool {
     /// thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.completion.close();
         self.drain();
     }
 
-    fn drain(&self) {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// Destroys the events that no one waits on.
+    pub(crate) fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
         }
@@ -286,6 +317,14 @@ impl Fence {
             }
         }
         Ok(true)
+    }
+
+    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
+        let leases = self.leases().ok()?;
+        let first = leases.first()?;
+        let origin = (leases.len() == 1).then_some(first.origin);
+        Some((&first.event.pool, origin))
     }
 
     /// A second holder of the same events.

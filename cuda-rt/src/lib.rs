@@ -49,13 +49,16 @@
 
 #[forbid(unsafe_code)]
 pub mod check;
+mod completion;
 mod core;
 mod device;
 pub mod driver;
 mod error;
 mod fence;
+mod future;
 mod graph;
 mod handoff;
+pub mod interop;
 pub mod kernel;
 mod lend;
 mod memory;
@@ -70,6 +73,7 @@ mod timestamp;
 
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
+pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
 pub use kernel::{Grid1, Grid2, Grid3};

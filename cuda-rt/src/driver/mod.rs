@@ -156,6 +156,17 @@ pub enum Note<'a> {
     },
 }
 
+/// Memory that work enqueued by others uses, as [`Driver::foreign`] is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignUse {
+    /// Where it starts: on the device, or page-locked on the host.
+    pub address: DeviceAddress,
+    /// Its length in bytes; more than 0.
+    pub bytes: usize,
+    /// Whether it is written, and perhaps read; only read else.
+    pub writes: bool,
+}
+
 /// Raw operations of one device: its context, streams, events, memory and kernels.
 ///
 /// An instance drives one context and keeps it alive. Every method may be called from any thread, and makes its
@@ -361,6 +372,23 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         parameters: &[*const c_void],
         stream: RawStream,
     ) -> DriverResult<()>;
+
+    // Others
+
+    /// Runs `body` once, in which code that this driver knows nothing of enqueues work on `stream`: with the context current, and
+    /// the thread in relaxed capture mode. `name` and `uses` tell what that work is and what it uses, for a checker; others ignore
+    /// them. A driver that wraps another must pass the call on. On an error `body` has not run.
+    fn foreign(
+        &self,
+        name: &'static str,
+        stream: RawStream,
+        uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _ = (name, stream, uses);
+        body();
+        Ok(())
+    }
 
     // Graphs
 

@@ -34,7 +34,8 @@ impl ModuleImage {
     /// The PTX of the kernels of the crate `name`.
     ///
     /// # Safety
-    /// `ptx` was built from the `#[kernel]` items that refer to this value.
+    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do are described by hand, and
+    /// launched through [`Stream::foreign_kernel`](crate::Stream::foreign_kernel) only, whose caller answers for each launch.
     pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
         Self { name, ptx }
     }

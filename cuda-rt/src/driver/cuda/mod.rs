@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, MemoryInfo, Properties, RawEvent, RawGraph,
-    RawStream,
+    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, Properties,
+    RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -277,6 +277,18 @@ unsafe impl Driver for CudaDriver {
             unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
         self.report(launched)?;
         self.remember(kernel);
+        Ok(())
+    }
+
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _entered = self.report(self.context.enter())?;
+        body();
         Ok(())
     }
 
