@@ -47,6 +47,8 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+#[forbid(unsafe_code)]
+pub mod check;
 mod completion;
 mod core;
 mod device;
@@ -60,11 +62,13 @@ pub mod interop;
 pub mod kernel;
 mod lend;
 mod memory;
+pub mod pipeline;
 mod place;
 mod shared;
 mod slot;
 mod stream;
 mod stream_pool;
+pub mod timeline;
 mod timestamp;
 
 pub use device::Device;
