@@ -2,12 +2,11 @@
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, Handoff, PinnedBuffer};
 
-fn sum(download: Handoff<PinnedBuffer<f32>>) -> Result<f32, Error> {
+fn start(download: Handoff<PinnedBuffer<f32>>) -> Result<(), Error> {
     let mut sum = 0.0;
     download.on_done(|host| {
         sum = host.map_or(0.0, |host| host.iter().sum());
-    })?;
-    Ok(sum)
+    })
 }
 
 fn main() {}
