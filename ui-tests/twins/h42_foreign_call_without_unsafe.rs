@@ -23,9 +23,11 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
 
     // A library's call, on memory that is stated.
     let (from, to, driver) = (source.address(), copy.address(), gpu.driver());
+    // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
+    let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
     let call = compute.foreign("copy").reads(&source).writes(&mut copy);
-    // SAFETY: one copy from `source` to `copy`, both of 256 bytes, on the stream that it is given; any bits are an `f32`.
-    unsafe { call.enqueue(|stream| driver.copy(to, from, 256, stream)) }?.expect("a valid copy");
+    // SAFETY: one copy from `source` to `copy` on the stream that it is given; any bits are an `f32`.
+    unsafe { call.enqueue(library) }?.expect("a valid copy");
 
     // Out of our types and in again.
     let (address, len) = copy.into_raw();
