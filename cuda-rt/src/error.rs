@@ -95,11 +95,28 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows.
+    #[error(
+        "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
+    )]
+    PinnedLimit {
+        /// Bytes asked for, rounded up to a size that the pool has.
+        bytes: usize,
+        /// Bytes that are page-locked, in use or with pending work.
+        held_bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+
     /// Pinned memory cannot move between a GPU and a simulated device.
     #[error(
         "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"
     )]
     OtherBackend,
+
+    /// Two parts that do not lie side by side in one block cannot be joined.
+    #[error("these are not neighbouring parts of one block, the second right after the first")]
+    NotAdjacent,
 
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]

@@ -50,14 +50,18 @@
 mod core;
 mod device;
 pub mod driver;
+mod ended;
 mod error;
 mod fence;
 mod graph;
 mod handoff;
+mod join;
 pub mod kernel;
 mod lend;
+mod marker;
 mod memory;
 mod place;
+mod pools;
 mod shared;
 mod slot;
 mod stream;
@@ -68,7 +72,9 @@ pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
 pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
+pub use join::Handoffs;
 pub use kernel::{Grid1, Grid2, Grid3};
+pub use marker::Marker;
 pub use memory::{
     ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element, OwnedBy,
     PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex, Resource,

@@ -130,6 +130,22 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
+/// What a device's memory pool holds, in bytes. The device's default pool, and what other libraries allocate, are not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryPoolStats {
+    /// Held from the device, in use or kept for reuse.
+    pub reserved_bytes: u64,
+    /// The most that was held at once, since the device was opened or the peaks were reset.
+    pub reserved_peak_bytes: u64,
+    /// In buffers that were allocated and not freed.
+    pub used_bytes: u64,
+    /// The most that was in use at once, since the device was opened or the peaks were reset.
+    pub used_peak_bytes: u64,
+    /// What is kept for reuse beyond this goes back to the device at the next synchronisation.
+    pub release_threshold_bytes: u64,
+}
+
 /// Raw operations of one device: its context, streams, events, memory and kernels.
 ///
 /// An instance drives one context and keeps it alive. Every method may be called from any thread, and makes its
@@ -235,6 +251,20 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// `address` came from [`alloc`](Self::alloc) of this driver, every use is ordered before this place in `stream`,
     /// and it is not used again.
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
+
+    /// What the pool of [`alloc`](Self::alloc) holds (`cuMemPoolGetAttribute`).
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats>;
+
+    /// Starts the peaks of [`pool_stats`](Self::pool_stats) anew, from what there is now (`cuMemPoolSetAttribute`).
+    fn reset_pool_peaks(&self) -> DriverResult<()>;
+
+    /// Sets how much unused memory the pool keeps when the host synchronises with a stream or event
+    /// (`cuMemPoolSetAttribute`). At first it keeps all.
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()>;
+
+    /// Gives unused memory back to the device until the pool holds no more than `keep_bytes`, or nothing else unused
+    /// (`cuMemPoolTrimTo`). Memory whose free is still pending counts as used. May block.
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()>;
 
     /// Page-locks host memory for every context of the process (`cuMemHostRegister`, portable), so that copies from and
     /// to it are asynchronous.

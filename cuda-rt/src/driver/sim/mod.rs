@@ -41,8 +41,8 @@ pub use simulator::{Counters, Simulator};
 
 use self::stream::{Op, Pattern, Stream};
 use super::{
-    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, Properties,
-    RawEvent, RawGraph, RawStream,
+    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
+    MemoryPoolStats, Properties, RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -323,6 +323,25 @@ unsafe impl Driver for SimDriver {
 
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::Free)?.free(address, stream)
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        Ok(self.enter(Call::PoolStats)?.memory.stats())
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.enter(Call::SetPool)?.memory.reset_peaks();
+        Ok(())
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.enter(Call::SetPool)?.memory.set_release_threshold(bytes);
+        Ok(())
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.enter(Call::TrimPool)?.memory.trim(keep_bytes);
+        Ok(())
     }
 
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
