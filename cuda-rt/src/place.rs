@@ -139,8 +139,7 @@ impl Priority {
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not read memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
-    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
-    note = "in a capture use the views of what was given to `capture` (H25); between GPUs copy through pinned memory (H36)"
+    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`"
 )]
 pub unsafe trait ReadBy<S> {}
 // SAFETY: a stream runs its work in order.
@@ -153,8 +152,7 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not write memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, which may still be using it",
-    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`",
-    note = "in a capture use the views of what was given to `capture` (H25); between GPUs copy through pinned memory (H36)"
+    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`"
 )]
 pub unsafe trait WriteBy<S> {}
 // SAFETY: a stream runs its work in order.
