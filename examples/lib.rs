@@ -2,5 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod choice;
 pub mod denoise;
+pub mod diamond;
+pub mod serve;
 pub mod y4m;

@@ -86,6 +86,9 @@ impl SimDriver {
         let properties = Properties {
             compute_capability: (9, 0),
             multiprocessors: 132,
+            max_threads_per_multiprocessor: 2048,
+            // One for each direction.
+            copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
             priority_range: (0, -5),
             ..Properties::named(config.name.clone(), Backend::Simulated)
