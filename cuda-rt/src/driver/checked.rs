@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo, Note,
-    Properties, RawEvent, RawGraph, RawStream, Trace, sim,
+    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
@@ -314,6 +314,22 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             }
             Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
         });
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.inner.pool_stats()
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.inner.reset_pool_peaks()
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.inner.set_release_threshold(bytes)
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.inner.trim_pool(keep_bytes)
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
