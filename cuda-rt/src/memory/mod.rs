@@ -2,6 +2,7 @@
 
 mod buffer;
 mod bundles;
+mod derived;
 mod pinned;
 mod pool;
 mod range;
@@ -10,6 +11,8 @@ mod slice;
 mod view;
 
 pub use buffer::DeviceBuffer;
+#[doc(hidden)]
+pub use derived::on_device;
 // The trait alone: the derive of the same name is for crates that depend on `device_std`.
 pub use device_std::element::Element;
 pub use pinned::{PinnedBuffer, PinnedSlice};
