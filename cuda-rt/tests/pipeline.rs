@@ -308,7 +308,9 @@ fn a_closure_that_fails_or_panics_stops_the_rest_and_loses_no_finished_item() {
                     match how {
                         How::Error => assert!(error.to_string().contains("slot is empty"), "{error}"),
                         How::Panic => {
-                            assert!(matches!(&error.cause, Cause::Panicked(text) if text == "in the closure"))
+                            assert!(
+                                matches!(&error.cause, Cause::Panicked(panic) if panic.message() == "in the closure")
+                            )
                         }
                     }
                     assert_prefix(&delivered);

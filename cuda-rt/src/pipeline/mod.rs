@@ -69,7 +69,7 @@ mod run;
 mod stages;
 
 pub use build::{Pipeline, Ready, Stages};
-pub use error::{BoxError, Cause, PipelineError, Stage, StageKind};
+pub use error::{BoxError, Cause, Panic, PipelineError, Stage, StageKind};
 pub use report::{MoreBuffers, Report, StageReport};
 pub use ring::{Ring, Turn};
 pub use run::Cancel;
