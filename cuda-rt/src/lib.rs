@@ -47,6 +47,8 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+#[forbid(unsafe_code)]
+pub mod check;
 mod core;
 mod device;
 pub mod driver;
@@ -63,6 +65,7 @@ mod shared;
 mod slot;
 mod stream;
 mod stream_pool;
+pub mod timeline;
 mod timestamp;
 
 pub use device::Device;

@@ -31,6 +31,21 @@ pub enum StageKind {
     Consume,
 }
 
+impl StageKind {
+    /// Its name, as in reports and timelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Generate => "generate",
+            Self::Upload => "upload",
+            Self::Kernel => "stage",
+            Self::Download => "download",
+            Self::Sink => "sink",
+            Self::Consume => "consume",
+        }
+    }
+}
+
 /// A stage of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -45,15 +60,7 @@ pub struct Stage {
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            StageKind::Source => "source",
-            StageKind::Generate => "generate",
-            StageKind::Upload => "upload",
-            StageKind::Kernel => "stage",
-            StageKind::Download => "download",
-            StageKind::Sink => "sink",
-            StageKind::Consume => "consume",
-        };
+        let kind = self.kind.name();
         match self.stream {
             // Two kernel stages may share a stream: the place tells them apart.
             Some(stream) if self.kind == StageKind::Kernel => {

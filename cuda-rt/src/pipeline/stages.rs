@@ -60,6 +60,7 @@ pub(super) fn source<D: Live, I, T>(
         }
         context.at(index);
         let filled = turn.host(|buffer| -> Result<_, Cause> {
+            let _scope = context.scope();
             let started = context.clock.now_ns();
             let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
                 return Ok(None);
@@ -232,6 +233,7 @@ pub(super) fn sink<D: Live, I, T>(
             return Ok(());
         };
         let read = turn.host(|buffer| {
+            let _scope = context.scope();
             let started = context.clock.now_ns();
             let read = body(item, &buffer[..len]);
             context.worked(index, started);
