@@ -532,6 +532,71 @@ fn a_failed_call_is_reported_for_its_stage_and_item() {
 }
 
 #[test]
+fn a_failed_wait_is_reported_for_what_was_waited_for() {
+    ends(|| {
+        Device::simulated(SimConfig::new(), |gpu| {
+            // The first to wait is the source, for the first upload.
+            gpu.simulator()
+                .unwrap()
+                .fail_nth(Call::SynchronizeEvent, 1, ErrorCode::OUT_OF_MEMORY);
+            let error = Pipeline::new(&gpu, 4)
+                .untimed()
+                .source(4, 0..6, |_, pinned: &mut [u8]| Ok(pinned.len()))
+                .upload::<Upload<_>>()
+                .consume::<Compute<_>>(|_, _, _| Ok(()))
+                .run()
+                .unwrap_err();
+            assert_eq!(
+                (error.stage.kind, error.item),
+                (StageKind::Upload, Some(0)),
+                "{error}"
+            );
+
+            // Only the sink waits.
+            gpu.simulator()
+                .unwrap()
+                .fail_nth(Call::SynchronizeEvent, 3, ErrorCode::OUT_OF_MEMORY);
+            let error = Pipeline::new(&gpu, 2)
+                .untimed()
+                .generate::<Compute<_>, u8, _>(4, 0..6, |_, _, output| Ok(output.len()))
+                .download::<Download<_>>()
+                .sink(|_, _| Ok(()))
+                .run()
+                .unwrap_err();
+            assert_eq!(
+                (error.stage.kind, error.item, error.finished),
+                (StageKind::Download, Some(2), 2),
+                "{error}"
+            );
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_pipeline_that_stays_on_the_device_does_not_run_far_ahead_of_it() {
+    ends(|| {
+        Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
+            let simulator = gpu.simulator().unwrap();
+            let mut most = 0;
+            let report = Pipeline::new(&gpu, 3)
+                .generate::<Compute<_>, u32, _>(8, 0..1000, |stream, item, output| {
+                    most = most.max(simulator.counters().operations_pending);
+                    stream.fill(output, *item)?;
+                    Ok(output.len())
+                })
+                .consume::<Second<_>>(|_, _, _| Ok(()))
+                .run()
+                .unwrap();
+            assert_eq!(report.items, 1000);
+            // Nothing runs before someone waits: up to three items wait in the ring, and four behind it.
+            assert!(most < 50, "{most} operations pending");
+        })
+        .unwrap();
+    });
+}
+
+#[test]
 fn a_pipeline_that_cannot_be_made_ready_says_which_stage_could_not() {
     let config = SimConfig::new().memory_bytes(1 << 16);
     Device::simulated(config, |gpu| {
