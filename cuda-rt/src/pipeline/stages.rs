@@ -242,6 +242,8 @@ pub(super) fn sink<D: Live, I, T>(
         // What is waited for is the download.
         let read = read.map_err(|error| context.fail_at(-1, index, error))?;
         read.map_err(|error| context.fail(Cause::Host(error)))?;
+        // Home before times are read: the next download can use the slot meanwhile.
+        drop(turn);
         context.finished(index)?;
     }
 }
