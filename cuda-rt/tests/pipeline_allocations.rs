@@ -66,7 +66,7 @@ fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
 
 #[test]
 fn no_item_is_allocated_for() {
-    // So the simulated device allocates nothing itself: no operation waits in a queue, and none is checked.
+    // In this order no operation waits in a queue of the simulated device, which would allocate for itself, as the checker does.
     let config = SimConfig::new().order(Order::Eager).check(Check::Off);
     let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
     eprintln!("{simulated} allocations on the simulated device");
