@@ -47,6 +47,8 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+#[forbid(unsafe_code)]
+pub mod check;
 mod core;
 mod device;
 pub mod driver;
@@ -57,6 +59,7 @@ mod handoff;
 pub mod kernel;
 mod lend;
 mod memory;
+pub mod pipeline;
 mod place;
 mod shared;
 mod slot;

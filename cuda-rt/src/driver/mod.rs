@@ -23,8 +23,10 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::check::Race;
 use crate::kernel::{Kernel, LaunchShape};
 
+mod checked;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod error;
@@ -32,6 +34,7 @@ mod host_memory;
 pub mod sim;
 mod trace;
 
+pub use checked::{Check, Checked};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub use trace::{Trace, Traced};
@@ -132,6 +135,27 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
+/// What [`Driver::note`] tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Note<'a> {
+    /// The host may have written page-locked memory up to now, or may from now on.
+    HostHas {
+        /// Where it starts.
+        address: NonNull<c_void>,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The call by which it passes.
+        during: &'static str,
+    },
+    /// What the program calls a stream.
+    StreamName {
+        /// The stream.
+        stream: RawStream,
+        /// Its name.
+        name: &'a str,
+    },
+}
+
 /// Raw operations of one device: its context, streams, events, memory and kernels.
 ///
 /// An instance drives one context and keeps it alive. Every method may be called from any thread, and makes its
@@ -157,6 +181,19 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     fn simulator(&self) -> Option<&sim::Simulator> {
         None
     }
+
+    /// Whether a [checker](Checked) follows the calls.
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    /// The races that a [checker](Checked) found; none without one.
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    /// Tells a checker what no other call says. Does nothing without one.
+    fn note(&self, _note: Note<'_>) {}
 
     /// Begins to trace the device's work with the hardware's own times, where that is possible.
     fn begin_trace(&self) -> Option<Box<dyn Trace>> {

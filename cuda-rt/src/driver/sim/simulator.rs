@@ -8,6 +8,7 @@ use super::config::SimConfig;
 use super::fault::Call;
 use super::stream::Op;
 use super::{Core, State};
+use crate::check::Race;
 use crate::driver::ErrorCode;
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
@@ -52,6 +53,16 @@ impl Simulator {
     /// Takes back the faults that did not happen yet.
     pub fn clear_faults(&self) {
         self.0.lock().faults.clear();
+    }
+
+    /// The races that the checker found so far, each pair of calls once, and at most 256.
+    pub fn races(&self) -> Vec<Race> {
+        self.0.watch.races()
+    }
+
+    /// How many ranges of bytes and actors the checker remembers.
+    pub fn checker_footprint(&self) -> (usize, usize) {
+        self.0.watch.footprint()
     }
 
     /// What there is now, and what happened so far.
