@@ -58,7 +58,11 @@ fn measure(gpu: &Device, how: &str, record: impl Fn() -> Result<Option<Recording
     drop(recording);
 
     let recording = record()?;
-    let scope = per_call(|| Ok(drop(timeline::scope("stage"))), || Ok(()))?;
+    let stage = || {
+        drop(timeline::scope("stage"));
+        Ok(())
+    };
+    let scope = per_call(stage, || Ok(()))?;
     drop(recording);
     println!(
         "{:<12} fill {fill}\n{:12} two handoffs {handoff}\n{:12} scope {scope}",

@@ -87,12 +87,13 @@ impl<D: Live> Device<D> {
     /// As [`timeline::scope`](super::scope()), for the recording of this device only.
     pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
         let recorder = self.core().events().recorder();
-        let session = if recorder.is_on() {
-            recorder.session()
-        } else {
-            None
-        };
-        scope::Scope::begin(name.into(), session)
+        let mut scope = super::Scope::begin(name.into());
+        if recorder.is_on()
+            && let Some(session) = recorder.session()
+        {
+            scope.tell(session);
+        }
+        scope
     }
 }
 
