@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::clock::HostClock;
-use super::error::{Cause, PipelineError, Stage};
+use super::error::{Cause, Panic, PipelineError, Stage};
 use super::meter::{Epoch, Meter};
 use super::report::{Report, StageReport};
 use crate::device::Device;
@@ -143,7 +143,7 @@ impl<D: Live> Task<'_, D> {
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is gone after a panic, so nothing that it left half-done is seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
-            .unwrap_or_else(|payload| Err(context.fail(Cause::panicked(&*payload))));
+            .unwrap_or_else(|payload| Err(context.fail(Panic::new(payload))));
         if outcome.is_err() {
             context.shared.stopped.store(true, Ordering::Relaxed);
         }
@@ -292,7 +292,7 @@ fn on_threads<'a, D: Live + 'a>(
         drop(gate);
         let joined = threads.into_iter().map(|(stage, thread)| {
             thread.join().unwrap_or_else(|payload| {
-                let cause = Cause::panicked(&*payload);
+                let cause = Panic::new(payload).into();
                 Err(Failed {
                     stage,
                     item: 0,
