@@ -198,7 +198,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
             stage,
             item: Cell::new(0),
         };
-        let outcomes = on_threads(tasks, &context, &clock);
+        let outcomes = on_threads(tasks, &self.stages, &context, &clock);
 
         let mut first: Option<Failed> = None;
         for outcome in outcomes {
@@ -256,6 +256,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
 /// Runs each task on a thread of its own, and returns when all have ended, with the time at which each did.
 fn on_threads<'a, D: Live + 'a>(
     tasks: Vec<Task<'_, D>>,
+    stages: &[Stage],
     context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
     clock: &HostClock,
 ) -> Vec<Result<u64, Failed>> {
@@ -278,7 +279,9 @@ fn on_threads<'a, D: Live + 'a>(
                 task.execute(&context)?;
                 Ok(context.clock.now_ns())
             };
-            match thread::Builder::new().spawn_scoped(scope, body) {
+            // For timelines, debuggers and the messages of panics.
+            let named = thread::Builder::new().name(stages[stage].to_string());
+            match named.spawn_scoped(scope, body) {
                 Ok(thread) => threads.push((stage, thread)),
                 Err(error) => {
                     missing = Some((stage, Cause::Thread(error)));

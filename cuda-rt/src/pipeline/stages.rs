@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::memory::{PinnedBuffer, Resource};
 use crate::place::{Idle, Live, StreamTag};
 use crate::stream::Stream;
+use crate::timeline;
 use crate::timestamp::Timestamp;
 
 /// An item between two stages.
@@ -60,7 +61,7 @@ pub(super) fn source<D: Live, I, T>(
         }
         context.at(index);
         let filled = turn.host(|buffer| -> Result<_, Cause> {
-            let started = context.clock.now_ns();
+            let (started, _stage) = (context.clock.now_ns(), timeline::scope("source"));
             let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
                 return Ok(None);
             };
@@ -232,7 +233,7 @@ pub(super) fn sink<D: Live, I, T>(
             return Ok(());
         };
         let read = turn.host(|buffer| {
-            let started = context.clock.now_ns();
+            let (started, _stage) = (context.clock.now_ns(), timeline::scope("sink"));
             let read = body(item, &buffer[..len]);
             context.worked(index, started);
             read
