@@ -10,7 +10,7 @@ use crate::core::DeviceCore;
 use crate::driver::sim::{SimConfig, SimDriver, Simulator};
 use crate::driver::{Backend, Driver, DriverError, DriverResult, MemoryInfo, Properties};
 use crate::error::{During, Error, Result};
-use crate::memory::{Element, PinnedBuffer, PinnedStats};
+use crate::memory::{Element, PinnedBuffer};
 use crate::place::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
 use crate::stream::Stream;
 
@@ -241,11 +241,6 @@ impl<D> Device<D> {
     /// [`Error::Driver`].
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         self.core.driver().memory_info().during("Device::memory_info")
-    }
-
-    /// What the pinned pool of this device holds.
-    pub fn pinned_stats(&self) -> PinnedStats {
-        self.core.pinned().stats()
     }
 }
 
