@@ -47,6 +47,7 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+mod constant;
 mod core;
 mod device;
 pub mod driver;
@@ -68,6 +69,7 @@ mod stream;
 mod stream_pool;
 mod timestamp;
 
+pub use constant::Constant;
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
 pub use graph::{Captured, Graph, InGraph};
