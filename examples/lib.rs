@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod choice;
+pub mod cli;
 pub mod denoise;
 pub mod diamond;
 pub mod serve;

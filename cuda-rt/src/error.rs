@@ -117,6 +117,13 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
+    #[error("starting a thread that waits for handoffs: {source}")]
+    HostThread {
+        /// The operating system's error.
+        source: io::Error,
+    },
+
     /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows.
     #[error(
         "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
@@ -135,6 +142,10 @@ pub enum Error {
         "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"
     )]
     OtherBackend,
+
+    /// The device is being recorded already, and one recording at a time is.
+    #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
+    AlreadyRecording,
 
     /// Two parts that do not lie side by side in one block cannot be joined.
     #[error("these are not neighbouring parts of one block, the second right after the first")]

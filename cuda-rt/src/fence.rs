@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use crate::completion::Completion;
 use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
+use crate::timeline::Recorder;
 
 /// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +20,19 @@ impl StreamId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // A counter needs no ordering; 2^64 streams are not reached.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Marks streams that someone else owns.
+    const ADOPTED: u64 = 1 << 63;
+
+    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is named after it.
+    pub(crate) fn adopted() -> Self {
+        Self(Self::new().0 | Self::ADOPTED)
+    }
+
+    #[inline]
+    pub(crate) fn is_adopted(self) -> bool {
+        self.0 & Self::ADOPTED != 0
     }
 }
 
@@ -39,6 +54,9 @@ pub(crate) struct EventPool {
     plain: ArrayQueue<Box<Event>>,
     timing: ArrayQueue<Box<Event>>,
     closed: AtomicBool,
+    recorder: Recorder,
+    /// Who waits for events on behalf of tasks.
+    completion: Completion,
 }
 
 /// A live event, of which nothing else knows.
@@ -71,7 +89,15 @@ impl EventPool {
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
+            recorder: Recorder::default(),
+            completion: Completion::default(),
         })
+    }
+
+    /// Who is told of what the device does.
+    #[inline]
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     #[inline]
@@ -102,6 +128,9 @@ impl EventPool {
         };
         // SAFETY: E1 of the lease; the stream is kept by the device core.
         unsafe { self.driver.record_event(lease.event.raw, at.raw) }?;
+        if !timing && self.recorder.is_on() {
+            self.recorder.note_record(at, lease.raw());
+        }
         Ok(lease)
     }
 
@@ -109,10 +138,24 @@ impl EventPool {
     /// thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.completion.close();
         self.drain();
     }
 
-    fn drain(&self) {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// Destroys the events that no one waits on.
+    pub(crate) fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
         }
@@ -145,6 +188,11 @@ impl EventLease {
         &*self.event.pool.driver
     }
 
+    #[inline]
+    fn recorder(&self) -> &Recorder {
+        &self.event.pool.recorder
+    }
+
     /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
@@ -152,12 +200,23 @@ impl EventLease {
             return Ok(());
         }
         // SAFETY: E1, and the stream is kept by the device core.
-        unsafe { self.driver().wait_event(at.raw, self.event.raw) }
+        unsafe { self.driver().wait_event(at.raw, self.event.raw) }?;
+        let recorder = self.recorder();
+        if recorder.is_on() {
+            recorder.note_wait(at, self.raw());
+        }
+        Ok(())
     }
 
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         // SAFETY: E1.
-        unsafe { self.driver().synchronize_event(self.event.raw) }
+        let wait = || unsafe { self.driver().synchronize_event(self.event.raw) };
+        let recorder = self.recorder();
+        // Marks are read by the recording itself, and by others after what they mark.
+        if recorder.is_on() && !self.event.timing {
+            return recorder.host_wait(self.origin, wait);
+        }
+        wait()
     }
 
     pub(crate) fn query(&self) -> DriverResult<bool> {
@@ -272,6 +331,17 @@ impl Fence {
             Ok(())
         })?;
         Ok(over)
+    }
+
+    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
+        let (lease, origin) = match &self.0 {
+            Kind::Done | Kind::Lost(_) => return None,
+            Kind::One(lease) => (lease, Some(lease.origin)),
+            Kind::Shared(lease) => (&**lease, Some(lease.origin)),
+            Kind::Several(leases) => (&**leases.first()?, None),
+        };
+        Some((&lease.event.pool, origin))
     }
 
     /// A second holder of the same events.

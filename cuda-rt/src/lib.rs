@@ -47,6 +47,9 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
+#[forbid(unsafe_code)]
+pub mod check;
+mod completion;
 mod constant;
 mod core;
 mod device;
@@ -54,24 +57,29 @@ pub mod driver;
 mod ended;
 mod error;
 mod fence;
+mod future;
 mod graph;
 mod handoff;
+pub mod interop;
 mod join;
 pub mod kernel;
 mod lend;
 mod marker;
 mod memory;
+pub mod pipeline;
 mod place;
 mod pools;
 mod shared;
 mod slot;
 mod stream;
 mod stream_pool;
+pub mod timeline;
 mod timestamp;
 
 pub use constant::Constant;
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
+pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
 pub use join::Handoffs;

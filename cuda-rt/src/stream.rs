@@ -1,5 +1,6 @@
 //! [`Stream`]: allocation, copies, fills, and moving ownership in and out.
 
+use std::any::type_name;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 
 use crate::core::DeviceCore;
 use crate::device::Device;
-use crate::driver::DeviceAddress;
+use crate::driver::{DeviceAddress, DriverResult};
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::StreamAt;
 use crate::handoff::Handoff;
 use crate::kernel::{Kernel, LaunchShape};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, Resource};
 use crate::place::{Live, ReadBy, SameAs, StreamTag, WriteBy};
+use crate::timeline::{self, Kind, Operation};
 use crate::timestamp::Timestamp;
 
 /// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so the type alone proves
@@ -63,6 +65,27 @@ impl<S> Stream<S> {
 
     pub(crate) fn core(&self) -> &Arc<DeviceCore> {
         &self.core
+    }
+
+    /// Does `work`, which enqueues one operation here, and tells the recording of the device if there is one.
+    #[inline]
+    pub(crate) fn recorded(
+        &self,
+        kind: Kind,
+        label: &'static str,
+        bytes: usize,
+        work: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        let events = self.core.events();
+        if !events.recorder().is_on() {
+            return work();
+        }
+        let operation = Operation {
+            kind,
+            label,
+            bytes: bytes as u64,
+        };
+        timeline::around(events, self.at, type_name::<S>(), operation, work)
     }
 }
 
@@ -180,7 +203,12 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         // SAFETY: the core keeps the stream.
-        unsafe { self.core.driver().synchronize_stream(self.at.raw) }.during("Stream::synchronize")
+        let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
+        let recorder = self.core.events().recorder();
+        if recorder.is_on() {
+            return recorder.host_wait(self.at.id, wait).during("Stream::synchronize");
+        }
+        wait().during("Stream::synchronize")
     }
 
     /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
@@ -323,10 +351,13 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(DURING)?;
-        // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and their
-        // owners free them in stream order.
-        unsafe { driver.copy_to_host(destination.address(), source.address(), bytes, self.at.raw) }
-            .during(DURING)
+        let (to, from) = (destination.address(), source.address());
+        self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and
+            // their owners free them in stream order.
+            unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
+        })
+        .during(DURING)
     }
 
     /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
@@ -368,8 +399,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`.
-        unsafe { driver.fill(at, pattern, count, self.at.raw) }.during(during)
+        self.recorded(Kind::Fill, "fill", pattern.len() * count, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.fill(at, pattern, count, self.at.raw) }
+        })
+        .during(during)
     }
 
     fn raw_copy(
@@ -383,8 +417,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
-        unsafe { driver.copy(to, from, bytes, self.at.raw) }.during(during)
+        self.recorded(Kind::Copy, "copy", bytes, || {
+            // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
+            unsafe { driver.copy(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
     }
 
     #[inline]
@@ -399,8 +436,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`.
-        unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }.during(during)
+        self.recorded(Kind::CopyToDevice, "copy to device", bytes, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
     }
 
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
@@ -423,8 +463,10 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let launched = self.core.ordered().and_then(|driver| {
-            // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
-            unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            self.recorded(Kind::Kernel, kernel.name, 0, || {
+                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            })
         });
         launched.map_err(|source| Error::Launch {
             kernel: kernel.name,

@@ -73,6 +73,7 @@ twins! {
     h34_elapsed_before_completion;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
+    pipeline;
     server;
     tour;
 }

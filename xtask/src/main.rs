@@ -1,6 +1,7 @@
 //! Tasks of a maintainer: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
+mod hazard_programs;
 mod ptx;
 mod ptxas;
 mod unsafe_budget;
@@ -10,6 +11,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
+  hazards check FILE [--json]
+                           run the hazard programs of FILE, one JSON object a line, through the checker; print the
+                           verdict of each, and fail where one differs from the file's
   ptx                      build device-kernels/ptx/device_kernels.ptx
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
@@ -20,6 +24,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["hazards", "check", file] => hazard_programs::check(file, false),
+        ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
+            hazard_programs::check(file, true)
+        }
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
         ["unsafe-budget"] => unsafe_budget::write(),

@@ -23,16 +23,21 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::check::Race;
 use crate::kernel::{Kernel, LaunchShape};
 
+mod checked;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod error;
 mod host_memory;
 pub mod sim;
+mod trace;
 
+pub use checked::{Check, Checked};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
+pub use trace::{Trace, Traced};
 
 /// What every driver call returns.
 pub type DriverResult<T> = Result<T, DriverError>;
@@ -225,6 +230,38 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
+/// What [`Driver::note`] tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Note<'a> {
+    /// The host may have written page-locked memory up to now, or may from now on.
+    HostHas {
+        /// Where it starts.
+        address: NonNull<c_void>,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The call by which it passes.
+        during: &'static str,
+    },
+    /// What the program calls a stream.
+    StreamName {
+        /// The stream.
+        stream: RawStream,
+        /// Its name.
+        name: &'a str,
+    },
+}
+
+/// Memory that work enqueued by others uses, as [`Driver::foreign`] is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignUse {
+    /// Where it starts: on the device, or page-locked on the host.
+    pub address: DeviceAddress,
+    /// Its length in bytes; more than 0.
+    pub bytes: usize,
+    /// Whether it is written, and perhaps read; only read else.
+    pub writes: bool,
+}
+
 /// What a device's memory pool holds, in bytes. The device's default pool, and what other libraries allocate, are not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -264,6 +301,24 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
 
     /// The simulated device behind this driver, if it is one.
     fn simulator(&self) -> Option<&sim::Simulator> {
+        None
+    }
+
+    /// Whether a [checker](Checked) follows the calls.
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    /// The races that a [checker](Checked) found; none without one.
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    /// Tells a checker what no other call says. Does nothing without one.
+    fn note(&self, _note: Note<'_>) {}
+
+    /// Begins to trace the device's work with the hardware's own times, where that is possible.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
         None
     }
 
@@ -442,6 +497,23 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         parameters: &[*const c_void],
         stream: RawStream,
     ) -> DriverResult<()>;
+
+    // Others
+
+    /// Runs `body` once, in which code that this driver knows nothing of enqueues work on `stream`: with the context current, and
+    /// the thread in relaxed capture mode. `name` and `uses` tell what that work is and what it uses, for a checker; others ignore
+    /// them. A driver that wraps another must pass the call on. On an error `body` has not run.
+    fn foreign(
+        &self,
+        name: &'static str,
+        stream: RawStream,
+        uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _ = (name, stream, uses);
+        body();
+        Ok(())
+    }
 
     // Graphs
 

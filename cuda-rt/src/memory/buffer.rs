@@ -63,6 +63,25 @@ impl<T, P> DeviceBuffer<T, P> {
         self.address
     }
 
+    /// # Safety
+    /// B1 to B3, but for the address of 0 bytes.
+    pub(crate) unsafe fn from_raw_at(
+        core: &Arc<DeviceCore>,
+        at: StreamAt,
+        address: DeviceAddress,
+        len: usize,
+    ) -> Self {
+        let empty = len == 0 || size_of::<T>() == 0;
+        Self {
+            address: if empty { DANGLING } else { address },
+            len,
+            at,
+            core: Arc::clone(core),
+            split: None,
+            marker: PhantomData,
+        }
+    }
+
     /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest. No GPU work.
     ///
     /// Each half goes its own way from here: to another stream, to a thread, or out of use. They come together again with
@@ -110,6 +129,22 @@ impl<T, P> DeviceBuffer<T, P> {
             core: Arc::clone(&self.core),
             split: self.split.clone(),
             marker: PhantomData,
+        }
+    }
+
+    /// Drops all but the memory, which the caller has taken.
+    pub(crate) fn forget_memory(mut self) {
+        self.address = DANGLING;
+    }
+
+    /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
+    /// then. The reaper serves as well once every use is over, which is when anyone frees there.
+    #[inline]
+    fn at_when_idle(&self) -> StreamAt {
+        if self.at.id.is_adopted() {
+            self.core.reaper()
+        } else {
+            self.at
         }
     }
 
@@ -277,8 +312,8 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn back<S: StreamTag>(on: DeviceBuffer<T, S>) -> Self {
-        let at = on.at;
-        // SAFETY: B2 holds as before; B3 asks nothing of `Idle`.
+        let at = on.at_when_idle();
+        // SAFETY: B2 holds once every use is over, and the caller uses and drops it no earlier; B3 asks nothing of `Idle`.
         unsafe { on.recast(at) }
     }
 
@@ -319,8 +354,8 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for DeviceBuffer<T, S> {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
-        let at = self.at;
-        // SAFETY: B2 holds as before; B3 asks nothing of `Idle`.
+        let at = self.at_when_idle();
+        // SAFETY: as in `back`.
         unsafe { self.recast(at) }
     }
 }

@@ -357,7 +357,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// # Safety
     /// L1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
-    pub(super) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
+    pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
@@ -368,7 +368,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// # Safety
     /// L1 and L2 hold for `'a`.
     #[inline]
-    pub(super) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
+    pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
         let data = std::ptr::slice_from_raw_parts_mut(
             std::ptr::without_provenance_mut::<()>(address.0 as usize),
             len,
@@ -389,11 +389,11 @@ impl<T, P> PinnedSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// Where the memory is. Its provenance was exposed when it was mapped.
+    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream has it.
     #[inline]
-    pub(crate) fn address(&self) -> NonNull<c_void> {
+    pub fn address(&self) -> NonNull<c_void> {
         let address = self.elements.as_ptr().addr();
-        // L1: never null.
+        // L1: never null; the provenance was exposed when it was mapped, or lent to us.
         NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
     }
 

@@ -8,7 +8,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
-use cuda_rt::driver::{DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream};
+use cuda_rt::driver::{
+    Check, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream,
+};
 
 use cuda_rt::kernel::Kernel;
 
@@ -61,9 +63,14 @@ macro_rules! forward {
 }
 
 impl Rig {
+    /// Races are recorded and not denied: many of these tests race to see the order of the work.
     pub(crate) fn new(config: SimConfig) -> Self {
+        Self::with_check(config, Check::Record)
+    }
+
+    pub(crate) fn with_check(config: SimConfig, check: Check) -> Self {
         Self {
-            driver: SimDriver::new(config),
+            driver: SimDriver::new(config.check(check)),
         }
     }
 

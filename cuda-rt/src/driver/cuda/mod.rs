@@ -13,6 +13,8 @@
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
 mod context;
+#[cfg(feature = "cupti")]
+mod cupti;
 mod error;
 mod event;
 mod fill;
@@ -21,6 +23,8 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+#[cfg(feature = "nvtx")]
+pub(crate) mod nvtx;
 mod properties;
 mod stream;
 
@@ -31,8 +35,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, MemoryInfo, MemoryPoolStats, Properties,
-    RawEvent, RawGraph, RawStream,
+    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    Properties, RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -133,6 +137,11 @@ impl CudaDriver {
 unsafe impl Driver for CudaDriver {
     fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    #[cfg(feature = "cupti")]
+    fn begin_trace(&self) -> Option<Box<dyn crate::driver::Trace>> {
+        Some(Box::new(cupti::CuptiTrace::begin(&self.context)?))
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
@@ -284,6 +293,18 @@ unsafe impl Driver for CudaDriver {
             unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
         self.report(launched)?;
         self.remember(kernel);
+        Ok(())
+    }
+
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _entered = self.report(self.context.enter())?;
+        body();
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! What a simulated device is like: its seed, its order, its size and its speed.
 
+use crate::driver::Check;
+
 /// In which of the orders that CUDA allows the simulated device runs its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -61,7 +63,8 @@ impl Default for Model {
     }
 }
 
-/// What to simulate. A default one has seed 0, [`Order::Random`], 4 GiB of memory and the speed of an H200.
+/// What to simulate. A default one has seed 0, [`Order::Random`], 4 GiB of memory, the speed of an H200, and
+/// denies races.
 ///
 /// ```
 /// use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
@@ -84,6 +87,8 @@ pub struct SimConfig {
     pub name: String,
     /// Operations that may be pending before some run though no one waits for them.
     pub most_pending: usize,
+    /// What becomes of a race that the checker finds.
+    pub check: Check,
     /// Modelled time for each thread, in ns, of the kernels whose time was given by name.
     pub kernel_times: Vec<(String, f64)>,
 }
@@ -97,6 +102,7 @@ impl Default for SimConfig {
             model: Model::default(),
             name: "Simulated H200".to_owned(),
             most_pending: 8192,
+            check: Check::default(),
             kernel_times: Vec::new(),
         }
     }
@@ -139,6 +145,11 @@ impl SimConfig {
     /// With at most so many operations pending.
     pub fn most_pending(self, most_pending: usize) -> Self {
         Self { most_pending, ..self }
+    }
+
+    /// With races treated so: denied by default.
+    pub fn check(self, check: Check) -> Self {
+        Self { check, ..self }
     }
 
     /// With a modelled time of `ns` for each thread of the kernel of this name ([`Kernel::name`]); it replaces the estimate

@@ -7,6 +7,8 @@
 //!   the same seed and the same calls give the same ones. Messages carry the seed.
 //! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real device follows from
 //!   what it waits for, independently of the order above.
+//! - **Races are found** by the [checker](crate::check) that follows every device, in whatever order it runs, and
+//!   denied unless [`SimConfig::check`] says otherwise.
 //! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
 //!
 //! | what is CUDA's | what is not |
@@ -34,21 +36,25 @@ mod simulator;
 mod slab;
 mod stream;
 
-pub use clock::{Engine, Span, SpanKind};
+pub use clock::{Engine, Span, SpanKind, Wait};
 pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
 use self::stream::{Op, Pattern, Stream};
+use super::checked::{Checked, Watch};
 use super::{
     Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
     MemoryPoolStats, Properties, RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
-/// A simulated device.
+/// A simulated device, with a [checker](crate::check) that follows it.
+pub type SimDriver = Checked<SimDevice>;
+
+/// What runs the work of a simulated device: streams, memory, kernels, time. Reached through [`SimDriver`] only.
 #[derive(Debug)]
-pub struct SimDriver {
+pub struct SimDevice {
     properties: Properties,
     simulator: Simulator,
 }
@@ -57,6 +63,7 @@ pub struct SimDriver {
 struct Core {
     config: Arc<SimConfig>,
     state: Mutex<State>,
+    watch: Arc<Watch>,
 }
 
 /// All that changes; one thread at a time runs calls and operations.
@@ -95,17 +102,26 @@ impl SimDriver {
         };
         let config = Arc::new(config);
         let state = Mutex::new(State::new(Arc::clone(&config)));
-        Arc::new(Self {
+        let watch = Watch::new(config.check, Some(config.seed));
+        let simulator = Simulator(Arc::new(Core {
+            config,
+            state,
+            watch: Arc::clone(&watch),
+        }));
+        let engine = Arc::new(SimDevice {
             properties,
-            simulator: Simulator(Arc::new(Core { config, state })),
-        })
+            simulator,
+        });
+        Self::watching(engine, watch)
     }
 
     /// What is simulated.
     pub fn config(&self) -> &SimConfig {
-        self.simulator.config()
+        self.inner().simulator.config()
     }
+}
 
+impl SimDevice {
     /// Starts a call: counts it, and fails if it must.
     fn enter(&self, call: Call) -> DriverResult<MutexGuard<'_, State>> {
         let mut state = self.simulator.0.lock();
@@ -260,7 +276,7 @@ impl State {
 
 // SAFETY: operations run in the order of their stream and after what they wait for (`State::step` takes from the front, and
 // `can_run` holds a wait back); blocks in use never overlap (M1); a wait ends only when `is_done` holds.
-unsafe impl Driver for SimDriver {
+unsafe impl Driver for SimDevice {
     fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::clock::{Engine, Span, SpanKind};
+use super::clock::{Engine, Span, SpanKind, Wait};
 use super::config::SimConfig;
 use super::fault::Call;
 use super::stream::Op;
 use super::{Core, State};
+use crate::check::Race;
 use crate::driver::ErrorCode;
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
@@ -54,6 +55,16 @@ impl Simulator {
         self.0.lock().faults.clear();
     }
 
+    /// The races that the checker found so far, each pair of calls once, and at most 256.
+    pub fn races(&self) -> Vec<Race> {
+        self.0.watch.races()
+    }
+
+    /// How many ranges of bytes and actors the checker remembers.
+    pub fn checker_footprint(&self) -> (usize, usize) {
+        self.0.watch.footprint()
+    }
+
     /// What there is now, and what happened so far.
     pub fn counters(&self) -> Counters {
         self.0.lock().counters()
@@ -64,7 +75,10 @@ impl Simulator {
         let mut state = self.0.lock();
         match (on, &state.clock.spans) {
             (true, None) => state.clock.spans = Some(Vec::new()),
-            (false, Some(_)) => state.clock.spans = None,
+            (false, Some(_)) => {
+                state.clock.spans = None;
+                state.clock.waits.clear();
+            }
             _ => {}
         }
     }
@@ -80,6 +94,11 @@ impl Simulator {
         let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
         state.clock.spans = Some(pending);
         ran.into_iter().map(|(_, span)| span).collect()
+    }
+
+    /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
+    pub fn take_waits(&self) -> Vec<Wait> {
+        std::mem::take(&mut self.0.lock().clock.waits)
     }
 
     /// How long an engine was busy with all that was enqueued, in modelled ns.

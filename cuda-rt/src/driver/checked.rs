@@ -1,0 +1,624 @@
+//! A driver that tells the [checker](crate::check) what passes through it.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::{
+    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawStream, Trace, sim,
+};
+use crate::check::AccessKind::{Read, Write};
+use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
+use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+
+/// What becomes of a race that the checker finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing is checked.
+    Off,
+    /// It is kept, to be asked for ([`Driver::races`]).
+    Record,
+    /// It is kept and printed to standard error; the call that found it fails, and so does every later call that enqueues or waits.
+    #[default]
+    Deny,
+}
+
+/// A driver whose every operation a checker follows: vector clocks over streams and the host, byte ranges, one run.
+///
+/// The simulated device always goes through one ([`SimConfig::check`](sim::SimConfig::check)). Over the CUDA driver it is used where
+/// the environment variable `CUDA_RT_CHECK` is 1, or by hand, for programs of raw calls:
+///
+/// ```
+/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+/// use cuda_rt::driver::{Check, Checked, Driver};
+///
+/// let unchecked = SimDriver::new(SimConfig::new().check(Check::Off));
+/// let driver = Checked::over(unchecked, Check::Record);
+/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// unsafe {
+///     let data = driver.alloc(64, a)?;
+///     driver.fill(data, &[1], 64, b)?; // nothing makes `b` wait for the allocation
+/// }
+/// let races = driver.races();
+/// assert_eq!(races.len(), 1);
+/// println!("{}", races[0]);
+/// # Ok::<(), cuda_rt::driver::DriverError>(())
+/// ```
+///
+/// It sees host memory where that passes between host and streams, which the typed API tells it ([`Note`]).
+pub struct Checked<D: Driver + ?Sized> {
+    inner: Arc<D>,
+    watch: Arc<Watch>,
+}
+
+impl<D: Driver + ?Sized> fmt::Debug for Checked<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checked")
+            .field("inner", &self.inner)
+            .field("check", &self.watch.check)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The checker of one device, and what it does about a race.
+#[derive(Debug)]
+pub(super) struct Watch {
+    check: Check,
+    monitor: Mutex<Monitor>,
+    /// The first race, where races are denied.
+    denied: OnceLock<DriverError>,
+}
+
+impl Watch {
+    pub(super) fn new(check: Check, seed: Option<u64>) -> Arc<Self> {
+        let (monitor, denied) = (Mutex::new(Monitor::new(seed)), OnceLock::new());
+        Arc::new(Self {
+            check,
+            monitor,
+            denied,
+        })
+    }
+
+    pub(super) fn races(&self) -> Vec<Race> {
+        self.lock().races()
+    }
+
+    pub(super) fn footprint(&self) -> (usize, usize) {
+        self.lock().footprint()
+    }
+
+    /// The monitor; a thread that panicked in here, which none should, has at most lost an access.
+    fn lock(&self) -> MutexGuard<'_, Monitor> {
+        self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_off(&self) -> bool {
+        self.check == Check::Off
+    }
+
+    fn check_denied(&self) -> DriverResult<()> {
+        self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Tells the monitor of a call, and does what is to be done about a race that it finds.
+    fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) -> DriverResult<()> {
+        let before = monitor.races_found();
+        tell(monitor);
+        if monitor.races_found() == before || self.check != Check::Deny {
+            return Ok(());
+        }
+        self.deny(monitor)
+    }
+
+    #[cold]
+    fn deny(&self, monitor: &Monitor) -> DriverResult<()> {
+        let races = monitor.races();
+        if let Some(race) = races.last() {
+            eprintln!("{race}");
+            let error =
+                DriverError::with_detail("cuda_rt::check", ErrorCode::ILLEGAL_STATE, race.to_string());
+            let _ = self.denied.set(error);
+        }
+        self.check_denied()
+    }
+}
+
+thread_local! {
+    /// The call of the typed API that this thread is in.
+    static CALLED_AT: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+}
+
+/// Until it is dropped, the driver calls of this thread count as made at one place.
+#[derive(Debug)]
+pub(crate) struct CalledAt(());
+
+impl CalledAt {
+    pub(crate) fn new(location: &'static Location<'static>) -> Self {
+        CALLED_AT.set(Some(location));
+        Self(())
+    }
+}
+
+impl Drop for CalledAt {
+    fn drop(&mut self) {
+        CALLED_AT.set(None);
+    }
+}
+
+/// The place of a call that came in at `caller`.
+fn site(caller: &'static Location<'static>) -> Site {
+    match CALLED_AT.get() {
+        Some(location) => Site::Code(location),
+        // Through `dyn Driver` the caller is the method itself.
+        None if caller.file() == file!() => Site::Unknown,
+        None => Site::Code(caller),
+    }
+}
+
+fn device(address: DeviceAddress, bytes: usize) -> Range<u64> {
+    address.0..address.0.saturating_add(bytes as u64)
+}
+
+fn host(address: NonNull<c_void>, bytes: usize) -> Range<u64> {
+    device(DeviceAddress(address.addr().get() as u64), bytes)
+}
+
+impl<D: Driver + ?Sized> Checked<D> {
+    /// Follows the calls to `inner` that are made through this driver, and only those.
+    pub fn over(inner: Arc<D>, check: Check) -> Arc<Self> {
+        let seed = inner.simulator().map(sim::Simulator::seed);
+        Self::watching(inner, Watch::new(check, seed))
+    }
+
+    pub(super) fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
+        Arc::new(Self { inner, watch })
+    }
+
+    pub(super) fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// A call that does not block: made and told under one lock, so that the checker's order is the stream's.
+    #[inline]
+    fn follow<R>(
+        &self,
+        call: impl FnOnce(&D) -> DriverResult<R>,
+        tell: impl FnOnce(&mut Monitor, &R),
+    ) -> DriverResult<R> {
+        if self.watch.is_off() {
+            return call(&self.inner);
+        }
+        self.watch.check_denied()?;
+        let mut monitor = self.watch.lock();
+        let result = call(&self.inner)?;
+        self.watch.tell(&mut monitor, |monitor| tell(monitor, &result))?;
+        Ok(result)
+    }
+
+    /// A call that enqueues one operation with these accesses.
+    #[inline]
+    fn enqueue<const N: usize>(
+        &self,
+        name: &'static str,
+        caller: &'static Location<'static>,
+        stream: RawStream,
+        accesses: [(AccessKind, Range<u64>); N],
+        call: impl FnOnce(&D) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.follow(call, |monitor, ()| {
+            let operation = Operation {
+                name,
+                site: site(caller),
+            };
+            let begun = monitor.begin(stream.0);
+            for (kind, bytes) in accesses {
+                monitor.access(begun, bytes, kind, operation);
+            }
+        })
+    }
+
+    /// A call that blocks, after which all is over that `contents` gives before it.
+    fn synchronize(
+        &self,
+        contents: impl FnOnce(&Monitor) -> crate::check::VectorClock,
+        call: impl FnOnce(&D) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        if self.watch.is_off() {
+            return call(&self.inner);
+        }
+        self.watch.check_denied()?;
+        let contents = contents(&self.watch.lock());
+        call(&self.inner)?;
+        self.watch.lock().seen_done(&contents);
+        Ok(())
+    }
+}
+
+/// Tells the accesses of a kernel's buffers.
+///
+/// # Safety
+/// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
+unsafe fn tell_buffers(
+    monitor: &mut Monitor,
+    begun: Begun,
+    operation: Operation,
+    kernel: &'static Kernel,
+    parameters: &[*const c_void],
+) {
+    let word = |i: usize| {
+        let is_word = kernel.parameters[i].size_bytes == size_of::<u64>();
+        // SAFETY: the caller's: a live value of that size; addresses and lengths are initialised.
+        is_word.then(|| unsafe { parameters[i].cast::<u64>().read_unaligned() })
+    };
+    for (i, pair) in kernel.parameters.windows(2).enumerate() {
+        let (kind, element_bytes) = match pair[0].kind {
+            ParameterKind::Read { element_bytes } => (Read, element_bytes),
+            ParameterKind::Write { element_bytes } => (Write, element_bytes),
+            _ => continue,
+        };
+        if pair[1].kind == ParameterKind::Length
+            && let (Some(address), Some(elements)) = (word(i), word(i + 1))
+        {
+            let bytes = elements.saturating_mul(element_bytes as u64);
+            monitor.access(begun, address..address.saturating_add(bytes), kind, operation);
+        }
+    }
+}
+
+// SAFETY: as `inner`, to which every call is passed on as it is.
+unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
+    fn properties(&self) -> &Properties {
+        self.inner.properties()
+    }
+
+    fn simulator(&self) -> Option<&sim::Simulator> {
+        self.inner.simulator()
+    }
+
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        self.inner.begin_trace()
+    }
+
+    fn is_checked(&self) -> bool {
+        !self.watch.is_off() || self.inner.is_checked()
+    }
+
+    fn races(&self) -> Vec<Race> {
+        let mut races = self.watch.races();
+        races.extend(self.inner.races());
+        races
+    }
+
+    #[track_caller]
+    fn note(&self, note: Note<'_>) {
+        self.inner.note(note);
+        if self.watch.is_off() {
+            return;
+        }
+        let site = site(Location::caller());
+        let mut monitor = self.watch.lock();
+        // What it finds is denied to the next call: a note cannot fail.
+        let _ = self.watch.tell(&mut monitor, |monitor| match note {
+            Note::HostHas {
+                address,
+                bytes,
+                during,
+            } => {
+                monitor.host_access(host(address, bytes), Write, Operation { name: during, site });
+            }
+            Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
+        });
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.inner.pool_stats()
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.inner.reset_pool_peaks()
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.inner.set_release_threshold(bytes)
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.inner.trim_pool(keep_bytes)
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.inner.memory_info()
+    }
+
+    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
+        self.follow(
+            |inner| inner.create_stream(priority),
+            |monitor, stream| monitor.create_stream(stream.0),
+        )
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.destroy_stream(stream) },
+            |monitor, ()| monitor.destroy_stream(stream.0),
+        )
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.synchronize(
+            |monitor| monitor.stream_contents(stream.0),
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.synchronize_stream(stream) },
+        )
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.wait_event(stream, event) },
+            |monitor, ()| monitor.wait_event(stream.0, event.0),
+        )
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        self.inner.create_event(timing)
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.destroy_event(event) },
+            |monitor, ()| monitor.destroy_event(event.0),
+        )
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.record_event(event, stream) },
+            |monitor, ()| monitor.record_event(event.0, stream.0),
+        )
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.query_event(event) },
+            |monitor, done| {
+                if *done {
+                    let contents = monitor.event_contents(event.0);
+                    monitor.seen_done(&contents);
+                }
+            },
+        )
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.synchronize(
+            |monitor| monitor.event_contents(event.0),
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.synchronize_event(event) },
+        )
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        // SAFETY: the caller's.
+        unsafe { self.inner.elapsed_ms(start, end) }
+    }
+
+    #[track_caller]
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        let caller = Location::caller();
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.alloc(bytes, stream) },
+            |monitor, address| {
+                let operation = Operation {
+                    name: "alloc",
+                    site: site(caller),
+                };
+                monitor.alloc(address.0, bytes as u64, stream.0, operation);
+            },
+        )
+    }
+
+    #[track_caller]
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        let caller = Location::caller();
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.free(address, stream) },
+            |monitor, ()| {
+                let operation = Operation {
+                    name: "free",
+                    site: site(caller),
+                };
+                monitor.free(address.0, stream.0, operation);
+            },
+        )
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.register_host(memory) },
+            |monitor, ()| monitor.register(host(memory.address(), memory.len_bytes())),
+        )
+    }
+
+    #[track_caller]
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        let caller = Location::caller();
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.unregister_host(memory) },
+            |monitor, ()| {
+                let operation = Operation {
+                    name: "unregister",
+                    site: site(caller),
+                };
+                monitor.unregister(host(memory.address(), memory.len_bytes()), operation);
+            },
+        )
+    }
+
+    #[track_caller]
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [(Read, host(source, bytes)), (Write, device(destination, bytes))];
+        self.enqueue("copy to device", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy_to_device(destination, source, bytes, stream) }
+        })
+    }
+
+    #[track_caller]
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [(Read, device(source, bytes)), (Write, host(destination, bytes))];
+        self.enqueue("copy to host", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy_to_host(destination, source, bytes, stream) }
+        })
+    }
+
+    #[track_caller]
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [(Read, device(source, bytes)), (Write, device(destination, bytes))];
+        self.enqueue("copy", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy(destination, source, bytes, stream) }
+        })
+    }
+
+    #[track_caller]
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [(Write, device(destination, pattern.len().saturating_mul(count)))];
+        self.enqueue("fill", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.fill(destination, pattern, count, stream) }
+        })
+    }
+
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
+        self.inner.prepare(kernel)
+    }
+
+    #[track_caller]
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let caller = Location::caller();
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.launch(kernel, shape, parameters, stream) },
+            |monitor, ()| {
+                let operation = Operation {
+                    name: kernel.name,
+                    site: site(caller),
+                };
+                let begun = monitor.begin(stream.0);
+                // SAFETY: the caller's: the driver took the parameters, one for each of the kernel's.
+                unsafe { tell_buffers(monitor, begun, operation, kernel, parameters) };
+            },
+        )
+    }
+
+    fn foreign(
+        &self,
+        name: &'static str,
+        stream: RawStream,
+        uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let caller = Location::caller();
+        if self.watch.is_off() {
+            return self.inner.foreign(name, stream, uses, body);
+        }
+        self.watch.check_denied()?;
+        // Not with the monitor locked: the body may call this driver.
+        self.inner.foreign(name, stream, uses, body)?;
+        let mut monitor = self.watch.lock();
+        self.watch.tell(&mut monitor, |monitor| {
+            let operation = Operation {
+                name,
+                site: site(caller),
+            };
+            let begun = monitor.begin(stream.0);
+            for used in uses {
+                let bytes = used.address.0..used.address.0 + used.bytes as u64;
+                monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
+            }
+        })
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.begin_capture(stream) },
+            |monitor, ()| monitor.begin_capture(stream.0),
+        )
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        if self.watch.is_off() {
+            // SAFETY: the caller's.
+            return unsafe { self.inner.end_capture(stream) };
+        }
+        let mut monitor = self.watch.lock();
+        // SAFETY: the caller's.
+        let graph = unsafe { self.inner.end_capture(stream) };
+        // A capture that fails to end is over too.
+        monitor.end_capture(stream.0, graph.as_ref().ok().map(|graph| graph.0));
+        graph
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.launch_graph(graph, stream) },
+            |monitor, ()| monitor.launch_graph(graph.0, stream.0),
+        )
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.destroy_graph(graph) },
+            |monitor, ()| monitor.destroy_graph(graph.0),
+        )
+    }
+}

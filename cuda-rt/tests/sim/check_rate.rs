@@ -1,0 +1,118 @@
+//! How fast the checker is, and that it forgets: an upload stream and a compute stream, two slots, event by event.
+
+use std::time::Instant;
+
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::driver::{Check, DeviceAddress, RawEvent, RawStream};
+
+use crate::rig::{Host, Rig};
+
+/// Rounds of the long run; an hour of a real pipeline is about as many.
+fn rounds() -> u64 {
+    if std::env::var_os("CUDA_RT_LONG").is_some_and(|value| value != "0") {
+        20_000_000
+    } else {
+        100_000
+    }
+}
+
+struct Pipeline {
+    rig: Rig,
+    upload: RawStream,
+    compute: RawStream,
+    host: Host,
+    slots: [(DeviceAddress, RawEvent, RawEvent); 2],
+}
+
+impl Pipeline {
+    fn new(check: Check) -> Self {
+        let rig = Rig::with_check(SimConfig::new().order(Order::Lazy), check);
+        let (upload, compute) = (rig.stream(), rig.stream());
+        let slots = [(); 2].map(|()| (rig.alloc(64, upload).unwrap(), rig.event(), rig.event()));
+        let host = Host::new(64);
+        Self {
+            rig,
+            upload,
+            compute,
+            host,
+            slots,
+        }
+    }
+
+    /// One frame: 8 operations, and now and then a wait of the host.
+    fn round(&self, round: u64) {
+        let Self {
+            rig, upload, compute, ..
+        } = self;
+        let (data, uploaded, computed) = self.slots[round as usize % 2];
+        rig.wait_event(*upload, computed).unwrap();
+        rig.upload(data, self.host, 16, *upload).unwrap();
+        rig.record_event(uploaded, *upload).unwrap();
+        rig.wait_event(*compute, uploaded).unwrap();
+        let temporary = rig.alloc(64, *compute).unwrap();
+        rig.copy(temporary, data, 64, *compute).unwrap();
+        rig.record_event(computed, *compute).unwrap();
+        rig.free(temporary, *compute).unwrap();
+        if round.is_multiple_of(64) {
+            rig.synchronize_event(computed).unwrap();
+        }
+    }
+
+    fn rate(&self, rounds: u64) -> f64 {
+        let started = Instant::now();
+        (0..rounds).for_each(|round| self.round(round));
+        rounds as f64 * 8.0 / started.elapsed().as_secs_f64()
+    }
+}
+
+/// Prints the rates (`--release --nocapture`); asserts that what the checker remembers does not grow.
+#[test]
+fn the_checker_keeps_up_and_forgets() {
+    let (unchecked, checked) = (Pipeline::new(Check::Off), Pipeline::new(Check::Record));
+    let rounds = rounds();
+    checked.rate(rounds / 10);
+    let early = checked.rig.sim().checker_footprint();
+    let (without, with) = (unchecked.rate(rounds), checked.rate(rounds));
+    let late = checked.rig.sim().checker_footprint();
+    println!(
+        "{:.2} M operations a second without the checker, {:.2} M with it; {} operations, {early:?} -> {late:?} ranges and \
+         actors",
+        without / 1e6,
+        with / 1e6,
+        rounds * 8,
+    );
+    assert_eq!(checked.rig.sim().races(), []);
+    assert!(
+        late.0 <= early.0 + 4 && late.1 <= early.1,
+        "{early:?} -> {late:?}"
+    );
+}
+
+/// Streams, events and blocks of many sizes come and go: their traces go too.
+#[test]
+fn what_is_gone_is_forgotten() {
+    let rig = Rig::new(SimConfig::new().order(Order::Eager));
+    for round in 0..20_000 {
+        let stream = rig.stream();
+        let event = rig.event();
+        let data = rig.alloc(64 * (1 + round % 97), stream).unwrap();
+        for word in 0..8 {
+            rig.fill(DeviceAddress(data.0 + 4 * word), &[1], 4, stream)
+                .unwrap();
+        }
+        rig.record_event(event, stream).unwrap();
+        rig.free(data, stream).unwrap();
+        if round % 10 == 0 {
+            rig.synchronize_event(event).unwrap();
+        }
+        rig.synchronize_stream(stream).unwrap();
+        rig.destroy_event(event).unwrap();
+        rig.destroy_stream(stream).unwrap();
+    }
+    let (ranges, actors) = rig.sim().checker_footprint();
+    assert!(
+        ranges <= 8192 && actors <= 128,
+        "{ranges} ranges, {actors} actors"
+    );
+    assert_eq!(rig.sim().races(), []);
+}
