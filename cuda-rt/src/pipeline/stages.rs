@@ -17,7 +17,6 @@ use crate::error::Result;
 use crate::memory::{PinnedBuffer, Resource};
 use crate::place::{Idle, Live, StreamTag};
 use crate::stream::Stream;
-use crate::timeline;
 use crate::timestamp::Timestamp;
 
 /// An item between two stages.
