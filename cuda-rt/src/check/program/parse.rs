@@ -213,14 +213,23 @@ fn region(cursor: &mut Cursor<'_>) -> Result<Region> {
     Ok(Region {
         memory,
         parts,
+        device: None,
+    })
+}
+
+/// A side of a copy, which may say its device.
+fn side(cursor: &mut Cursor<'_>) -> Result<Region> {
+    let region = region(cursor)?;
+    Ok(Region {
         device: device(cursor)?,
+        ..region
     })
 }
 
 fn to_and_from(cursor: &mut Cursor<'_>) -> Result<(Region, Region)> {
-    let to = region(cursor)?;
+    let to = side(cursor)?;
     cursor.expect("<-")?;
-    Ok((to, region(cursor)?))
+    Ok((to, side(cursor)?))
 }
 
 /// `R a,b W c`, perhaps nothing.
