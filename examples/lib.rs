@@ -2,5 +2,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cli;
 pub mod denoise;
 pub mod y4m;

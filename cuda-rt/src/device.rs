@@ -121,9 +121,18 @@ impl Device {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn open_or_simulate() -> Result<Self> {
+        Self::open_or_simulate_with(SimConfig::default())
+    }
+
+    /// As [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated device; one that is there already keeps
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`open_or_simulate`](Self::open_or_simulate).
+    pub fn open_or_simulate_with(config: SimConfig) -> Result<Self> {
         let core = instance(TypeId::of::<Gpu<0>>(), || match cuda(0) {
             Ok(driver) => Ok(driver),
-            Err(error) if is_absent(&error) => Ok(SimDriver::new(SimConfig::default())),
+            Err(error) if is_absent(&error) => Ok(SimDriver::new(config)),
             Err(error) => Err(Error::NoGpu(error)),
         })?;
         Ok(Self::from_core(core))

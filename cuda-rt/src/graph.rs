@@ -94,10 +94,7 @@ impl Drop for Recording<'_> {
     }
 }
 
-impl<S: StreamTag> Stream<S>
-where
-    S::Device: Live,
-{
+impl<S: StreamTag> Stream<S> {
     /// Records the work that `body` gives to the stream, instead of running it, into a graph
     /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks for as long as CUDA takes
     /// to build the graph.
@@ -109,7 +106,7 @@ where
     /// H25, H43: buffers, handoffs and streams of the outside are of another device, and those of the inside cannot leave.
     ///
     /// # Errors
-    /// Those of `body`, and [`Error::Driver`] where a call cannot be captured. The bundle is then dropped in this stream's order;
+    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be captured. The bundle is then dropped in this stream's order;
     /// nothing has run.
     pub fn capture<A: OwnedBy<S>>(
         &self,
@@ -118,7 +115,10 @@ where
             &'g Stream<Captured<'g, S>>,
             <A::Idle as Resource>::View<'g, Captured<'g, S>>,
         ) -> Result<()>,
-    ) -> Result<Graph<A::Idle, S>> {
+    ) -> Result<Graph<A::Idle, S>>
+    where
+        S::Device: Live,
+    {
         const DURING: &str = "Stream::capture";
         let core = self.core().for_capture().during(DURING)?;
         let origin = core.reaper();
@@ -158,7 +158,7 @@ impl<'g, S: StreamTag> Stream<Captured<'g, S>> {
     /// twice, it is one stream. What it still holds at the end of the capture is joined.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Driver`](crate::Error::Driver).
     pub fn fork<N: NamedStream<Device = S::Device>>(&self) -> Result<Stream<Captured<'g, N>>> {
         const DURING: &str = "Stream::fork";
         let at = self
@@ -175,7 +175,7 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     /// Replays the captured work on its stream (`cuGraphLaunch`). Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Driver`](crate::Error::Driver).
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
         let driver = stream.core().ordered().during("Graph::launch")?;
         // A graph that is handed out was built.

@@ -84,12 +84,12 @@ impl<R: Resource> Handoff<R> {
     }
 }
 
-impl<R: Resource> Handoff<R>
-where
-    R::Device: Live,
-{
+impl<R: Resource> Handoff<R> {
     /// A handoff of what is idle: nothing to wait for, so it can be acquired anywhere at no cost.
-    pub fn ready(idle: R) -> Self {
+    pub fn ready(idle: R) -> Self
+    where
+        R::Device: Live,
+    {
         Self::pending(idle, Fence::DONE)
     }
 
@@ -101,7 +101,10 @@ where
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is then leaked, never
     /// returned to the host. [`try_synchronize`](Self::try_synchronize) keeps it.
-    pub fn synchronize(self) -> Result<R> {
+    pub fn synchronize(self) -> Result<R>
+    where
+        R::Device: Live,
+    {
         Ok(self.try_synchronize()?)
     }
 
@@ -109,7 +112,10 @@ where
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
-    pub fn try_synchronize(self) -> Result<R, Refused<Self>> {
+    pub fn try_synchronize(self) -> Result<R, Refused<Self>>
+    where
+        R::Device: Live,
+    {
         match self.fence.synchronize().during("Handoff::synchronize") {
             // F1: every use is over.
             Ok(()) => Ok(self.into_parts().0),
@@ -121,7 +127,10 @@ where
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
-    pub fn try_settle(self) -> Result<Settled<R>, Refused<Self>> {
+    pub fn try_settle(self) -> Result<Settled<R>, Refused<Self>>
+    where
+        R::Device: Live,
+    {
         match self.fence.query().during("Handoff::try_settle") {
             Ok(true) => Ok(Settled::Done(self.into_parts().0)),
             Ok(false) => Ok(Settled::Pending(self)),

@@ -59,6 +59,7 @@ mod handoff;
 pub mod kernel;
 mod lend;
 mod memory;
+pub mod pipeline;
 mod place;
 mod shared;
 mod slot;

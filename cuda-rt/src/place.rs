@@ -163,9 +163,10 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
 /// # Safety
 /// Implemented for equal types only.
 #[diagnostic::on_unimplemented(
-    message = "this handoff is of device `{Self}`, the stream is of device `{D}`",
+    message = "this belongs to device `{Self}`, and the stream to device `{D}`",
     label = "cannot cross devices, nor enter or leave a capture",
-    note = "H25/H36: give what a graph needs to `capture`; between GPUs, copy through memory of both"
+    note = "H25: give what a graph needs to `capture`, and use the views that it lends",
+    note = "H36: between GPUs, copy to pinned memory and move that: `let host = host.for_device(&gpu)?;`"
 )]
 pub unsafe trait SameAs<D> {}
 // SAFETY: equal.
@@ -185,8 +186,8 @@ unsafe impl<D: DeviceTag> SameAs<D> for D {}
 /// ```
 #[macro_export]
 macro_rules! streams {
-    ($($(#[$attribute:meta])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
-        $(#[$attribute])*
+    ($($(#[doc = $doc:expr])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
+        $(#[doc = $doc])*
         #[allow(dead_code)]
         $visibility struct $name<D = $crate::Gpu<0>>(::core::marker::PhantomData<fn(D) -> D>);
 
@@ -232,8 +233,8 @@ macro_rules! __priority {
 /// ```
 #[macro_export]
 macro_rules! devices {
-    ($($(#[$attribute:meta])* $visibility:vis $name:ident;)*) => { $(
-        $(#[$attribute])*
+    ($($(#[doc = $doc:expr])* $visibility:vis $name:ident;)*) => { $(
+        $(#[doc = $doc])*
         #[allow(dead_code)]
         $visibility struct $name;
 

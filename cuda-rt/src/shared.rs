@@ -9,7 +9,7 @@ use crate::error::{During, Result};
 use crate::fence::{EventLease, Fence};
 use crate::handoff::Handoff;
 use crate::memory::{OwnedBy, Resource};
-use crate::place::{Live, StreamTag};
+use crate::place::{Live, SameAs, StreamTag};
 use crate::stream::Stream;
 
 /// A bundle that any number of streams may read, each through a [`Lease`], and none may write.
@@ -141,15 +141,15 @@ impl<R: Resource, S: StreamTag> Drop for Lease<R, S> {
     }
 }
 
-impl<S: StreamTag> Stream<S>
-where
-    S::Device: Live,
-{
+impl<S: StreamTag> Stream<S> {
     /// Gives up a bundle for many streams to read (`cuEventRecord`). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); the bundle is then dropped in this stream's order.
-    pub fn share<R: OwnedBy<S>>(&self, bundle: R) -> Result<Shared<R::Idle>> {
+    pub fn share<R: OwnedBy<S>>(&self, bundle: R) -> Result<Shared<R::Idle>>
+    where
+        S::Device: Live,
+    {
         let written = self
             .core()
             .events()
@@ -170,7 +170,11 @@ where
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
-    pub fn lease<R: Resource<Device = S::Device>>(&self, shared: &Shared<R>) -> Result<Lease<R, S>> {
+    pub fn lease<R: Resource>(&self, shared: &Shared<R>) -> Result<Lease<R, S>>
+    where
+        R::Device: SameAs<S::Device>,
+        S::Device: Live,
+    {
         shared.0.written.wait_on(self.at()).during("Stream::lease")?;
         Ok(Lease {
             block: Arc::clone(&shared.0),

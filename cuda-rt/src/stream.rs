@@ -161,8 +161,9 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// None at present; as [`acquire`](Self::acquire), for uniformity.
     #[inline]
-    pub fn adopt<R: Resource<Device = S::Device>>(&self, idle: R) -> Result<R::On<S>>
+    pub fn adopt<R: Resource>(&self, idle: R) -> Result<R::On<S>>
     where
+        R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
         // SAFETY: no use is pending, and the devices are one.

@@ -7,32 +7,32 @@ use cuda_rt::{Device, DeviceBuffer, Idle, PinnedBuffer, Place};
 
 /// Names that the macros' output must not take for its own.
 mod shadows {
-    pub struct Option;
-    pub struct Vec;
-    pub struct PhantomData;
-    pub struct Copy;
-    pub struct Place;
-    pub trait Resource {}
-    pub trait StreamTag {}
-    pub mod core {}
-    pub mod std {}
+    pub(crate) struct Option;
+    pub(crate) struct Vec;
+    pub(crate) struct PhantomData;
+    pub(crate) struct Copy;
+    pub(crate) struct Place;
+    pub(crate) trait Resource {}
+    pub(crate) trait StreamTag {}
+    pub(crate) mod core {}
+    pub(crate) mod std {}
 
-    pub mod tags {
+    pub(crate) mod tags {
         #[allow(unused_imports)]
         use super::*;
 
         cuda_rt::streams! {
             /// Shadows what the macro names.
-            pub S;
-            pub TypeId, priority = Low;
-            pub Gpu;
-            pub __S;
-            pub Key;
+            pub(crate) S;
+            pub(crate) TypeId, priority = Low;
+            pub(crate) Gpu;
+            pub(crate) __S;
+            pub(crate) Key;
         }
 
         cuda_rt::devices! {
-            pub Device;
-            pub NamedDevice;
+            pub(crate) Device;
+            pub(crate) NamedDevice;
         }
     }
 }

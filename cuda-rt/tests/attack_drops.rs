@@ -226,3 +226,23 @@ fn attack_free_behind_a_wait_that_failed() {
         (1, 0, 0)
     );
 }
+
+/// The device goes while a download into dropped memory may be pending, and cannot be waited for: the memory stays
+/// mapped and page-locked.
+#[test]
+fn attack_unmap_behind_a_wait_that_failed() {
+    for seed in 0..12 {
+        let simulator = Device::simulated(SimConfig::default().seed(seed).order(Order::Lazy), |gpu| {
+            let compute = gpu.stream::<Compute<_>>().unwrap();
+            let device = compute.alloc_zeroed::<u32>(LEN).unwrap();
+            let mut host = compute.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            compute.copy_to_host(&device, &mut host).unwrap();
+            drop(host);
+            let simulator = gpu.simulator().unwrap().clone();
+            simulator.fail_next(Call::SynchronizeEvent, ErrorCode::OUT_OF_MEMORY);
+            simulator
+        })
+        .unwrap();
+        assert_eq!(simulator.counters().registrations_live, 1);
+    }
+}

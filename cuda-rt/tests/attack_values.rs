@@ -30,6 +30,26 @@ fn attack_as_many_elements_of_no_bytes_as_an_index_can_number() {
     .unwrap();
 }
 
+/// The most alignment that device memory has; an element that needs more does not build.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
+#[repr(C, align(256))]
+struct Wide([u8; 256]);
+
+#[test]
+fn attack_elements_of_the_most_alignment() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut device = stream.alloc_zeroed::<Wide>(3).unwrap();
+        stream.fill(&mut device[1..], Wide([7; 256])).unwrap();
+        let mut host = stream.adopt(gpu.pinned::<Wide>(3).unwrap()).unwrap();
+        stream.copy_to_host(&device, &mut host).unwrap();
+        let host = stream.release(host).unwrap().synchronize().unwrap();
+        assert!(host.as_ptr().is_aligned());
+        assert_eq!(*host, [Wide([0; 256]), Wide([7; 256]), Wide([7; 256])]);
+    })
+    .unwrap();
+}
+
 #[test]
 fn attack_lengths_whose_bytes_overflow() {
     Device::simulated(SimConfig::default(), |gpu| {

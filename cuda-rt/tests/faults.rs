@@ -318,6 +318,54 @@ fn each_call_that_loses_the_device_gives_an_error_and_no_wrong_bytes() {
     }
 }
 
+/// Calls that fail together can close each other's way out: a lend that can be joined neither on the GPU nor on the host.
+#[test]
+fn several_calls_that_fail_give_errors_and_no_wrong_bytes() {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: u64| {
+        // Knuth's MMIX generator; its high bits are the good ones.
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    // Those that order work, and their neighbours.
+    let calls = [
+        Call::RecordEvent,
+        Call::WaitEvent,
+        Call::SynchronizeStream,
+        Call::SynchronizeEvent,
+        Call::QueryEvent,
+        Call::CreateEvent,
+        Call::Free,
+        Call::EndCapture,
+    ];
+    for seed in 0..600 {
+        let order = if seed % 3 == 0 { Order::Lazy } else { Order::Random };
+        Device::simulated(SimConfig::default().seed(seed).order(order), |gpu| {
+            let simulator = gpu.simulator().unwrap();
+            let streams = Streams::new(&gpu).unwrap();
+            let witness = streams
+                .downloading(&gpu, streams.uploaded(&gpu, 77).unwrap())
+                .unwrap();
+            for _ in 0..3 {
+                for _ in 0..4 {
+                    let call = calls[below(calls.len() as u64) as usize];
+                    simulator.fail_nth(call, 1 + below(12), PASSING);
+                }
+                if let Err(error) = program(&gpu) {
+                    let driver = error.driver().map(|driver| driver.code());
+                    assert_eq!(driver, Some(PASSING), "seed {seed}: {error}");
+                }
+            }
+            if let Ok(host) = witness.synchronize() {
+                assert_eq!(*host, [77; LEN], "seed {seed}");
+            }
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn a_call_that_fails_enqueues_nothing() {
     let config = SimConfig::default().order(Order::Lazy);

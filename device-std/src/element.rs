@@ -15,7 +15,9 @@ use crate::layout::Layout;
     message = "`{Self}` cannot live in device memory",
     label = "not an element: device memory can hold any bits, and must have one layout on host and device",
     note = "H31: use integers, floats and arrays of them, or derive it for a struct: \
-            `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, cuda_rt::Element)] #[repr(C)]`"
+            `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, cuda_rt::Element)] #[repr(C)]`",
+    note = "H39: `MaybeUninit` is memory never written: write all of it with `stream.init_filled(..)`, `init_from(..)` or \
+            `init_from_host(..)`"
 )]
 pub unsafe trait Element: Pod {
     /// A hash of the layout.

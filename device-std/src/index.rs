@@ -56,6 +56,12 @@ mod sealed {
 }
 
 /// A position in a launch of any dimension.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a thread's index",
+    label = "could be another thread's element",
+    note = "H32: an output opens with the index that the kernel was given, so that no two threads reach one element; \
+            to write anywhere, take an `Atomic<T>`"
+)]
 pub trait Index: Copy + sealed::Sealed {
     /// The row-major position, in elements.
     fn position(self) -> usize;

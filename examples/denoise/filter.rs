@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::{DeviceSlice, Grid2, Live, ReadBy, Result, Stream, StreamTag, WriteBy};
 use device_kernels::bilateral;
 use serde::Serialize;
@@ -32,6 +33,15 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
+    /// A simulated device that takes as long for this filter as an H200 does: 0.65 ps for each tap of each sample, the median over
+    /// radii 1 to 16 of docs/RESULTS.md.
+    pub fn simulated(&self) -> SimConfig {
+        const NS_PER_TAP: f64 = 0.000_65;
+        let side = f64::from(2 * self.radius + 1);
+        SimConfig::default()
+            .kernel_ns_per_thread("device_kernels::bilateral::bilateral", NS_PER_TAP * side * side)
+    }
+
     /// Denoises a plane of `width` × `height` samples, row by row. Stream-ordered.
     ///
     /// # Errors

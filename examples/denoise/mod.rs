@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek};
 use std::path::Path;
 
-use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::{Device, Live};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -39,9 +38,13 @@ pub fn run(args: &Args) -> Result<Report, Failure> {
     args.check().map_err(Failure::Usage)?;
     let clip = open(args)?;
     match args.device {
-        DeviceChoice::Auto => denoise(&Device::open_or_simulate()?, args, clip),
+        DeviceChoice::Auto => denoise(
+            &Device::open_or_simulate_with(args.filter().simulated())?,
+            args,
+            clip,
+        ),
         DeviceChoice::Cuda => denoise(&Device::open()?, args, clip),
-        DeviceChoice::Sim => Device::simulated(SimConfig::default(), |gpu| denoise(&gpu, args, clip))?,
+        DeviceChoice::Sim => Device::simulated(args.filter().simulated(), |gpu| denoise(&gpu, args, clip))?,
     }
 }
 

@@ -3,7 +3,7 @@
 //! A stream is a line of text, then for each frame a line of text and its planes. Eight bits a sample, all the chroma
 //! formats of that page. Every line is kept byte for byte, so that what is not understood here passes through.
 //!
-//! Our own parser, because the `y4m` crate (0.8) drops `FRAME` parameters, calls a truncated frame the end of the stream,
+//! Our own parser, because the `y4m` crate (0.8) calls a truncated frame the end of the stream,
 //! gives no byte offsets and reads into a buffer of its own, where this one reads straight into page-locked memory.
 
 mod error;

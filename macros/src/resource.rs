@@ -13,6 +13,10 @@ const NO_PLACE: &str =
 const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
 const NOT_A_STRUCT: &str =
     "only structs can be bundles: which variant an enum holds is not known while it is pending";
+const FOREIGN_FIELD: &str = "this is not of the bundle's place, and would stay behind when the bundle moves: give its buffers the \
+     place parameter, or mark what is no buffer `#[resource(plain)]`";
+const PLAIN_BUFFER: &str =
+    "what has the bundle's place moves with it: `#[resource(plain)]` is for fields that are no buffers";
 const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields that are no buffers";
 
 /// A field, and whether it is carried along as a plain value.
@@ -35,13 +39,14 @@ pub(crate) fn expand(input: DeriveInput) -> Result<TokenStream> {
         .enumerate()
         .map(|(index, field)| part(index, field))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Derive {
+    let derive = Derive {
         input: &input,
         place,
         parts,
         named: matches!(data.fields, syn::Fields::Named(_)),
-    }
-    .tokens())
+    };
+    derive.check()?;
+    Ok(derive.tokens())
 }
 
 /// The type parameter that is bound by `Place`.
@@ -133,6 +138,20 @@ struct Derive<'a> {
 }
 
 impl Derive<'_> {
+    /// The generated code would be refused without this too; here rustc can say why, on the field.
+    fn check(&self) -> Result<()> {
+        let elsewhere: Type = parse_quote!(());
+        for part in &self.parts {
+            let placed = self.substituted(&part.ty, &elsewhere) != part.ty;
+            match (placed, part.plain) {
+                (false, false) => return Err(Error::new_spanned(&part.ty, FOREIGN_FIELD)),
+                (true, true) => return Err(Error::new_spanned(&part.ty, PLAIN_BUFFER)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn substituted(&self, ty: &Type, with: &Type) -> Type {
         let mut ty = ty.clone();
         Substitute {

@@ -10,12 +10,26 @@ pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
 
 /// PTX that `kernel_module!` embedded in a crate of kernels.
+///
+/// Whoever makes one answers for what its code does, so making one is `unsafe` (DESIGN.md §5.10). Counterexample: were it a plain
+/// struct, a text with the right entry and the right table, and a body that writes anywhere, would be launched by safe code.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ModuleImage {
     /// The crate, for messages.
     pub name: &'static str,
     /// The PTX text, without a final NUL.
     pub ptx: &'static str,
+}
+
+impl ModuleImage {
+    /// The PTX of the kernels of the crate `name`.
+    ///
+    /// # Safety
+    /// `ptx` was built from the `#[kernel]` items that refer to this value.
+    pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
+        Self { name, ptx }
+    }
 }
 
 /// How one launch parameter is made up; slices are two, a pointer and a length.

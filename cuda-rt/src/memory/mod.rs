@@ -30,8 +30,7 @@ const ALIGNMENT: usize = 256;
 /// does not build; as every buffer is made with this, none can hold one.
 ///
 /// ```compile_fail,E0080
-/// #[derive(Clone, Copy, cuda_rt::bytemuck::Pod, cuda_rt::bytemuck::Zeroable, cuda_rt::Element)]
-/// #[bytemuck(crate = "cuda_rt::bytemuck")]
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
 /// #[repr(C, align(512))]
 /// struct Wide([u8; 512]);
 /// let gpu = cuda_rt::Device::open_or_simulate().unwrap();

@@ -326,23 +326,23 @@ impl<T, P> PinnedSlice<T, P> {
 }
 
 impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
-    type Output = Self;
+    type Output = I::Part<Self>;
 
     #[inline]
     #[track_caller]
-    fn index(&self, range: I) -> &Self {
+    fn index(&self, range: I) -> &I::Part<Self> {
         let range = range.within(self.len());
         // SAFETY: a part of memory for which L1 holds, for no longer than `self` is borrowed.
-        unsafe { Self::from_raw(self.part(&range), range.len()) }
+        I::part(unsafe { Self::from_raw(self.part(&range), range.len()) })
     }
 }
 
 impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
     #[inline]
     #[track_caller]
-    fn index_mut(&mut self, range: I) -> &mut Self {
+    fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
         // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (L1, L2).
-        unsafe { Self::from_raw_mut(self.part(&range), range.len()) }
+        I::part_mut(unsafe { Self::from_raw_mut(self.part(&range), range.len()) })
     }
 }

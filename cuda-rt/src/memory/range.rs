@@ -13,12 +13,23 @@ mod sealed {
             (device memory must be copied to pinned memory with `copy_to_host`)"
 )]
 pub trait RangeIndex: sealed::Sealed {
+    /// A part of `View`: a `View`. Behind this trait so that an index that is no range yields no type, and rustc says that
+    /// one thing rather than what else an unsized element cannot do.
+    #[doc(hidden)]
+    type Part<View: ?Sized>: ?Sized;
+
     /// The elements meant, in a slice of `len`.
     ///
     /// # Panics
     /// If the range is not within `0..len`.
     #[doc(hidden)]
     fn within(self, len: usize) -> Range<usize>;
+
+    #[doc(hidden)]
+    fn part<View: ?Sized>(view: &View) -> &Self::Part<View>;
+
+    #[doc(hidden)]
+    fn part_mut<View: ?Sized>(view: &mut View) -> &mut Self::Part<View>;
 }
 
 #[track_caller]
@@ -42,10 +53,22 @@ macro_rules! ranges {
     ($($range:ty)*) => { $(
         impl sealed::Sealed for $range {}
         impl RangeIndex for $range {
+            type Part<View: ?Sized> = View;
+
             #[inline]
             #[track_caller]
             fn within(self, len: usize) -> Range<usize> {
                 resolve(self, len)
+            }
+
+            #[inline]
+            fn part<View: ?Sized>(view: &View) -> &View {
+                view
+            }
+
+            #[inline]
+            fn part_mut<View: ?Sized>(view: &mut View) -> &mut View {
+                view
             }
         }
     )* };

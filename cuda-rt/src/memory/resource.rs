@@ -12,7 +12,8 @@ use crate::place::{DeviceTag, StreamTag};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",
-    note = "bundles are idle buffers, and tuples, arrays, `Vec`s, `Option`s and `#[derive(Resource)]` structs of them"
+    note = "bundles are idle buffers, and tuples, arrays, `Vec`s, `Option`s and `#[derive(Resource)]` structs of them",
+    note = "H20: what is in flight is owned, never borrowed: pass the buffer itself, not a reference or a view"
 )]
 pub unsafe trait Resource: Sized {
     /// The device that all parts are on.
@@ -63,8 +64,9 @@ pub unsafe trait Resource: Sized {
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` does not own `{Self}`",
     label = "`{S}` cannot release this: it belongs to another stream, or to none",
-    note = "H06: a stream releases what it owns, every part of it; release each part on the stream that owns it, \
-            or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`"
+    note = "H06: a stream releases what it owns, every part of it: release each part on the stream that owns it, \
+            or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`",
+    note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`"
 )]
 pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// The bundle in its idle form.

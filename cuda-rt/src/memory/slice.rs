@@ -149,22 +149,22 @@ impl<T, P> DeviceSlice<T, P> {
 }
 
 impl<T, P, I: RangeIndex> Index<I> for DeviceSlice<T, P> {
-    type Output = Self;
+    type Output = I::Part<Self>;
 
     #[inline]
     #[track_caller]
-    fn index(&self, range: I) -> &Self {
-        self.part(range.within(self.len()))
+    fn index(&self, range: I) -> &I::Part<Self> {
+        I::part(self.part(range.within(self.len())))
     }
 }
 
 impl<T, P, I: RangeIndex> IndexMut<I> for DeviceSlice<T, P> {
     #[inline]
     #[track_caller]
-    fn index_mut(&mut self, range: I) -> &mut Self {
+    fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
         // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (S1, S2).
-        unsafe { Self::from_raw_mut(self.address_at(range.start), range.len()) }
+        I::part_mut(unsafe { Self::from_raw_mut(self.address_at(range.start), range.len()) })
     }
 }
 

@@ -26,10 +26,20 @@ pub(crate) fn on_simulated(case: Case) {
     }
 }
 
+/// The GPU, for one case at a time: some count on the time that a kernel takes, and one on how much memory there is.
+#[cfg(feature = "cuda")]
+fn turn() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    // A case that panicked has failed by itself.
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Runs a case on the first GPU, or says that there is none.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda(case: Case) {
     if let Some(driver) = cuda() {
+        let _turn = turn();
         case(&driver);
     }
 }
@@ -73,6 +83,7 @@ pub(crate) fn in_child(test: &str, case: Case) {
     if cuda().is_none() {
         return;
     }
+    let _turn = turn();
     let output = std::process::Command::new(std::env::current_exe().expect("the path of this test"))
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, "1")

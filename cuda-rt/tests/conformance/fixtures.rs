@@ -7,10 +7,8 @@ use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Par
 
 use crate::support::Block;
 
-static MODULE: ModuleImage = ModuleImage {
-    name: "conformance",
-    ptx: include_str!("kernels.ptx"),
-};
+// SAFETY: written for the kernels below, by hand.
+static MODULE: ModuleImage = unsafe { ModuleImage::new("conformance", include_str!("kernels.ptx")) };
 
 const POINTER: usize = size_of::<u64>();
 
@@ -200,9 +198,12 @@ unsafe fn simulate_crash(_: &LaunchShape, _: *const *const c_void) {
 pub(crate) static BROKEN: Kernel = Kernel {
     name: "conformance::broken",
     symbol: c"broken",
-    module: &ModuleImage {
-        name: "conformance, broken",
-        ptx: ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry broken() { no_such_instruction; }\n",
+    // SAFETY: no such module is ever loaded.
+    module: &unsafe {
+        ModuleImage::new(
+            "conformance, broken",
+            ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry broken() { no_such_instruction; }\n",
+        )
     },
     ..nothing()
 };

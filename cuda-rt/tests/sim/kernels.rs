@@ -7,10 +7,8 @@ use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Par
 /// The amount at which [`ADD`] panics.
 pub(crate) const TOO_MUCH: u32 = 666;
 
-static MODULE: ModuleImage = ModuleImage {
-    name: "tests",
-    ptx: "",
-};
+// SAFETY: written for the kernels below, by hand.
+static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", "") };
 
 /// Adds a number to each element; panics if it is [`TOO_MUCH`].
 pub(crate) static ADD: Kernel = elementwise("tests::add", line!(), add);

@@ -21,10 +21,11 @@ pub use super::phase_safe_auto::PhaseSafe;
 #[cfg(not(target_arch = "nvptx64"))]
 #[diagnostic::on_unimplemented(
     message = "this closure would carry a thread's value out of its phase",
-    label = "captures a cell or something else that is not `Sync`",
-    note = "block-level code must stay the same for all threads, or they part at a barrier: return the value (`map`) or keep it in a `Private`"
+    label = "captures the block, a cell or something else that is not `Sync`",
+    note = "H32: block-level code must stay the same for all threads, or they part at a barrier: return the value (`map`) or keep it in a `Private`"
 )]
 pub trait PhaseSafe: Sync {}
 
 #[cfg(not(target_arch = "nvptx64"))]
+#[diagnostic::do_not_recommend]
 impl<T: Sync + ?Sized> PhaseSafe for T {}

@@ -27,7 +27,10 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 // Exclusive for all but atomics, which other threads change meanwhile.
                 let (declaration, pointer) = match kind {
                     Output::Atomic => (mixed!(#value: *mut #element), mixed!(#value)),
-                    _ => (mixed!(#value: &mut [#element; 0]), mixed!(#value.as_mut_ptr())),
+                    _ => (
+                        mixed!(#value: &mut [#element; 0]),
+                        mixed!(<[#element]>::as_mut_ptr(#value)),
+                    ),
                 };
                 declared.push(mixed!(#declaration, #len: usize));
                 passed.push(

@@ -1,4 +1,7 @@
 //! The host side: a typed launch, and the kernel as plain Rust that simulates it.
+//!
+//! Methods are called by their paths: a user's trait could have a method of the same name, which is found first where it takes
+//! `self` by value and ours by reference.
 
 use std::collections::HashSet;
 
@@ -82,12 +85,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 cache: ::cuda_rt::kernel::KernelCache::new(),
             };
 
-            let shape = grid.__shape(#fixed_block, __CUDA_RT_SHARED_BYTES)?;
+            let shape = ::cuda_rt::#grid::__shape(&grid, #fixed_block, __CUDA_RT_SHARED_BYTES)?;
             let extent = shape.extent;
             #(#addresses)*
             let parameters = [#(#pointers,)* (&raw const extent).cast::<::core::ffi::c_void>()];
             // The parameters are those of the kernel, made from the same signature; each buffer's place is this stream's.
-            unsafe { stream.__launch(&__CUDA_RT_KERNEL, &shape, &parameters) }
+            unsafe { ::cuda_rt::Stream::__launch(stream, &__CUDA_RT_KERNEL, &shape, &parameters) }
         }
     }
 }
@@ -220,8 +223,10 @@ impl Parts {
     /// An address and a length.
     fn buffer(&mut self, name: &Ident, at: usize, kind: &TokenStream) {
         let (address, len) = (local("address", at), local("len", at));
-        self.addresses
-            .push(mixed!(let (#address, #len): (u64, u64) = (#name.address().0, #name.len() as u64);));
+        self.addresses.push(mixed!(let (#address, #len): (u64, u64) = (
+                ::cuda_rt::DeviceSlice::address(#name).0,
+                ::cuda_rt::DeviceSlice::len(#name) as u64,
+            );));
         for value in [&address, &len] {
             self.pointers
                 .push(mixed!((&raw const #value).cast::<::core::ffi::c_void>()));
@@ -251,7 +256,7 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
     } else {
         mixed! {
             let mut memory = ::device_std::rt::SharedMemory::new(__CUDA_RT_SHARED_BYTES);
-            let shared = memory.start();
+            let shared = ::device_std::rt::SharedMemory::start(&mut memory);
         }
     };
     // `each(&launch)` becomes `each(&launch, |index| …)`.
@@ -268,7 +273,7 @@ fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
             parameters: *const *const ::core::ffi::c_void,
         ) {
             let launch = unsafe { ::device_std::rt::launch(parameters, #extent_slot, shape.grid) };
-            let extent = launch.extent();
+            let extent = ::device_std::rt::SimulatedLaunch::extent(&launch);
             #(#read_back)*
             #memory
             #each(#arguments, |#given| #name(#(#passed),*));

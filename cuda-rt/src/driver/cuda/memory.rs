@@ -83,12 +83,17 @@ impl Pool {
             // SAFETY: the pointer is to a live address, and pool and stream are live.
             unsafe { library.cuMemAllocFromPoolAsync(&mut address, bytes, self.0, stream::handle(stream)) }
         };
+        // SAFETY: the pool is live.
+        let trim = || unsafe { library.cuMemPoolTrimTo(self.0, 0) };
         match alloc() {
             Err(error) if error.code() == ErrorCode::OUT_OF_MEMORY => {
                 // The pool may hold pieces too small for this, and memory is not shared with other pools.
-                // SAFETY: the pool is live.
-                unsafe { library.cuMemPoolTrimTo(self.0, 0) }?;
-                alloc().map_err(|error| out_of_memory(context, error, bytes))
+                trim()?;
+                alloc().map_err(|error| {
+                    // What the pool took in the attempt is kept from everyone else otherwise, new contexts included.
+                    let _ = trim();
+                    out_of_memory(context, error, bytes)
+                })
             }
             done => done,
         }?;

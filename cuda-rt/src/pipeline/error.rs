@@ -1,0 +1,134 @@
+//! What stops a pipeline: which stage, on which item, and why.
+
+use std::any::Any;
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::error::Error;
+
+/// What closures of the host return: any error. Closures of a device stage return [`cuda_rt::Error`](Error).
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What a stage does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StageKind {
+    /// The host fills pinned memory.
+    Source,
+    /// A stream fills device memory, from nothing.
+    Generate,
+    /// A stream copies to the device.
+    Upload,
+    /// A stream runs kernels.
+    Kernel,
+    /// A stream copies to the host.
+    Download,
+    /// The host reads pinned memory.
+    Sink,
+    /// A stream reads device memory, and nothing leaves it.
+    Consume,
+}
+
+/// A stage of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Stage {
+    /// What it does.
+    pub kind: StageKind,
+    /// The tag of the stream that it uses; `None` on the host.
+    pub stream: Option<&'static str>,
+    /// Its place in the pipeline, from 0.
+    pub position: usize,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            StageKind::Source => "source",
+            StageKind::Generate => "generate",
+            StageKind::Upload => "upload",
+            StageKind::Kernel => "stage",
+            StageKind::Download => "download",
+            StageKind::Sink => "sink",
+            StageKind::Consume => "consume",
+        };
+        match self.stream {
+            // Two kernel stages may share a stream: the place tells them apart.
+            Some(stream) if self.kind == StageKind::Kernel => {
+                f.pad(&format!("{kind} {} `{stream}`", self.position))
+            }
+            Some(stream) => f.pad(&format!("{kind} `{stream}`")),
+            None => f.pad(kind),
+        }
+    }
+}
+
+/// Why a stage failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The device, or a closure of a device stage.
+    #[error("{0}")]
+    Device(#[source] Error),
+    /// A closure of the host.
+    #[error("{0}")]
+    Host(#[source] BoxError),
+    /// A closure panicked, with this message.
+    #[error("panicked: {0}")]
+    Panicked(String),
+    /// A closure said that it filled more elements than a buffer has.
+    #[error("{len} elements were said to be filled, of {capacity} that a buffer has")]
+    TooLong {
+        /// Elements.
+        len: usize,
+        /// Elements of a buffer.
+        capacity: usize,
+    },
+    /// The operating system gives no thread.
+    #[error("no thread for the stage: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Cause {
+    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        Self::Panicked(text.unwrap_or_else(|| "(not a text)".to_owned()))
+    }
+}
+
+impl From<Error> for Cause {
+    fn from(error: Error) -> Self {
+        Self::Device(error)
+    }
+}
+
+/// A pipeline stopped before its end.
+///
+/// Of several failures it is that of the first item, and there the first stage's. Work on a GPU fails late: a kernel
+/// that traps is reported by whichever call comes next, perhaps on a later item.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub struct PipelineError {
+    /// The stage that failed.
+    pub stage: Stage,
+    /// The item that it failed on, from 0; `None` while the pipeline was being built.
+    pub item: Option<u64>,
+    /// Why.
+    #[source]
+    pub cause: Cause,
+    /// Items that the last stage has finished; none of them is lost.
+    pub finished: u64,
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            stage, item, cause, ..
+        } = self;
+        match item {
+            Some(item) => write!(f, "{stage} failed on item {item}: {cause}"),
+            None => write!(f, "{stage} could not be made ready: {cause}"),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A pipeline allocates nothing for an item once its slots have gone round. In a test binary of its own: it counts every
+//! allocation of the process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::pipeline::Pipeline;
+use cuda_rt::{Device, Live};
+
+cuda_rt::streams! {
+    Upload;
+    Compute;
+    Download;
+}
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call is the system allocator's, which keeps the promises.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations from item 500 to item 2500.
+fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
+    let mut at = (0, 0);
+    Pipeline::new(gpu, 3)
+        .source(64, 0..3000_u32, |_, pinned: &mut [u32]| Ok(pinned.len()))
+        .upload::<Upload<D>>()
+        .stage::<Compute<D>>(|stream, _, input, output| stream.copy(input, output))
+        .download::<Download<D>>()
+        .sink(|item, _| {
+            let now = ALLOCATIONS.load(Ordering::Relaxed);
+            match item {
+                500 => at.0 = now,
+                2500 => at.1 = now,
+                _ => {}
+            }
+            Ok(())
+        })
+        .run()
+        .unwrap();
+    at.1 - at.0
+}
+
+#[test]
+fn no_item_is_allocated_for() {
+    // In this order no operation waits in a queue of the simulated device, which would allocate for itself.
+    let config = SimConfig::new().order(Order::Eager);
+    let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
+    eprintln!("{simulated} allocations on the simulated device");
+    assert!(simulated < 50, "{simulated} allocations for 2000 items");
+    let on_gpus = Device::each(|gpu| of_two_thousand_items(&gpu)).unwrap();
+    for allocations in &on_gpus {
+        assert!(*allocations < 50, "{allocations} allocations for 2000 items");
+    }
+    if on_gpus.is_empty() {
+        assert!(
+            std::env::var_os("CUDA_RT_REQUIRE_GPU").is_none(),
+            "there is no GPU"
+        );
+        eprintln!("SKIPPED ON CUDA: there is no GPU");
+    }
+}

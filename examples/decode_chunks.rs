@@ -1,0 +1,149 @@
+//! A decoder-like chain: each chunk takes many kernels, depends on the chunk before, and leaves the GPU at once.
+//!
+//! | | while a chunk is downloaded |
+//! |---|---|
+//! | serial | nothing: the host waits for it |
+//! | two streams, one buffer | the GPU waits, for the next chunk would be written over it |
+//! | two streams, two buffers | the GPU decodes the next chunk into the other buffer |
+//!
+//! The memory must be pinned as well: a copy to pageable memory is staged and makes the host wait, which is why such a copy does
+//! not compile (H15).
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use clap::Parser;
+use cuda_rt::pipeline::{Pipeline, Report};
+use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Grid1, Live, Stream, StreamTag};
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
+use cuda_rt_examples::on_device;
+use device_kernels::process;
+
+cuda_rt::streams! {
+    Decode, priority = High;
+    Download;
+}
+
+/// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels kept the GPU.
+#[derive(Parser)]
+struct Args {
+    /// Where to run.
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceChoice,
+    /// Chunks.
+    #[arg(long, default_value_t = 32)]
+    chunks: u32,
+    /// Elements of a chunk.
+    #[arg(long, default_value_t = 1 << 18)]
+    elements: usize,
+    /// Kernels for each chunk.
+    #[arg(long, default_value_t = 64)]
+    kernels: u32,
+}
+
+/// What the decoder keeps between chunks.
+struct Decoder<S: StreamTag> {
+    state: DeviceBuffer<f32, S>,
+    next: DeviceBuffer<f32, S>,
+    kernels: u32,
+}
+
+impl<S: StreamTag> Decoder<S> {
+    fn new(stream: &Stream<S>, args: &Args) -> cuda_rt::Result<Self> {
+        Ok(Self {
+            state: stream.alloc_zeroed(args.elements)?,
+            next: stream.alloc_zeroed(args.elements)?,
+            kernels: args.kernels,
+        })
+    }
+
+    /// The next chunk: each kernel reads what the one before has written, and the last one's result is the chunk.
+    fn decode(&mut self, stream: &Stream<S>, chunk: &mut DeviceSlice<f32, S>) -> cuda_rt::Result<()> {
+        let grid = Grid1::covering(chunk.len());
+        for _ in 0..self.kernels {
+            process(stream, grid, &self.state, &mut self.next, 1.0, 0.0625)?;
+            std::mem::swap(&mut self.state, &mut self.next);
+        }
+        stream.copy(&self.state, chunk)
+    }
+}
+
+/// Each kernel adds 1 to each element, in sixteen steps.
+fn check(chunk: u32, data: &[f32], kernels: u32) -> Outcome {
+    let expected = (chunk + 1) as f32 * kernels as f32;
+    match data.iter().step_by(511).find(|value| **value != expected) {
+        None => Ok(()),
+        Some(value) => Err(format!("chunk {chunk} has {value}, not {expected}").into()),
+    }
+}
+
+/// Time on the device, and the share of it in which there were kernels.
+type Busy = (Duration, f64);
+
+fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
+    let stream = gpu.stream::<Decode<D>>()?;
+    let mut decoder = Decoder::new(&stream, args)?;
+    let mut chunk = stream.alloc_zeroed(args.elements)?;
+    let mut host = gpu.pinned::<f32>(args.elements)?;
+    let first = stream.timestamp()?.synchronize()?;
+    let (mut busy_ms, mut last_ms) = (0.0, 0.0);
+    for index in 0..args.chunks {
+        let start = stream.timestamp()?;
+        decoder.decode(&stream, &mut chunk)?;
+        let end = stream.timestamp()?;
+        let mut download = stream.adopt(host)?;
+        stream.copy_to_host(&chunk, &mut download)?;
+        host = stream.release(download)?.synchronize()?;
+        check(index, &host, args.kernels)?;
+        let end = end.synchronize()?;
+        busy_ms += f64::from(end.elapsed_ms_since(&start.synchronize()?)?);
+        last_ms = f64::from(end.elapsed_ms_since(&first)?);
+    }
+    Ok((Duration::from_secs_f64(last_ms / 1e3), busy_ms / last_ms))
+}
+
+fn overlapped<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<Report> {
+    let mut decoder = Decoder::new(&gpu.stream::<Decode<D>>()?, args)?;
+    let report = Pipeline::new(gpu, buffers)
+        .generate::<Decode<D>, f32, u32>(args.elements, 0..args.chunks, |stream, _, chunk| {
+            decoder.decode(stream, chunk)?;
+            Ok(chunk.len())
+        })
+        .download::<Download<D>>()
+        .sink(|chunk, data| check(chunk, data, args.kernels))
+        .run()?;
+    Ok(report)
+}
+
+fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
+    println!("{}", heading(gpu));
+    println!(
+        "{} chunks of {} elements, {} kernels each; kernels busy from the first one's start to the last one's end\n",
+        args.chunks, args.elements, args.kernels
+    );
+    if !gpu.is_simulated() {
+        serial(gpu, args)?; // loads the kernel
+    }
+    let line = |name: &str, (time, busy): Busy| {
+        println!(
+            "{name:28} {:9.3} ms, kernels busy {:6.2} %",
+            ms(time),
+            busy * 100.0
+        );
+    };
+    line("serial", serial(gpu, args)?);
+    for (buffers, name) in [(1, "two streams, one buffer"), (2, "two streams, two buffers")] {
+        let decode = &overlapped(gpu, args, buffers)?.stages[0];
+        line(
+            name,
+            (decode.ended.saturating_sub(decode.began), decode.utilisation()),
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Outcome {
+    let args = Args::parse();
+    on_device!(args.device, |gpu| run(gpu, &args))
+}

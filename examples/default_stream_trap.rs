@@ -1,0 +1,87 @@
+//! Why there is no default stream.
+//!
+//! In CUDA, work that names no stream goes to the *legacy default stream*, which waits for all other streams and which all other
+//! streams wait for (CUDA C++ Programming Guide, "Default Stream"). One such call between two others, perhaps in a library,
+//! and a program with three streams runs as if it had one. Nothing says so: the results are right, and the time is that of no
+//! overlap at all.
+//!
+//! Here the trap cannot be fallen into: every operation is a method of a [`Stream`](cuda_rt::Stream), every stream has a name, and none of
+//! them waits for the default stream (`CU_STREAM_NON_BLOCKING`). What it would cost is shown with a stream for everything.
+
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use cuda_rt::pipeline::{Pipeline, Report};
+use cuda_rt::{Device, Grid1, Live, NamedStream};
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, median, ms};
+use cuda_rt_examples::on_device;
+use device_kernels::process;
+
+cuda_rt::streams! {
+    /// What the default stream makes of three.
+    Everything;
+    Upload;
+    Compute, priority = High;
+    Download;
+}
+
+/// Shows what work on the default stream would cost.
+#[derive(Parser)]
+struct Args {
+    /// Where to run.
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceChoice,
+    /// Items.
+    #[arg(long, default_value_t = 16)]
+    items: u32,
+}
+
+const ELEMENTS: usize = 1 << 20;
+const KERNELS: usize = 16;
+
+/// The same program, with the streams that it is told.
+fn pipeline<D: Live, U, C, W>(gpu: &Device<D>, items: u32) -> Outcome<Report>
+where
+    U: NamedStream<Device = D>,
+    C: NamedStream<Device = D>,
+    W: NamedStream<Device = D>,
+{
+    let report = Pipeline::new(gpu, 2)
+        .source(ELEMENTS, 0..items, |item, pinned: &mut [f32]| {
+            pinned[0] = *item as f32;
+            Ok(pinned.len())
+        })
+        .upload::<U>()
+        .stage::<C>(|stream, _, input, output| {
+            (0..KERNELS).try_for_each(|_| process(stream, Grid1::covering(ELEMENTS), input, output, 1.0, 1.0))
+        })
+        .download::<W>()
+        .sink(|item, data| match data[0] - item as f32 {
+            16.0 => Ok(()),
+            _ => Err(format!("item {item} came out as {}", data[0]).into()),
+        })
+        .run()?;
+    Ok(report)
+}
+
+fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
+    println!("{}", heading(gpu));
+    let one = median(gpu, || {
+        Ok(pipeline::<D, Everything<D>, Everything<D>, Everything<D>>(gpu, args.items)?.on_device())
+    })?;
+    let three = median(gpu, || {
+        Ok(pipeline::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args.items)?.on_device())
+    })?;
+    println!("as on the default stream: {:9.3} ms", ms(one));
+    println!("three streams:            {:9.3} ms", ms(three));
+    println!(
+        "the trap would cost {:.2}x",
+        one.as_secs_f64() / three.as_secs_f64()
+    );
+    Ok(())
+}
+
+fn main() -> Outcome {
+    let args = Args::parse();
+    on_device!(args.device, |gpu| run(gpu, &args))
+}

@@ -1,0 +1,19 @@
+// H01 (E0277): a thread reads on its own stream a frame that it got without a handoff.
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+    let frame = compute.alloc_zeroed::<f32>(1024)?;
+    let mut host = download.adopt(gpu.pinned::<f32>(1024)?)?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| download.copy_to_host(&frame, &mut host));
+    });
+    Ok(())
+}

@@ -1,0 +1,15 @@
+// H06 (macro): a bundle moves as a whole, but one of its buffers stays with `Download`.
+#![forbid(unsafe_code)]
+use cuda_rt::{DeviceBuffer, Idle, Place, Resource};
+
+cuda_rt::streams! {
+    Download;
+}
+
+#[derive(Resource)]
+struct Frame<P: Place = Idle> {
+    pixels: DeviceBuffer<u8, P>,
+    mask: DeviceBuffer<u8, Download>,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+// H06 (macro): a bundle whose type does not say who owns it.
+// Twin: h06_derive_with_a_buffer_of_another_stream
+#![forbid(unsafe_code)]
+use cuda_rt::{DeviceBuffer, Resource};
+
+cuda_rt::streams! {
+    Compute;
+}
+
+#[derive(Resource)]
+struct Frame {
+    pixels: DeviceBuffer<u8, Compute>,
+}
+
+fn main() {}

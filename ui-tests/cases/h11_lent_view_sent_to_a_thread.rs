@@ -1,0 +1,20 @@
+// H11 (E0521): a thread that outlives the loan writes the lent view.
+// Twin: h11_view_read_on_another_stream
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+    let mut frame = compute.alloc_zeroed::<f32>(1024)?;
+    std::thread::scope(|scope| {
+        compute.lend(&download, &mut frame, |view| {
+            scope.spawn(|| download.fill(view, 1.0));
+        })
+    })
+}

@@ -1,0 +1,24 @@
+// H12 (E0200): a bundle of the program's own converts its parts as it likes.
+// Twin: h06_release_in_generic_function
+use cuda_rt::{Gpu, Resource, StreamTag};
+
+struct Bundle;
+
+impl Resource for Bundle {
+    type Device = Gpu<0>;
+    type On<S: StreamTag> = cuda_rt::DeviceBuffer<f32, S>;
+    type View<'v, S: StreamTag> = ();
+    type Ref<'v, S: StreamTag> = ();
+
+    unsafe fn attach<S: StreamTag>(self, _: cuda_rt::__private::StreamAt) -> Self::On<S> {
+        todo!()
+    }
+    unsafe fn back<S: StreamTag>(_: Self::On<S>) -> Self {
+        todo!()
+    }
+    unsafe fn view<'v, S: StreamTag>(&mut self) {}
+    unsafe fn by_ref<'v, S: StreamTag>(&self) {}
+    unsafe fn retire(self, _: &mut cuda_rt::__private::Fence) {}
+}
+
+fn main() {}

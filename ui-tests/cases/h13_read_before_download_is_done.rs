@@ -1,0 +1,17 @@
+// H13 (E0277): the host reads pinned memory that the download may still be writing.
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let download = gpu.stream::<Download>()?;
+    let frame = download.alloc_zeroed::<f32>(1024)?;
+    let mut host = download.adopt(gpu.pinned::<f32>(1024)?)?;
+    download.copy_to_host(&frame, &mut host)?;
+    println!("{}", host[0]);
+    Ok(())
+}

@@ -1,0 +1,19 @@
+// H14 (E0599): the next frame is copied over the one that is being uploaded.
+// Twin: h14_write_during_upload
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Upload;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let upload = gpu.stream::<Upload>()?;
+    let next = [1.0; 1024];
+    let mut host = upload.adopt(gpu.pinned::<f32>(1024)?)?;
+    let mut frame = upload.alloc_zeroed::<f32>(1024)?;
+    upload.copy_to_device(&host, &mut frame)?;
+    host.copy_from_slice(&next);
+    Ok(())
+}

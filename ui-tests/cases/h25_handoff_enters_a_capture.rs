@@ -1,0 +1,21 @@
+// H25 (E0277): a graph would replay the use of a buffer that it does not own, waiting for an event of long ago.
+// Twin: h25_buffer_leaves_a_capture
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+    let handoff = download.release(download.alloc_zeroed::<f32>(1024)?)?;
+    let graph = compute.capture(compute.alloc_zeroed::<f32>(1024)?, |stream, mut view| {
+        let outside = stream.acquire(handoff)?;
+        stream.copy(&outside, &mut view)
+    })?;
+    drop(graph);
+    Ok(())
+}

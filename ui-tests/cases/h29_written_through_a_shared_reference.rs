@@ -1,0 +1,17 @@
+// H29 (E0308): a kernel writes what other work may be reading.
+// Twin: h28_wrong_element_type
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error, Grid1};
+use device_kernels::scale;
+
+cuda_rt::streams! {
+    Compute;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let compute = gpu.stream::<Compute>()?;
+    let input = compute.alloc_zeroed::<f32>(1024)?;
+    let output = compute.alloc_zeroed::<f32>(1024)?;
+    scale(&compute, Grid1::covering(1024), &input, &output, 2.0)
+}

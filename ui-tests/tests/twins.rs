@@ -1,0 +1,74 @@
+//! Every twin runs, and asserts what it computed: on the GPU where there is one, and on simulated devices.
+//!
+//! Each is a program that can be read by itself. All are in one test target, so that they are built at once.
+#![forbid(unsafe_code)]
+
+macro_rules! twins {
+    ($($twin:ident;)*) => { $(
+        mod $twin {
+            include!(concat!("../twins/", stringify!($twin), ".rs"));
+
+            #[test]
+            fn runs() -> Result<(), cuda_rt::Error> {
+                main()
+            }
+        }
+    )* };
+}
+
+twins! {
+    h01_kernel_reads_without_handoff;
+    h01_read_from_struct_field;
+    h01_read_in_generic_function;
+    h01_read_on_another_thread;
+    h01_read_without_handoff;
+    h02_overwrite_in_next_round;
+    h02_overwrite_while_read;
+    h03_two_streams_write;
+    h04_release_one_of_a_vec;
+    h04_use_after_release;
+    h05_acquire_from_option;
+    h05_acquire_through_a_reference;
+    h05_acquire_twice;
+    h06_derive_with_a_buffer_of_another_stream;
+    h06_release_in_generic_function;
+    h06_release_of_a_part_of_another;
+    h06_release_of_what_is_idle;
+    h08_write_through_a_lease;
+    h09_view_outlives_its_lease;
+    h10_writer_waits_for_one_of_two_readers;
+    h11_overlapping_views;
+    h11_view_read_on_another_stream;
+    h12_swap_owners;
+    h12_vec_of_two_streams;
+    h13_read_before_download_is_done;
+    h13_read_what_is_not_settled;
+    h14_write_during_upload;
+    h15_copy_from_a_vec;
+    h16_drop_under_a_view;
+    h17_refilled_while_it_is_written_to_disk;
+    h18_in_flight_buffer_sent_as_ready;
+    h19_slot_used_within_itself;
+    h20_borrow_in_flight;
+    h21_freed_under_a_view;
+    h22_forgotten_tokens;
+    h23_buffer_leaves_the_pool;
+    h23_scoped_buffer_leaves_its_device;
+    h23_scopes_mixed_by_recursion;
+    h23_two_pooled_streams_mixed;
+    h25_buffer_leaves_a_capture;
+    h25_captured_streams_mixed;
+    h25_graph_launched_from_two_threads;
+    h25_pinned_memory_adopted_in_a_capture;
+    h28_wrong_element_type;
+    h29_input_is_the_output;
+    h31_struct_without_repr_c;
+    h32_scatter_through_a_slice;
+    h32_shared_memory_read_while_written;
+    h34_elapsed_before_completion;
+    h39_read_of_memory_never_written;
+    h40_zeroed_references;
+    pipeline;
+    server;
+    tour;
+}

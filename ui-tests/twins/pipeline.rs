@@ -1,0 +1,36 @@
+use cuda_rt::pipeline::{Pipeline, Ring};
+use cuda_rt::{Device, Error, Handoff};
+
+cuda_rt::streams! {
+    Upload;
+    Compute;
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+
+    let mut sums = Vec::new();
+    let report = Pipeline::new(&gpu, 2)
+        .source(4, 0..9, |item, pinned: &mut [f32]| {
+            pinned.fill(*item as f32);
+            Ok(pinned.len())
+        })
+        .upload::<Upload>()
+        .stage::<Compute>(|stream, _, input, output| stream.copy(input, output))
+        .download::<Download>()
+        .sink(|item, data| {
+            sums.push((item, data.iter().sum::<f32>()));
+            Ok(())
+        })
+        .run()
+        .unwrap();
+    assert_eq!(report.items, 9);
+    assert_eq!(sums[8], (8, 32.0));
+
+    let ring = Ring::new(&gpu, vec![Handoff::ready(gpu.pinned::<u8>(8)?)]);
+    let mut turn = ring.take();
+    turn.host(|memory| memory.fill(1))?;
+    drop(turn);
+    ring.take().host(|memory| assert_eq!(**memory, [1; 8]))
+}
