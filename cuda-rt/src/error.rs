@@ -101,6 +101,10 @@ pub enum Error {
     )]
     OtherBackend,
 
+    /// The device is being recorded already, and one recording at a time is.
+    #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
+    AlreadyRecording,
+
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]
     SlotEmpty,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_queue::ArrayQueue;
 
 use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
+use crate::timeline::Recorder;
 
 /// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +40,7 @@ pub(crate) struct EventPool {
     plain: ArrayQueue<Box<Event>>,
     timing: ArrayQueue<Box<Event>>,
     closed: AtomicBool,
+    recorder: Recorder,
 }
 
 /// A live event, of which nothing else knows.
@@ -71,7 +73,14 @@ impl EventPool {
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
+            recorder: Recorder::default(),
         })
+    }
+
+    /// Who is told of what the device does.
+    #[inline]
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     #[inline]
@@ -102,6 +111,9 @@ impl EventPool {
         };
         // SAFETY: E1 of the lease; the stream is kept by the device core.
         unsafe { self.driver.record_event(lease.event.raw, at.raw) }?;
+        if !timing && self.recorder.is_on() {
+            self.recorder.note_record(at, lease.raw());
+        }
         Ok(lease)
     }
 
@@ -149,6 +161,11 @@ impl EventLease {
         &*self.event.pool.driver
     }
 
+    #[inline]
+    fn recorder(&self) -> &Recorder {
+        &self.event.pool.recorder
+    }
+
     /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
@@ -156,12 +173,23 @@ impl EventLease {
             return Ok(());
         }
         // SAFETY: E1, and the stream is kept by the device core.
-        unsafe { self.driver().wait_event(at.raw, self.event.raw) }
+        unsafe { self.driver().wait_event(at.raw, self.event.raw) }?;
+        let recorder = self.recorder();
+        if recorder.is_on() {
+            recorder.note_wait(at, self.raw());
+        }
+        Ok(())
     }
 
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         // SAFETY: E1.
-        unsafe { self.driver().synchronize_event(self.event.raw) }
+        let wait = || unsafe { self.driver().synchronize_event(self.event.raw) };
+        let recorder = self.recorder();
+        // Marks are read by the recording itself, and by others after what they mark.
+        if recorder.is_on() && !self.event.timing {
+            return recorder.host_wait(self.origin, wait);
+        }
+        wait()
     }
 
     pub(crate) fn query(&self) -> DriverResult<bool> {

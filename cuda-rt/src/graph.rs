@@ -13,6 +13,7 @@ use crate::fence::StreamAt;
 use crate::memory::{OwnedBy, Resource};
 use crate::place::{DeviceTag, Live, NamedStream, Place, StreamTag};
 use crate::stream::Stream;
+use crate::timeline::Kind;
 
 /// The device inside a capture of a stream of `D`. Not [`Live`]: nothing inside can be waited for, shared or adopted.
 pub struct InGraph<'g, D>(PhantomData<fn(&'g D) -> &'g D>);
@@ -180,8 +181,12 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
         let driver = stream.core().ordered().during("Graph::launch")?;
         // A graph that is handed out was built.
         let Some(raw) = self.raw else { return Ok(()) };
-        // SAFETY: G1 and G2; `stream` is `S`, so the replay is ordered with every other use.
-        unsafe { driver.launch_graph(raw, stream.at().raw) }.during("Graph::launch")
+        stream
+            .recorded(Kind::Graph, "graph", 0, || {
+                // SAFETY: G1 and G2; `stream` is `S`, so the replay is ordered with every other use.
+                unsafe { driver.launch_graph(raw, stream.at().raw) }
+            })
+            .during("Graph::launch")
     }
 
     /// Views of the bundle for work of `S` between launches.

@@ -65,6 +65,7 @@ mod shared;
 mod slot;
 mod stream;
 mod stream_pool;
+pub mod timeline;
 mod timestamp;
 
 pub use device::Device;
@@ -88,6 +89,7 @@ pub use timestamp::{Reached, Timestamp};
 
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::driver::Passed;
     pub use crate::fence::{Fence, StreamAt};
     pub use device_std;
 }

@@ -1,5 +1,6 @@
 //! [`Stream`]: allocation, copies, fills, and moving ownership in and out.
 
+use std::any::type_name;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 
 use crate::core::DeviceCore;
 use crate::device::Device;
-use crate::driver::DeviceAddress;
+use crate::driver::{DeviceAddress, DriverResult, Passed};
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::StreamAt;
 use crate::handoff::Handoff;
 use crate::kernel::{Kernel, LaunchShape};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, Resource};
 use crate::place::{Live, ReadBy, SameAs, StreamTag, WriteBy};
+use crate::timeline::{self, Kind, Operation};
 use crate::timestamp::Timestamp;
 
 /// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so the type alone proves
@@ -63,6 +65,27 @@ impl<S> Stream<S> {
 
     pub(crate) fn core(&self) -> &Arc<DeviceCore> {
         &self.core
+    }
+
+    /// Does `work`, which enqueues one operation here, and tells the recording of the device if there is one.
+    #[inline]
+    pub(crate) fn recorded(
+        &self,
+        kind: Kind,
+        label: &'static str,
+        bytes: usize,
+        work: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        let events = self.core.events();
+        if !events.recorder().is_on() {
+            return work();
+        }
+        let operation = Operation {
+            kind,
+            label,
+            bytes: bytes as u64,
+        };
+        timeline::around(events, self.at, type_name::<S>(), operation, work)
     }
 }
 
@@ -161,11 +184,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// None at present; as [`acquire`](Self::acquire), for uniformity.
     #[inline]
+    #[track_caller]
     pub fn adopt<R: Resource>(&self, idle: R) -> Result<R::On<S>>
     where
         R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
+        idle.host_has(Passed::here("Stream::adopt"));
         // SAFETY: no use is pending, and the devices are one.
         Ok(unsafe { idle.attach(self.at) })
     }
@@ -180,7 +205,12 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         // SAFETY: the core keeps the stream.
-        unsafe { self.core.driver().synchronize_stream(self.at.raw) }.during("Stream::synchronize")
+        let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
+        let recorder = self.core.events().recorder();
+        if recorder.is_on() {
+            return recorder.host_wait(self.at.id, wait).during("Stream::synchronize");
+        }
+        wait().during("Stream::synchronize")
     }
 
     /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
@@ -206,7 +236,9 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         let buffer = self.alloc_uninit_during::<T>(len, "Stream::alloc_zeroed")?;
         self.raw_fill(
             buffer.address(),
@@ -224,7 +256,9 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
     pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
+        let _at = self.core.called();
         self.alloc_uninit_during(len, "Stream::alloc_uninit")
     }
 
@@ -240,11 +274,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_filled<T: Element>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         value: T,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         self.raw_fill(
             buffer.address(),
             bytemuck::bytes_of(&value),
@@ -259,11 +295,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_from_host<T: Element, P: ReadBy<S>>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &PinnedSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::init_from_host";
         let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
         self.raw_copy_to_device(buffer.address(), source.address(), bytes, DURING)?;
@@ -275,11 +313,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_from<T: Element, P: ReadBy<S>>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &DeviceSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::init_from";
         let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
         self.raw_copy(buffer.address(), source.address(), bytes, DURING)?;
@@ -296,11 +336,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &PinnedSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy_to_device";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         self.raw_copy_to_device(destination.address(), source.address(), bytes, DURING)
@@ -312,21 +354,26 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut PinnedSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy_to_host";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         if bytes == 0 {
             return Ok(());
         }
         let driver = self.core.ordered().during(DURING)?;
-        // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and their
-        // owners free them in stream order.
-        unsafe { driver.copy_to_host(destination.address(), source.address(), bytes, self.at.raw) }
-            .during(DURING)
+        let (to, from) = (destination.address(), source.address());
+        self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and
+            // their owners free them in stream order.
+            unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
+        })
+        .during(DURING)
     }
 
     /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
@@ -334,11 +381,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         self.raw_copy(destination.address(), source.address(), bytes, DURING)
@@ -350,11 +399,13 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`]. Elements whose size is not 1, 2 or 4 bytes take several driver calls: after an error some of their bytes
     /// may be written.
     #[inline]
+    #[track_caller]
     pub fn fill<T: Element, Q: WriteBy<S>>(
         &self,
         destination: &mut DeviceSlice<T, Q>,
         value: T,
     ) -> Result<()> {
+        let _at = self.core.called();
         self.raw_fill(
             destination.address(),
             bytemuck::bytes_of(&value),
@@ -368,8 +419,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`.
-        unsafe { driver.fill(at, pattern, count, self.at.raw) }.during(during)
+        self.recorded(Kind::Fill, "fill", pattern.len() * count, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.fill(at, pattern, count, self.at.raw) }
+        })
+        .during(during)
     }
 
     fn raw_copy(
@@ -383,8 +437,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
-        unsafe { driver.copy(to, from, bytes, self.at.raw) }.during(during)
+        self.recorded(Kind::Copy, "copy", bytes, || {
+            // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
+            unsafe { driver.copy(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
     }
 
     #[inline]
@@ -399,8 +456,11 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         let driver = self.core.ordered().during(during)?;
-        // SAFETY: as in `copy_to_host`.
-        unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }.during(during)
+        self.recorded(Kind::CopyToDevice, "copy to device", bytes, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
     }
 
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
@@ -413,18 +473,22 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`].
     #[doc(hidden)]
     #[inline]
+    #[track_caller]
     pub unsafe fn __launch(
         &self,
         kernel: &'static Kernel,
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> Result<()> {
+        let _at = self.core.called();
         if shape.is_empty() {
             return Ok(());
         }
         let launched = self.core.ordered().and_then(|driver| {
-            // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
-            unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            self.recorded(Kind::Kernel, kernel.name, 0, || {
+                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            })
         });
         launched.map_err(|source| Error::Launch {
             kernel: kernel.name,

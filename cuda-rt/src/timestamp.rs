@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::driver::DriverResult;
 use crate::error::{During, Refused, Result};
 use crate::fence::EventLease;
 use crate::place::Live;
@@ -40,16 +41,21 @@ impl<D: Live> Timestamp<D> {
         }
     }
 
+    /// As [`synchronize`](Self::synchronize), with the driver's own error.
+    pub(crate) fn reached(self) -> DriverResult<Reached<D>> {
+        self.lease.synchronize()?;
+        Ok(Reached {
+            lease: self.lease,
+            device: PhantomData,
+        })
+    }
+
     /// Blocks the host until the mark is reached (`cuEventSynchronize`).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); the mark is lost.
     pub fn synchronize(self) -> Result<Reached<D>> {
-        self.lease.synchronize().during("Timestamp::synchronize")?;
-        Ok(Reached {
-            lease: self.lease,
-            device: PhantomData,
-        })
+        self.reached().during("Timestamp::synchronize")
     }
 
     /// The time if the mark has been reached, or the mark as it was (`cuEventQuery`). Does not block.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::{Parser, ValueEnum};
 
 use super::filter::Filter;
+use super::picture::{is_json, is_svg};
 
 /// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and writing all overlapped.
 ///
@@ -44,6 +45,14 @@ pub struct Args {
     /// Also run everything on one stream, one step after another, and compare results and times.
     #[arg(long)]
     pub compare: bool,
+
+    /// Write what ran when to FILE: a picture (`.svg`), or a trace for ui.perfetto.dev (`.json`).
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+
+    /// Print what ran when as a chart.
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    pub gantt: bool,
 
     /// Print the report as one JSON object.
     #[arg(long, conflicts_with = "quiet")]
@@ -117,6 +126,13 @@ impl Args {
     pub fn check(&self) -> Result<(), &'static str> {
         if self.compare && self.input.as_deref().is_some_and(|path| !path.is_file()) {
             return Err("--compare reads the input twice, so it needs a file");
+        }
+        if self
+            .timeline
+            .as_deref()
+            .is_some_and(|path| !is_svg(path) && !is_json(path))
+        {
+            return Err("--timeline writes a picture (.svg) or a trace (.json)");
         }
         if self.json && self.writes_stdout() {
             return Err("--json and `-o -` both want standard output");
@@ -194,5 +210,19 @@ mod tests {
         assert!(parse(&["-", "--compare"]).unwrap().check().is_err());
         assert!(parse(&["-o", "-", "--json"]).unwrap().check().is_err());
         assert!(parse(&["-", "-o", "-"]).unwrap().check().is_ok());
+    }
+
+    #[test]
+    fn a_timeline_has_a_format() {
+        assert!(parse(&["--timeline", "a.png"]).unwrap().check().is_err());
+        assert!(parse(&["--timeline", "svg"]).unwrap().check().is_err());
+        assert!(parse(&["--timeline", "a.svg"]).unwrap().check().is_ok());
+        assert!(
+            parse(&["--timeline", "b.json", "--gantt"])
+                .unwrap()
+                .check()
+                .is_ok()
+        );
+        assert!(parse(&["--gantt", "--json"]).is_err());
     }
 }

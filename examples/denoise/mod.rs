@@ -26,6 +26,7 @@ mod compare;
 pub mod failure;
 pub mod filter;
 pub mod output;
+pub mod picture;
 pub mod pipeline;
 pub mod report;
 pub mod serial;
@@ -88,13 +89,14 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
     let pipeline = Pipeline::new(gpu, &header, args.filter(), args.buffers)?;
     let progress = |frames| bar.set_position(frames);
 
-    let (overlapped, serial) = if args.compare {
+    let (overlapped, serial, chart) = if args.compare {
         let (left, right) = (
             scratch(args).map_err(cannot_write)?,
             scratch(args).map_err(cannot_write)?,
         );
         let mut writer = Writer::new(BufWriter::new(&left), &header).map_err(cannot_write)?;
-        let overlapped = pipeline.run(&mut clip, &mut writer, &progress).map_err(failed)?;
+        let run = || pipeline.run(&mut clip, &mut writer, &progress).map_err(failed);
+        let (overlapped, chart) = picture::recorded(gpu, args, run)?;
         let mut writer = Writer::new(BufWriter::new(&right), &header).map_err(cannot_write)?;
         let serial = serial::run(gpu, &mut open(args)?, &mut writer, args.filter()).map_err(failed)?;
         let bytes = identical(&left, &right)
@@ -104,13 +106,12 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
             .rewind()
             .and_then(|()| io::copy(&mut &left, &mut output))
             .map_err(cannot_write)?;
-        (overlapped, Some((serial, bytes)))
+        (overlapped, Some((serial, bytes)), chart)
     } else {
         let mut writer = Writer::new(&mut output, &header).map_err(cannot_write)?;
-        (
-            pipeline.run(&mut clip, &mut writer, &progress).map_err(failed)?,
-            None,
-        )
+        let run = || pipeline.run(&mut clip, &mut writer, &progress).map_err(failed);
+        let (overlapped, chart) = picture::recorded(gpu, args, run)?;
+        (overlapped, None, chart)
     };
     output.commit().map_err(cannot_write)?;
     bar.finish_and_clear();
@@ -126,11 +127,8 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
         filter: args.filter(),
         buffers: args.buffers,
     };
-    Ok(Report::new(
-        subject,
-        &overlapped,
-        serial.as_ref().map(|(pass, bytes): &(Pass, u64)| (pass, *bytes)),
-    ))
+    let serial = serial.as_ref().map(|(pass, bytes): &(Pass, u64)| (pass, *bytes));
+    Ok(Report::new(subject, &overlapped, serial).with_chart(chart))
 }
 
 /// The number of bytes of two files that are the same, or where they begin to differ.

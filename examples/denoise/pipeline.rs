@@ -31,7 +31,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer, Stream};
+use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer, Stream, timeline};
 
 use super::clock::{DeviceClock, Span};
 use super::failure::{At, Stage, StageError};
@@ -124,10 +124,17 @@ impl<D: Live> Pipeline<D> {
 
         let started = Instant::now();
         let (read, denoised, written) = thread::scope(|scope| {
-            let reader = scope.spawn(|| read_and_upload(&upload, clip, noisy_host, noisy_free, uploaded));
-            let writer = scope.spawn(|| {
-                download_and_write(&download, output, clean_host, to_download, clean_done, progress)
-            });
+            let named = |name: &str| thread::Builder::new().name(name.into());
+            let reader = named("reader")
+                .spawn_scoped(scope, || {
+                    read_and_upload(&upload, clip, noisy_host, noisy_free, uploaded)
+                })
+                .expect("the system has threads");
+            let writer = named("writer")
+                .spawn_scoped(scope, || {
+                    download_and_write(&download, output, clean_host, to_download, clean_done, progress)
+                })
+                .expect("the system has threads");
             let denoised = denoise(
                 &compute, &filter, size, to_denoise, noisy_done, clean_free, denoised,
             );
@@ -175,10 +182,11 @@ fn read_and_upload<D: Live>(
             line: FrameLine::default(),
             chroma: vec![0; clip.header().chroma_bytes()],
         };
-        let started = Instant::now();
+        let (started, stage) = (Instant::now(), timeline::scope("read"));
         let more = clip
             .read_frame(&mut frame.line, &mut luma, &mut frame.chroma)
             .at(Stage::Read, index)?;
+        drop(stage);
         reading += started.elapsed();
         if !more {
             break;
@@ -240,10 +248,11 @@ fn download_and_write<D: Live>(
     let mut write = |(frame, luma, spans): (Frame, Handoff<HostLuma<D>>, _)| {
         let luma = luma.synchronize().at(Stage::Download, frame.index)?; // the host waits
         clock.add(spans).at(Stage::Download, frame.index)?;
-        let started = Instant::now();
+        let (started, stage) = (Instant::now(), timeline::scope("write"));
         output
             .write_frame(&frame.line, &luma, &frame.chroma)
             .at(Stage::Write, frame.index)?;
+        drop(stage);
         writing += started.elapsed();
         progress(frame.index + 1);
         Ok(luma)

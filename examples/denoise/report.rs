@@ -175,6 +175,8 @@ pub struct Report {
     overlapped: Figures,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<Comparison>,
+    #[serde(skip)]
+    chart: Option<String>,
 }
 
 impl Report {
@@ -197,7 +199,13 @@ impl Report {
             overlapped: Figures::new(overlapped, luma_bytes),
             subject,
             comparison,
+            chart: None,
         }
+    }
+
+    /// With a chart of the overlapped pass, for people.
+    pub fn with_chart(self, chart: Option<String>) -> Self {
+        Self { chart, ..self }
     }
 
     /// The report as one JSON object.
@@ -207,7 +215,7 @@ impl Report {
 
     /// How many times faster than one stream the overlapped pass was, if that was asked and there were frames.
     pub fn speed_up(&self) -> Option<f64> {
-        self.comparison?.speed_up
+        self.comparison.as_ref()?.speed_up
     }
 }
 
@@ -231,6 +239,9 @@ impl fmt::Display for Report {
         })?;
         writeln!(f, "\noverlapped on three streams, {buffers} buffers a ring")?;
         write!(f, "{}", self.overlapped)?;
+        if let Some(chart) = &self.chart {
+            write!(f, "\n{chart}")?;
+        }
         let Some(comparison) = &self.comparison else {
             return Ok(());
         };

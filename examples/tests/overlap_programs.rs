@@ -24,7 +24,9 @@ fn output(example: &str, args: &[&str]) -> String {
 fn figure(text: &str, name: &str, unit: &str) -> f64 {
     let line = text.lines().find(|line| line.starts_with(name));
     let line = line.unwrap_or_else(|| panic!("no {name} in {text}"));
-    let (before, _) = line.split_once(unit).unwrap_or_else(|| panic!("no {unit} in {line}"));
+    let (before, _) = line
+        .split_once(unit)
+        .unwrap_or_else(|| panic!("no {unit} in {line}"));
     let number = before.split_whitespace().next_back().unwrap();
     number.parse().unwrap_or_else(|_| panic!("{number} in {line}"))
 }
@@ -36,8 +38,14 @@ fn batches_overlap_on_three_streams_and_less_on_two() {
     let serial = ms("serial");
     assert!(ms("three streams, N = 2") < 0.55 * serial, "{text}");
     assert!(ms("two streams, N = 2") < 0.9 * serial, "{text}");
-    assert!(ms("three streams, N = 2") < 0.75 * ms("two streams, N = 4"), "{text}");
-    assert!(ms("three streams, N = 1") > 1.2 * ms("three streams, N = 2"), "{text}");
+    assert!(
+        ms("three streams, N = 2") < 0.75 * ms("two streams, N = 4"),
+        "{text}"
+    );
+    assert!(
+        ms("three streams, N = 1") > 1.2 * ms("three streams, N = 2"),
+        "{text}"
+    );
 }
 
 #[test]

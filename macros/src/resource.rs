@@ -349,6 +349,15 @@ impl Derive<'_> {
             }
         });
 
+        let host_has = self.parts.iter().map(|part| {
+            let binding = &part.binding;
+            if part.plain {
+                quote!(let _ = #binding;)
+            } else {
+                quote!(::cuda_rt::Resource::host_has(#binding, __passed);)
+            }
+        });
+
         let view_struct = self.view_struct(
             &view,
             &format_ident!("View"),
@@ -397,6 +406,12 @@ impl Derive<'_> {
                 unsafe fn retire(self, __fence: &mut ::cuda_rt::__private::Fence) {
                     let #destructured = self;
                     #(#retire)*
+                }
+
+                #[inline]
+                fn host_has(&self, __passed: ::cuda_rt::__private::Passed) {
+                    let #destructured = self;
+                    #(#host_has)*
                 }
             }
 

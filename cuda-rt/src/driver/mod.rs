@@ -21,6 +21,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::check::Race;
@@ -32,10 +33,13 @@ pub mod cuda;
 mod error;
 mod host_memory;
 pub mod sim;
+mod trace;
 
+pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
+pub use trace::{Trace, Traced};
 
 /// What every driver call returns.
 pub type DriverResult<T> = Result<T, DriverError>;
@@ -133,6 +137,25 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
+/// A call by which memory passes from the host to a stream, or back.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// Its name.
+    pub during: &'static str,
+    /// Where it stands.
+    pub at: &'static Location<'static>,
+}
+
+impl Passed {
+    /// The call `during`, where the caller stands.
+    #[inline]
+    #[track_caller]
+    pub fn here(during: &'static str) -> Self {
+        let at = Location::caller();
+        Self { during, at }
+    }
+}
+
 /// What [`Driver::note`] tells.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
@@ -143,7 +166,7 @@ pub enum Note<'a> {
         /// Its length in bytes.
         bytes: usize,
         /// The call by which it passes.
-        during: &'static str,
+        passed: Passed,
     },
     /// What the program calls a stream.
     StreamName {
@@ -192,6 +215,11 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
 
     /// Tells a checker what no other call says. Does nothing without one.
     fn note(&self, _note: Note<'_>) {}
+
+    /// Begins to trace the device's work with the hardware's own times, where that is possible.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        None
+    }
 
     /// Free and total device memory (`cuMemGetInfo`). Memory kept by the pool for reuse counts as used.
     fn memory_info(&self) -> DriverResult<MemoryInfo>;

@@ -13,7 +13,7 @@ use super::view::{PinnedView, PinnedViewMut};
 use super::{Element, size_in_bytes};
 use crate::core::DeviceCore;
 use crate::device::Device;
-use crate::driver::DeviceAddress;
+use crate::driver::{DeviceAddress, Note, Passed};
 use crate::error::{Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, Live, StreamTag};
@@ -72,6 +72,17 @@ impl<T, P> PinnedBuffer<T, P> {
         DeviceAddress(self.base().addr().get() as u64)
     }
 
+    fn tell_host_has(&self, passed: Passed) {
+        if let Some(block) = &self.block {
+            self.core.driver().note(Note::HostHas {
+                address: block.address(),
+                // Cannot overflow: it was allocated.
+                bytes: self.len * size_of::<T>(),
+                passed,
+            });
+        }
+    }
+
     /// The same memory, of another place.
     ///
     /// # Safety
@@ -95,6 +106,7 @@ impl<T, P> PinnedBuffer<T, P> {
 
 impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
     /// A block of the pool, zeroed.
+    #[track_caller]
     pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
         let bytes = size_in_bytes::<T>(len, "Device::pinned")?;
         let block = if bytes == 0 {
@@ -107,13 +119,15 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
         // P2: zero is a value of every `Element`, which is `Pod`.
-        Ok(Self {
+        let buffer = Self {
             block,
             len,
             at: None,
             core: Arc::clone(core),
             marker: PhantomData,
-        })
+        };
+        buffer.tell_host_has(Passed::here("Device::pinned"));
+        Ok(buffer)
     }
 }
 
@@ -227,6 +241,11 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
         if let Some(block) = self.block.take() {
             self.core.pinned().give_back(block, fence.share());
         }
+    }
+
+    #[inline]
+    fn host_has(&self, passed: Passed) {
+        self.tell_host_has(passed);
     }
 }
 

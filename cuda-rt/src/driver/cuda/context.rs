@@ -50,6 +50,12 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
+    /// The context itself, for CUPTI.
+    #[cfg(feature = "cupti")]
+    pub(super) fn handle(&self) -> sys::CUcontext {
+        self.handle
+    }
+
     /// Retains the primary context of a device (`cuDevicePrimaryCtxRetain`).
     pub(super) fn retain(library: &'static Library, ordinal: usize) -> DriverResult<Self> {
         let number =

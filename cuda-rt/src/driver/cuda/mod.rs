@@ -13,6 +13,8 @@
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
 mod context;
+#[cfg(feature = "cupti")]
+mod cupti;
 mod error;
 mod event;
 mod fill;
@@ -21,6 +23,8 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+#[cfg(feature = "nvtx")]
+pub(crate) mod nvtx;
 mod properties;
 mod stream;
 
@@ -133,6 +137,11 @@ impl CudaDriver {
 unsafe impl Driver for CudaDriver {
     fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    #[cfg(feature = "cupti")]
+    fn begin_trace(&self) -> Option<Box<dyn crate::driver::Trace>> {
+        Some(Box::new(cupti::CuptiTrace::begin(&self.context)?))
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {

@@ -57,6 +57,20 @@ pub struct Span {
     pub bytes: u64,
 }
 
+/// A stream held back by an event of another stream, at modelled times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// The stream that waited.
+    pub stream: RawStream,
+    /// The stream that recorded the event.
+    pub waits_for: RawStream,
+    /// Since when it had nothing else to do, in modelled ns since the device was made.
+    pub start_ns: u64,
+    /// The time of the event, likewise.
+    pub end_ns: u64,
+}
+
 /// What an operation asks of an engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
@@ -109,6 +123,8 @@ pub(super) struct Clock {
     busy_ns: [u64; 3],
     /// Spans of operations, each with the place in its stream at which the operation stands; `None` while nothing is recorded.
     pub(super) spans: Option<Vec<(u64, Span)>>,
+    /// Waits that hold a stream back, while spans are recorded.
+    pub(super) waits: Vec<Wait>,
 }
 
 impl Clock {
@@ -159,6 +175,18 @@ impl Clock {
             ));
         }
         end_ns
+    }
+
+    /// `stream` has to wait for an event of `on`, at `end_ns`.
+    pub(super) fn hold(&mut self, stream: RawStream, on: RawStream, start_ns: u64, end_ns: u64) {
+        if self.spans.is_some() && start_ns < end_ns {
+            self.waits.push(Wait {
+                stream,
+                waits_for: on,
+                start_ns,
+                end_ns,
+            });
+        }
     }
 
     pub(super) fn busy_ns(&self, engine: Engine) -> u64 {

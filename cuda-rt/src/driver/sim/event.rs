@@ -89,8 +89,12 @@ impl State {
                 } else {
                     self.submit(CALL, stream, Op::Wait(position))?;
                 }
+                let host_ns = self.clock.now_ns();
                 let s = self.stream(CALL, stream)?;
+                let start_ns = s.modelled_end_ns.max(host_ns);
                 s.modelled_end_ns = s.modelled_end_ns.max(time_ns);
+                self.clock
+                    .hold(stream, RawStream(position.stream), start_ns, time_ns);
                 Ok(())
             }
         }

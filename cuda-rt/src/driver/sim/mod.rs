@@ -36,7 +36,7 @@ mod simulator;
 mod slab;
 mod stream;
 
-pub use clock::{Engine, Span, SpanKind};
+pub use clock::{Engine, Span, SpanKind, Wait};
 pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::clock::{Engine, Span, SpanKind};
+use super::clock::{Engine, Span, SpanKind, Wait};
 use super::config::SimConfig;
 use super::fault::Call;
 use super::stream::Op;
@@ -75,7 +75,10 @@ impl Simulator {
         let mut state = self.0.lock();
         match (on, &state.clock.spans) {
             (true, None) => state.clock.spans = Some(Vec::new()),
-            (false, Some(_)) => state.clock.spans = None,
+            (false, Some(_)) => {
+                state.clock.spans = None;
+                state.clock.waits.clear();
+            }
             _ => {}
         }
     }
@@ -91,6 +94,11 @@ impl Simulator {
         let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
         state.clock.spans = Some(pending);
         ran.into_iter().map(|(_, span)| span).collect()
+    }
+
+    /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
+    pub fn take_waits(&self) -> Vec<Wait> {
+        std::mem::take(&mut self.0.lock().clock.waits)
     }
 
     /// How long an engine was busy with all that was enqueued, in modelled ns.

@@ -1,0 +1,465 @@
+//! Times of the engines themselves, from CUPTI's activity records.
+//!
+//! CUPTI traces the whole process, and gives its records to one pair of callbacks. So there is one trace at a time, and what
+//! belongs to other contexts is left out. CUPTI reads its clock for each record; it enqueues nothing.
+//!
+//! The library is found and loaded at run time (`libcupti`, of the CUDA toolkit), and no call is made to it unless a trace
+//! is begun. Where it is missing, too old, or in use by a profiler, there is no trace, which is no error.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::mem::offset_of;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cudarc::cupti::sys as cupti;
+use cudarc::driver::sys;
+
+use super::context::Context;
+use super::stream;
+use crate::driver::{RawStream, Trace, Traced};
+use crate::timeline::Kind;
+
+type Status = u32;
+const SUCCESS: Status = 0;
+
+type RequestBuffer = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+type CompleteBuffer = unsafe extern "C" fn(sys::CUcontext, u32, *mut u8, usize, usize);
+
+/// Declares the entry points used. As in `library`, a status is a number, and activity kinds are too: a CUPTI newer than the
+/// bindings may return others.
+macro_rules! entry_points {
+    ($($name:ident: fn($($type:ty),*) in $bindings:ty;)*) => {
+        #[expect(non_snake_case, reason = "the names are CUPTI's")]
+        struct Cupti { $($name: unsafe extern "C" fn($($type),*) -> Status,)* }
+
+        $(const _: $bindings = cupti::$name;)*
+
+        impl Cupti {
+            fn find() -> Option<Self> {
+                // SAFETY: loading the library runs its initialisers, which set up its own state only.
+                if !unsafe { cupti::is_culib_present() } {
+                    return None;
+                }
+                // SAFETY: as above; the library is there, so that this doesn't panic, and is never unloaded.
+                let library = unsafe { cupti::culib() };
+                Some(Self { $(
+                    $name: {
+                        // SAFETY: the signature is the one in cudarc's bindings, which is written beside it, but for enums,
+                        // which have the representation of `u32`.
+                        let found = unsafe { library.get::<unsafe extern "C" fn($($type),*) -> Status>(stringify!($name)) };
+                        *found.ok()?
+                    },
+                )* })
+            }
+        }
+    };
+}
+
+entry_points! {
+    cuptiActivityRegisterCallbacks: fn(RequestBuffer, CompleteBuffer)
+        in unsafe fn(cupti::CUpti_BuffersCallbackRequestFunc, cupti::CUpti_BuffersCallbackCompleteFunc) -> cupti::CUptiResult;
+    cuptiActivityEnable: fn(u32) in unsafe fn(cupti::CUpti_ActivityKind) -> cupti::CUptiResult;
+    cuptiActivityDisable: fn(u32) in unsafe fn(cupti::CUpti_ActivityKind) -> cupti::CUptiResult;
+    cuptiActivityFlushAll: fn(u32) in unsafe fn(u32) -> cupti::CUptiResult;
+    cuptiActivityGetNextRecord: fn(*mut u8, usize, *mut *mut Record)
+        in unsafe fn(*mut u8, usize, *mut *mut cupti::CUpti_Activity) -> cupti::CUptiResult;
+    cuptiGetTimestamp: fn(*mut u64) in unsafe fn(*mut u64) -> cupti::CUptiResult;
+    cuptiGetContextId: fn(sys::CUcontext, *mut u32) in unsafe fn(sys::CUcontext, *mut u32) -> cupti::CUptiResult;
+    cuptiGetStreamIdEx: fn(sys::CUcontext, sys::CUstream, u8, *mut u32)
+        in unsafe fn(sys::CUcontext, sys::CUstream, u8, *mut u32) -> cupti::CUptiResult;
+}
+
+const MEMCPY: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY as u32;
+const MEMSET: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET as u32;
+const KERNEL: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as u32;
+const KINDS: [u32; 3] = [KERNEL, MEMCPY, MEMSET];
+
+/// What all records begin with.
+#[repr(C, align(8))]
+struct Record {
+    kind: u32,
+}
+
+/// What copies and fills have in common, in every version of CUPTI since 5.5: later ones append.
+#[repr(C, packed(8))]
+struct Transfer {
+    kind: u32,
+    /// The first byte says which way a copy goes; of a fill it is the value.
+    way: [u8; 4],
+    bytes: u64,
+    start_ns: u64,
+    end_ns: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+}
+
+/// What kernels have in common since CUPTI 9.0.
+#[repr(C, packed(8))]
+struct Launch {
+    kind: u32,
+    configuration: [u32; 3],
+    start_ns: u64,
+    end_ns: u64,
+    completed_ns: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    shape: [i32; 8],
+    local_memory: [u32; 2],
+    correlation: u32,
+    grid_id: i64,
+    name: *const c_char,
+}
+
+/// The prefixes above are those of the bindings' records.
+macro_rules! same_offsets {
+    ($prefix:ty = $record:ty: $($field:ident = $theirs:ident),*) => {
+        $(const _: () = assert!(offset_of!($prefix, $field) == offset_of!($record, $theirs));)*
+    };
+}
+same_offsets!(Transfer = cupti::CUpti_ActivityMemcpy5: kind = kind, way = copyKind, bytes = bytes, start_ns = start,
+    end_ns = end, context = contextId, stream = streamId, correlation = correlationId);
+same_offsets!(Transfer = cupti::CUpti_ActivityMemset4: kind = kind, bytes = bytes, start_ns = start, end_ns = end,
+    context = contextId, stream = streamId, correlation = correlationId);
+same_offsets!(Launch = cupti::CUpti_ActivityKernel9: kind = kind, start_ns = start, end_ns = end, context = contextId,
+    stream = streamId, correlation = correlationId, name = name);
+
+/// A record, taken out of CUPTI's buffer.
+#[derive(Debug)]
+struct Activity {
+    kind: Kind,
+    /// The kernel's entry; empty for others.
+    name: String,
+    start_ns: u64,
+    end_ns: u64,
+    bytes: u64,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+}
+
+/// Whether a trace is being taken.
+static TRACING: AtomicBool = AtomicBool::new(false);
+static ACTIVITIES: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
+
+fn activities() -> MutexGuard<'static, Vec<Activity>> {
+    // Only pushed to and taken: a panic leaves it whole.
+    ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CUPTI, with our callbacks registered.
+fn library() -> Option<&'static Cupti> {
+    static LIBRARY: OnceLock<Option<Cupti>> = OnceLock::new();
+    LIBRARY.get_or_init(Cupti::find).as_ref()
+}
+
+const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a size and an alignment that fit"),
+};
+
+/// Gives CUPTI a buffer to fill; none, if there is no memory, and it then drops records.
+///
+/// # Safety
+/// The pointers are to live values: CUPTI's own.
+unsafe extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, most_records: *mut usize) {
+    // SAFETY: the size is not 0.
+    let memory = unsafe { alloc(BUFFER) };
+    // SAFETY: the caller's.
+    unsafe { buffer.write(memory) };
+    // SAFETY: as above.
+    unsafe { bytes.write(if memory.is_null() { 0 } else { BUFFER.size() }) };
+    // SAFETY: as above. 0 is as many as there is room for.
+    unsafe { most_records.write(0) };
+}
+
+/// Takes the records of a buffer that CUPTI is done with, and frees it.
+///
+/// # Safety
+/// `buffer` came from [`request_buffer`], and CUPTI wrote `valid` bytes of records to it.
+unsafe extern "C" fn complete_buffer(_: sys::CUcontext, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
+    if buffer.is_null() {
+        return;
+    }
+    if let Some(cupti) = library()
+        && valid > 0
+    {
+        let mut found = activities();
+        let mut record: *mut Record = ptr::null_mut();
+        loop {
+            // SAFETY: the caller's: `valid` bytes of records; the last one found is in there, or null at first.
+            let status = unsafe { (cupti.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
+            if status != SUCCESS || record.is_null() {
+                break;
+            }
+            // SAFETY: a record that CUPTI just gave.
+            found.extend(unsafe { read(record) });
+        }
+    }
+    // SAFETY: allocated with this layout, and CUPTI is done with it.
+    unsafe { dealloc(buffer, BUFFER) };
+}
+
+/// What is kept of a record; `None` for kinds that were not asked for, and for those that have not ended.
+///
+/// # Safety
+/// `record` is a live record of CUPTI's.
+unsafe fn read(record: *const Record) -> Option<Activity> {
+    // SAFETY: the caller's: every record begins with its kind.
+    let kind = unsafe { &raw const (*record).kind };
+    // SAFETY: as above.
+    let kind = unsafe { kind.read() };
+    let activity = match kind {
+        MEMCPY | MEMSET => {
+            // SAFETY: records of these kinds begin with a `Transfer`, in every version.
+            let transfer = unsafe { record.cast::<Transfer>().read_unaligned() };
+            Activity {
+                kind: match (kind, transfer.way[0]) {
+                    (MEMSET, _) => Kind::Fill,
+                    (_, 1) => Kind::CopyToDevice,
+                    (_, 2) => Kind::CopyToHost,
+                    _ => Kind::Copy,
+                },
+                name: String::new(),
+                start_ns: transfer.start_ns,
+                end_ns: transfer.end_ns,
+                bytes: transfer.bytes,
+                context: transfer.context,
+                stream: transfer.stream,
+                correlation: transfer.correlation,
+            }
+        }
+        KERNEL => {
+            // SAFETY: records of this kind begin with a `Launch`, in every version since 9.0.
+            let launch = unsafe { record.cast::<Launch>().read_unaligned() };
+            let name = launch.name;
+            let name = if name.is_null() {
+                String::new()
+            } else {
+                // SAFETY: not null, so a string that ends in 0 and lives as long as the record.
+                unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+            };
+            Activity {
+                kind: Kind::Kernel,
+                name,
+                start_ns: launch.start_ns,
+                end_ns: launch.end_ns,
+                bytes: 0,
+                context: launch.context,
+                stream: launch.stream,
+                correlation: launch.correlation,
+            }
+        }
+        _ => return None,
+    };
+    // CUPTI writes 0 where it could not take the time.
+    (activity.start_ns > 0 && activity.end_ns >= activity.start_ns).then_some(activity)
+}
+
+/// A trace of one context.
+pub(super) struct CuptiTrace {
+    cupti: &'static Cupti,
+    /// The handle of a context that is never released (C1 of [`Context`]), exposed so that this may be sent.
+    context: u64,
+    /// CUPTI's time when the trace began.
+    zero_ns: u64,
+}
+
+impl std::fmt::Debug for CuptiTrace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CuptiTrace")
+            .field("zero_ns", &self.zero_ns)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CuptiTrace {
+    /// Begins a trace; `None` without CUPTI, or while another trace is being taken by us or by a profiler. The first takes
+    /// some hundred milliseconds.
+    pub(super) fn begin(context: &Context) -> Option<Self> {
+        let cupti = library()?;
+        if TRACING.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let mut trace = Self {
+            cupti,
+            context: context.handle().expose_provenance() as u64,
+            zero_ns: 0,
+        };
+        // SAFETY: the callbacks are as CUPTI's documentation asks; registering them again changes nothing.
+        let registered = unsafe { (cupti.cuptiActivityRegisterCallbacks)(request_buffer, complete_buffer) };
+        // On an error what was enabled is disabled by the drop.
+        let enable = |kind: u32| {
+            // SAFETY: a kind that this CUPTI knows or refuses.
+            (unsafe { (cupti.cuptiActivityEnable)(kind) }) == SUCCESS
+        };
+        if registered != SUCCESS || !KINDS.into_iter().all(enable) {
+            return None;
+        }
+        trace.flush();
+        activities().clear();
+        // SAFETY: the pointer is to a live u64.
+        let timed = unsafe { (cupti.cuptiGetTimestamp)(&mut trace.zero_ns) };
+        (timed == SUCCESS).then_some(trace)
+    }
+
+    /// Has all buffers handed over, also those that are not full. Blocks until they are.
+    fn flush(&self) {
+        const FORCED: u32 = cupti::CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED as u32;
+        // SAFETY: not called from a callback of CUPTI's. Records that are not handed over are missing, which is told.
+        unsafe { (self.cupti.cuptiActivityFlushAll)(FORCED) };
+    }
+
+    fn handle(&self) -> sys::CUcontext {
+        ptr::with_exposed_provenance_mut(self.context as usize)
+    }
+
+    /// CUPTI's numbers of the streams, with their indices.
+    fn stream_ids(&self, streams: &[RawStream]) -> HashMap<u32, usize> {
+        let id = |raw: &RawStream| {
+            let mut id = 0;
+            const OWN_DEFAULT_STREAM: u8 = 0;
+            let handle = stream::handle(*raw);
+            // SAFETY: the context and the streams are live: the device's core keeps them. The pointer is to a live u32.
+            let status = unsafe {
+                (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
+            };
+            (status == SUCCESS).then_some(id)
+        };
+        streams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, raw)| Some((id(raw)?, index)))
+            .collect()
+    }
+}
+
+impl Trace for CuptiTrace {
+    fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
+        self.flush();
+        let mut context = 0;
+        // SAFETY: the context is live, and the pointer is to a live u32.
+        let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) } == SUCCESS;
+        let streams = self.stream_ids(streams);
+        let found = std::mem::take(&mut *activities());
+        let traced = |activity: Activity| Traced {
+            stream: streams.get(&activity.stream).copied(),
+            kind: activity.kind,
+            label: match activity.kind {
+                Kind::Kernel => activity.name,
+                kind => kind.name().to_owned(),
+            },
+            start_ns: activity.start_ns.saturating_sub(self.zero_ns),
+            end_ns: activity.end_ns.saturating_sub(self.zero_ns),
+            bytes: activity.bytes,
+            call: activity.correlation,
+        };
+        let mut traced: Vec<Traced> = found
+            .into_iter()
+            .filter(|activity| known && activity.context == context && activity.start_ns >= self.zero_ns)
+            .map(traced)
+            .collect();
+        traced.sort_by_key(|traced| (traced.start_ns, traced.end_ns));
+        traced
+    }
+}
+
+impl Drop for CuptiTrace {
+    fn drop(&mut self) {
+        for kind in KINDS {
+            // SAFETY: as in `begin`. What can't be disabled costs time, and is thrown away.
+            unsafe { (self.cupti.cuptiActivityDisable)(kind) };
+        }
+        TRACING.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer as CUPTI writes it; gives what was read of it.
+    fn read_one<T>(record: &T) -> Option<Activity> {
+        // SAFETY: the tests pass records that are live and begin as `read` expects.
+        unsafe { read(ptr::from_ref(record).cast()) }
+    }
+
+    fn transfer(kind: u32, way: u8, start_ns: u64, end_ns: u64) -> Transfer {
+        Transfer {
+            kind,
+            way: [way, 0, 0, 0],
+            bytes: 64,
+            start_ns,
+            end_ns,
+            device: 0,
+            context: 1,
+            stream: 7,
+            correlation: 9,
+        }
+    }
+
+    #[test]
+    fn records_are_read_by_their_kind() {
+        let kinds: Vec<_> = [(MEMCPY, 1), (MEMCPY, 2), (MEMCPY, 8), (MEMSET, 1)]
+            .into_iter()
+            .map(|(kind, way)| read_one(&transfer(kind, way, 10, 20)).unwrap())
+            .inspect(|activity| {
+                assert_eq!(
+                    (activity.bytes, activity.stream, activity.correlation),
+                    (64, 7, 9)
+                )
+            })
+            .map(|activity| activity.kind)
+            .collect();
+        assert_eq!(
+            kinds,
+            [Kind::CopyToDevice, Kind::CopyToHost, Kind::Copy, Kind::Fill]
+        );
+    }
+
+    #[test]
+    fn what_has_no_times_or_was_not_asked_for_is_left_out() {
+        assert!(read_one(&transfer(MEMCPY, 1, 0, 0)).is_none());
+        assert!(read_one(&transfer(MEMCPY, 1, 20, 0)).is_none());
+        assert!(read_one(&transfer(4, 1, 10, 20)).is_none());
+    }
+
+    #[test]
+    fn kernels_have_their_names() {
+        let launch = Launch {
+            kind: KERNEL,
+            configuration: [0; 3],
+            start_ns: 5,
+            end_ns: 6,
+            completed_ns: 0,
+            device: 0,
+            context: 1,
+            stream: 2,
+            shape: [1; 8],
+            local_memory: [0; 2],
+            correlation: 3,
+            grid_id: 4,
+            name: c"entry".as_ptr(),
+        };
+        let activity = read_one(&launch).unwrap();
+        assert_eq!(
+            (activity.name.as_str(), activity.stream, activity.correlation),
+            ("entry", 2, 3)
+        );
+    }
+
+    #[test]
+    fn the_library_has_all_that_is_called_or_is_not_used() {
+        // SAFETY: loading the library runs its initialisers only.
+        let present = unsafe { cupti::is_culib_present() };
+        assert_eq!(library().is_some(), present);
+        if !present {
+            eprintln!("SKIPPED: libcupti is not there");
+        }
+    }
+}
