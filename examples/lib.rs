@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod choice;
 pub mod cli;
 pub mod denoise;
+pub mod diamond;
+pub mod serve;
 pub mod y4m;

@@ -11,7 +11,7 @@ use crate::core::DeviceCore;
 use crate::driver::sim::{SimConfig, SimDriver, Simulator};
 use crate::driver::{Backend, Driver, DriverError, DriverResult, MemoryInfo, Note, Properties};
 use crate::error::{During, Error, Result};
-use crate::memory::{Element, PinnedBuffer, PinnedStats};
+use crate::memory::{Element, PinnedBuffer};
 use crate::place::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
 use crate::stream::Stream;
 
@@ -250,15 +250,10 @@ impl<D> Device<D> {
         self.core.driver().memory_info().during("Device::memory_info")
     }
 
-    /// The races that the checker found: it follows every simulated device, and a GPU where `CUDA_RT_CHECK` is 1. Programs in safe code
-    /// have none.
+    /// The races that the checker found: it follows every simulated device, and a GPU where `CUDA_RT_CHECK` is 1. Programs in
+    /// safe code have none.
     pub fn races(&self) -> Vec<Race> {
         self.core.driver().races()
-    }
-
-    /// What the pinned pool of this device holds.
-    pub fn pinned_stats(&self) -> PinnedStats {
-        self.core.pinned().stats()
     }
 }
 

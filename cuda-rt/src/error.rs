@@ -11,6 +11,28 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// Unless a variant says otherwise nothing was enqueued. A value that was handed in and is not part of the error was
 /// freed if that was safe, and leaked if not; `try_release`, `try_acquire` and their like give it back.
+///
+/// A message names our call, the driver's call, its code and what that means, and marks the codes that are
+/// [sticky](Self::is_sticky):
+///
+/// ```text
+/// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719): a kernel trapped: …; the device is lost to this process
+/// ```
+///
+/// CUDA reports a failed kernel at whichever call comes next, on any stream, so the call that is named is seldom the one to
+/// blame; where it can, the message names the kernel.
+///
+/// # What is still usable
+///
+/// | | after a plain error | after a sticky one |
+/// |---|---|---|
+/// | idle pinned memory, results that were waited for | as before | as before: the mapping is ours, not the context's |
+/// | pending handoffs | as before | waiting fails and gives them back, for ever: what they hold is never shown to the host |
+/// | streams, buffers and graphs of the device | as before | every call fails, with the same code |
+/// | dropping and leaking anything | frees in order | leaks device memory and pending pinned memory; never blocks or panics |
+/// | new pinned memory | as before | fails, unless the pool has a block whose last use was seen over before |
+/// | other GPUs, simulated devices | as before | as before |
+/// | opening the device again | the same instance | the same lost instance; only a new process gets the GPU back |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -95,6 +117,26 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
+    #[error("starting a thread that waits for handoffs: {source}")]
+    HostThread {
+        /// The operating system's error.
+        source: io::Error,
+    },
+
+    /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows.
+    #[error(
+        "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
+    )]
+    PinnedLimit {
+        /// Bytes asked for, rounded up to a size that the pool has.
+        bytes: usize,
+        /// Bytes that are page-locked, in use or with pending work.
+        held_bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+
     /// Pinned memory cannot move between a GPU and a simulated device.
     #[error(
         "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"
@@ -104,6 +146,10 @@ pub enum Error {
     /// The device is being recorded already, and one recording at a time is.
     #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
     AlreadyRecording,
+
+    /// Two parts that do not lie side by side in one block cannot be joined.
+    #[error("these are not neighbouring parts of one block, the second right after the first")]
+    NotAdjacent,
 
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]

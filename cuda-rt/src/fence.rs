@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use crate::completion::Completion;
 use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
 use crate::timeline::Recorder;
 
@@ -19,6 +20,19 @@ impl StreamId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // A counter needs no ordering; 2^64 streams are not reached.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Marks streams that someone else owns.
+    const ADOPTED: u64 = 1 << 63;
+
+    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is named after it.
+    pub(crate) fn adopted() -> Self {
+        Self(Self::new().0 | Self::ADOPTED)
+    }
+
+    #[inline]
+    pub(crate) fn is_adopted(self) -> bool {
+        self.0 & Self::ADOPTED != 0
     }
 }
 
@@ -41,6 +55,8 @@ pub(crate) struct EventPool {
     timing: ArrayQueue<Box<Event>>,
     closed: AtomicBool,
     recorder: Recorder,
+    /// Who waits for events on behalf of tasks.
+    completion: Completion,
 }
 
 /// A live event, of which nothing else knows.
@@ -74,6 +90,7 @@ impl EventPool {
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
             recorder: Recorder::default(),
+            completion: Completion::default(),
         })
     }
 
@@ -121,10 +138,24 @@ impl EventPool {
     /// thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.completion.close();
         self.drain();
     }
 
-    fn drain(&self) {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// Destroys the events that no one waits on.
+    pub(crate) fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
         }
@@ -150,10 +181,6 @@ impl fmt::Debug for EventLease {
 impl EventLease {
     pub(crate) fn raw(&self) -> RawEvent {
         self.event.raw
-    }
-
-    pub(crate) fn origin(&self) -> StreamId {
-        self.origin
     }
 
     #[inline]
@@ -225,7 +252,9 @@ enum Kind {
     #[default]
     Done,
     One(EventLease),
-    Shared(Arc<[EventLease]>),
+    Shared(Arc<EventLease>),
+    /// Two or more, each of them once.
+    Several(Vec<Arc<EventLease>>),
     /// The end of a use could not be recorded, so it is never known to be over.
     Lost(DriverError),
 }
@@ -244,58 +273,86 @@ impl Fence {
         Self(Kind::Lost(error))
     }
 
-    /// This and all of `leases`.
-    pub(crate) fn and(self, leases: Vec<EventLease>) -> Self {
-        match self.0 {
-            _ if leases.is_empty() => self,
-            // Each of the leases was recorded after a wait for what is here.
-            Kind::Done | Kind::One(_) | Kind::Shared(_) => Self(Kind::Shared(leases.into())),
-            Kind::Lost(_) => self,
+    /// Over when all of `fences` are; never, if one of them is lost. Flat however often it is done, and an event that
+    /// several of them share is waited for once.
+    pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
+        let mut leases: Vec<Arc<EventLease>> = Vec::new();
+        for fence in fences {
+            match fence.0 {
+                Kind::Done => {}
+                Kind::One(lease) => leases.push(Arc::new(lease)),
+                Kind::Shared(lease) => leases.push(lease),
+                Kind::Several(more) => leases.extend(more),
+                Kind::Lost(error) => return Self::lost(error),
+            }
         }
-    }
-
-    fn leases(&self) -> DriverResult<&[EventLease]> {
-        match &self.0 {
-            Kind::Done => Ok(&[]),
-            Kind::One(lease) => Ok(std::slice::from_ref(lease)),
-            Kind::Shared(leases) => Ok(leases),
-            Kind::Lost(error) => Err(error.clone()),
-        }
+        leases.sort_unstable_by_key(Arc::as_ptr);
+        leases.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        Self(match leases.len() {
+            0 => Kind::Done,
+            1 => leases.pop().map_or(Kind::Done, Kind::Shared),
+            _ => Kind::Several(leases),
+        })
     }
 
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.0, Kind::Done)
     }
 
+    /// Does `each` with every event, up to the first error.
+    #[inline]
+    fn try_each(&self, mut each: impl FnMut(&EventLease) -> DriverResult<()>) -> DriverResult<()> {
+        match &self.0 {
+            Kind::Done => Ok(()),
+            Kind::One(lease) => each(lease),
+            Kind::Shared(lease) => each(lease),
+            Kind::Several(leases) => leases.iter().try_for_each(|lease| each(lease)),
+            Kind::Lost(error) => Err(error.clone()),
+        }
+    }
+
     /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only delays.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
-        self.leases()?.iter().try_for_each(|lease| lease.wait_on(at))
+        self.try_each(|lease| lease.wait_on(at))
     }
 
     /// Blocks the host until all of it is over.
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
-        self.leases()?.iter().try_for_each(EventLease::synchronize)
+        self.try_each(EventLease::synchronize)
     }
 
     /// Whether all of it is over.
     pub(crate) fn query(&self) -> DriverResult<bool> {
-        for lease in self.leases()? {
-            if !lease.query()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let mut over = true;
+        self.try_each(|lease| {
+            // Once one is pending the others need not be asked.
+            over = over && lease.query()?;
+            Ok(())
+        })?;
+        Ok(over)
+    }
+
+    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
+        let (lease, origin) = match &self.0 {
+            Kind::Done | Kind::Lost(_) => return None,
+            Kind::One(lease) => (lease, Some(lease.origin)),
+            Kind::Shared(lease) => (&**lease, Some(lease.origin)),
+            Kind::Several(leases) => (&**leases.first()?, None),
+        };
+        Some((&lease.event.pool, origin))
     }
 
     /// A second holder of the same events.
     pub(crate) fn share(&mut self) -> Self {
         self.0 = match std::mem::take(&mut self.0) {
-            Kind::One(lease) => Kind::Shared(Arc::new([lease])),
+            Kind::One(lease) => Kind::Shared(Arc::new(lease)),
             other => other,
         };
         Self(match &self.0 {
-            Kind::Shared(leases) => Kind::Shared(Arc::clone(leases)),
+            Kind::Shared(lease) => Kind::Shared(Arc::clone(lease)),
+            Kind::Several(leases) => Kind::Several(leases.clone()),
             Kind::Lost(error) => Kind::Lost(error.clone()),
             Kind::Done | Kind::One(_) => Kind::Done,
         })

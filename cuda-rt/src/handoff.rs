@@ -68,6 +68,11 @@ impl<R: Resource> Handoff<R> {
         &self.fence
     }
 
+    /// F1 holds of what is left in it.
+    pub(crate) fn fence_mut(&mut self) -> &mut Fence {
+        &mut self.fence
+    }
+
     /// The bundle in place, where nothing is pending.
     pub(crate) fn idle_mut(&mut self) -> &mut R {
         assert!(self.fence.is_done(), "only what is idle is lent to the host");

@@ -49,18 +49,25 @@
 
 #[forbid(unsafe_code)]
 pub mod check;
+mod completion;
 mod core;
 mod device;
 pub mod driver;
+mod ended;
 mod error;
 mod fence;
+mod future;
 mod graph;
 mod handoff;
+pub mod interop;
+mod join;
 pub mod kernel;
 mod lend;
+mod marker;
 mod memory;
 pub mod pipeline;
 mod place;
+mod pools;
 mod shared;
 mod slot;
 mod stream;
@@ -70,9 +77,12 @@ mod timestamp;
 
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
+pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};
 pub use handoff::{Handoff, Settled};
+pub use join::Handoffs;
 pub use kernel::{Grid1, Grid2, Grid3};
+pub use marker::Marker;
 pub use memory::{
     ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element, OwnedBy,
     PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex, Resource,

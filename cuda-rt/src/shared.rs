@@ -1,15 +1,17 @@
 //! One bundle read by many streams.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::driver::DriverError;
+use crate::core::DeviceCore;
+use crate::ended::Ended;
 use crate::error::{During, Result};
-use crate::fence::{EventLease, Fence};
+use crate::fence::{Fence, StreamAt};
 use crate::handoff::Handoff;
 use crate::memory::{OwnedBy, Resource};
-use crate::place::{Live, SameAs, StreamTag};
+use crate::place::{DeviceTag, Idle, Live, SameAs, StreamTag};
 use crate::stream::Stream;
 
 /// A bundle that any number of streams may read, each through a [`Lease`], and none may write.
@@ -23,24 +25,16 @@ pub struct Shared<R: Resource>(Arc<Block<R>>);
 
 /// # Invariants
 /// R1. Writes to the bundle are ordered before `written`; nothing writes it while the block exists.
-/// R2. Every read by a lease that has ended is ordered before one of `readers`, or `failure` is set.
+/// R2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
 /// R3. A lease that has not ended holds the block.
 struct Block<R: Resource> {
     bundle: ManuallyDrop<R>,
     written: ManuallyDrop<Fence>,
-    ended: Mutex<Ended>,
+    readers: Mutex<Ended>,
 }
 
 // SAFETY: `&Block` gives read-only views of the bundle (`Resource::by_ref`), never the bundle itself.
 unsafe impl<R: Resource + Send> Sync for Block<R> {}
-
-#[derive(Default)]
-struct Ended {
-    /// The last event of each stream that has read.
-    readers: Vec<EventLease>,
-    /// Why the end of a read could not be recorded.
-    failure: Option<DriverError>,
-}
 
 impl<R: Resource> Clone for Shared<R> {
     fn clone(&self) -> Self {
@@ -59,17 +53,13 @@ impl<R: Resource> fmt::Debug for Shared<R> {
 impl<R: Resource> Block<R> {
     /// The bundle, and what must be over before it may be written or freed.
     fn take(&mut self) -> (R, Fence) {
-        let ended = std::mem::take(self.ended.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let readers = std::mem::take(self.readers.get_mut().unwrap_or_else(PoisonError::into_inner));
         // SAFETY: called once, by `drop` or by `reclaim`, which forgets the block.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
         // SAFETY: as above.
         let written = unsafe { ManuallyDrop::take(&mut self.written) };
         // R1 and R2: the readers waited for `written`, but there may be none.
-        let fence = match ended.failure {
-            Some(error) => Fence::lost(error),
-            None => written.and(ended.readers),
-        };
-        (bundle, fence)
+        (bundle, Fence::all([written, readers.into_fence()]))
     }
 }
 
@@ -94,17 +84,29 @@ impl<R: Resource> Shared<R> {
     }
 }
 
-/// The right of stream `S` to read a shared bundle. Dropping it ends the read, in the stream's order.
+/// The right to read a shared bundle; `P` says which stream has it, or [`Idle`]. Dropping it ends the read, in the stream's
+/// order.
+///
+/// It is part of bundles as a buffer is: a struct or tuple of buffers and the leases that they are computed from moves to
+/// another stream, or into a graph, as a whole, and what is shared stays readable by everyone.
+///
+/// # Invariants
+/// L1. Writes to the bundle are ordered before the present end of the stream `at`, or over where it is `None`.
+/// L2. Every read under this lease is ordered before the present end of `at`, or over where it is `None`.
+/// L3. While `P` is a stream tag, `at` is that stream.
 #[must_use = "dropping a lease ends it at once"]
-pub struct Lease<R: Resource, S: StreamTag> {
-    block: Arc<Block<R>>,
-    stream: Stream<S>,
+pub struct Lease<R: Resource, P = Idle> {
+    /// `None` once it has ended.
+    block: Option<Arc<Block<R>>>,
+    at: Option<StreamAt>,
+    core: Arc<DeviceCore>,
+    place: PhantomData<fn(P) -> P>,
 }
 
-impl<R: Resource, S: StreamTag> fmt::Debug for Lease<R, S> {
+impl<R: Resource, P> fmt::Debug for Lease<R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
-            .field("stream", &self.stream)
+            .field("at", &self.at)
             .finish_non_exhaustive()
     }
 }
@@ -112,32 +114,96 @@ impl<R: Resource, S: StreamTag> fmt::Debug for Lease<R, S> {
 impl<R: Resource, S: StreamTag> Lease<R, S> {
     /// Views of all parts, for reading on `S`. Nothing in them can be written, swapped or kept past the lease (H08).
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: the lease made `S` wait for `written` (R1), nothing writes while it exists (R3), and work that uses the view
-        // is enqueued while the lease is borrowed, before its end is recorded.
-        unsafe { self.block.bundle.by_ref() }
+        // SAFETY: L1 and L3: writes are ordered before the work of `S` that follows, and nothing writes while the lease is there
+        // (R3); work that uses the view is enqueued while the lease is borrowed, before its end is recorded.
+        unsafe { self.bundle().by_ref() }
     }
 }
 
-impl<R: Resource, S: StreamTag> Drop for Lease<R, S> {
-    fn drop(&mut self) {
-        // Locked before the record: were it the other way about, two threads that end leases of one stream could record in
-        // one order and get the lock in the other, and the earlier event would replace the later (R2).
-        // Whole after any panic: each arm is one assignment.
-        let mut ended = self.block.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.stream.core().events().record(self.stream.at(), false) {
-            Ok(lease) => {
-                // A later event of a stream covers its earlier ones, so one for each stream is enough.
-                match ended
-                    .readers
-                    .iter_mut()
-                    .find(|reader| reader.origin() == lease.origin())
-                {
-                    Some(reader) => *reader = lease,
-                    None => ended.readers.push(lease),
-                }
-            }
-            Err(error) => ended.failure = Some(error),
+impl<R: Resource, P> Lease<R, P> {
+    fn bundle(&self) -> &R {
+        let block = self.block.as_ref();
+        &block.expect("a lease that has not ended holds its block").bundle
+    }
+
+    /// The same lease, of another place.
+    ///
+    /// # Safety
+    /// L1 to L3 hold for `Q` and `at`.
+    unsafe fn recast<Q>(mut self, at: Option<StreamAt>) -> Lease<R, Q> {
+        Lease {
+            block: self.block.take(),
+            at,
+            core: Arc::clone(&self.core),
+            place: PhantomData,
         }
+    }
+
+    /// Ends the lease; `end` says where its reads do.
+    fn end(&mut self, end: impl FnOnce(&mut Ended, &DeviceCore)) {
+        if let Some(block) = self.block.take() {
+            // Whole after any panic: each step of `Ended` is one assignment.
+            end(
+                &mut block.readers.lock().unwrap_or_else(PoisonError::into_inner),
+                &self.core,
+            );
+        }
+    }
+}
+
+impl<R: Resource, P> Drop for Lease<R, P> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            // L2 gives R2.
+            self.end(|readers, core| readers.on(core.events(), at));
+        }
+    }
+}
+
+// SAFETY: one part, which every method converts; `&` gives no way to write.
+unsafe impl<R: Resource, D: DeviceTag> Resource for Lease<R, Idle<D>> {
+    type Device = D;
+    type On<S: StreamTag> = Lease<R, S>;
+    type View<'v, S: StreamTag> = R::Ref<'v, S>;
+    type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
+
+    unsafe fn attach<S: StreamTag>(self, at: StreamAt) -> Lease<R, S> {
+        // SAFETY: writes were ordered before reads under this lease could begin, and the caller has ordered all uses before the
+        // present end of `at`, which is `S`.
+        unsafe { self.recast(Some(at)) }
+    }
+
+    unsafe fn back<S: StreamTag>(on: Lease<R, S>) -> Self {
+        // SAFETY: the caller does not use or drop it until every use is over, which is when L1 and L2 hold.
+        unsafe { on.recast(None) }
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
+        // SAFETY: the caller orders the views' uses after those before; nothing writes while the lease is there (R3).
+        unsafe { self.bundle().by_ref() }
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> R::Ref<'v, S> {
+        // SAFETY: as in `view`.
+        unsafe { self.bundle().by_ref() }
+    }
+
+    unsafe fn retire(mut self, fence: &mut Fence) {
+        let fence = fence.share();
+        self.end(|readers, _| {
+            readers.tidy();
+            readers.behind(fence);
+        });
+    }
+}
+
+// SAFETY: one part, held by `S`.
+unsafe impl<R: Resource, S: StreamTag> OwnedBy<S> for Lease<R, S> {
+    type Idle = Lease<R, Idle<S::Device>>;
+
+    unsafe fn detach(self) -> Self::Idle {
+        // SAFETY: as in `back`.
+        unsafe { self.recast(None) }
     }
 }
 
@@ -161,7 +227,7 @@ impl<S: StreamTag> Stream<S> {
         Ok(Shared(Arc::new(Block {
             bundle,
             written,
-            ended: Mutex::default(),
+            readers: Mutex::default(),
         })))
     }
 
@@ -176,9 +242,12 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         shared.0.written.wait_on(self.at()).during("Stream::lease")?;
+        // L1: the wait is enqueued.
         Ok(Lease {
-            block: Arc::clone(&shared.0),
-            stream: self.clone(),
+            block: Some(Arc::clone(&shared.0)),
+            at: Some(self.at()),
+            core: Arc::clone(self.core()),
+            place: PhantomData,
         })
     }
 }

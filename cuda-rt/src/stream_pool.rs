@@ -1,6 +1,7 @@
 //! Streams whose number is known only at run time.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::device::Device;
@@ -33,15 +34,27 @@ pub struct StreamPool<D = Gpu<0>> {
     device: Device<D>,
     /// Each stream, and how many closures are using it.
     streams: Mutex<Vec<(StreamAt, usize)>>,
+    /// How many closures were given a stream.
+    turn: AtomicUsize,
 }
 
 impl<D: Live> Device<D> {
-    /// A pool of `streams` streams (at least one; `cuStreamCreateWithPriority`). They live as long as the device does.
+    /// A pool of `streams` streams (at least one; `cuStreamCreateWithPriority`) of the least urgent priority. They live as long as
+    /// the device does.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn stream_pool(&self, streams: usize) -> Result<StreamPool<D>> {
-        let create = |_| self.core().anonymous_stream(Priority::Low).map(|at| (at, 0));
+        self.stream_pool_with_priority(streams, Priority::Low)
+    }
+
+    /// As [`stream_pool`](Self::stream_pool), for kernels as urgent as `priority` says: blocks of a more urgent kernel that wait
+    /// are started before those of a less urgent one; what runs is not stopped, and copies are not ordered by it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn stream_pool_with_priority(&self, streams: usize, priority: Priority) -> Result<StreamPool<D>> {
+        let create = |_| self.core().anonymous_stream(priority).map(|at| (at, 0));
         let streams: Vec<_> = (0..streams.max(1))
             .map(create)
             .collect::<Result<_, _>>()
@@ -49,6 +62,7 @@ impl<D: Live> Device<D> {
         Ok(StreamPool {
             device: self.clone(),
             streams: Mutex::new(streams),
+            turn: AtomicUsize::new(0),
         })
     }
 }
@@ -63,7 +77,8 @@ impl Drop for Use<'_> {
 }
 
 impl<D: Live> StreamPool<D> {
-    /// Runs `body` with the stream that the fewest closures are using. Bundles come in and leave as
+    /// Runs `body` with the stream that the fewest closures are using, taking turns: a closure that only enqueues is over long
+    /// before its work, so that each closure gets another stream where all are free. Bundles come in and leave as
     /// [`Handoff`](crate::Handoff)s, which carry no brand; buffers and the stream itself cannot leave (H23).
     ///
     /// When every stream is in use two closures share one: their work is then ordered, which costs overlap and nothing
@@ -77,8 +92,11 @@ impl<D: Live> StreamPool<D> {
     ) -> std::result::Result<T, E> {
         let (at, _in_use) = {
             let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            let (count, turn) = (streams.len(), self.turn.fetch_add(1, Ordering::Relaxed));
             let uses = |index: &usize| streams[*index].1;
-            let index = (0..streams.len()).min_by_key(uses).unwrap_or(0);
+            // Of several the first, which is the one whose turn it is.
+            let in_turn = (0..count).map(|next| (turn % count + next) % count);
+            let index = in_turn.min_by_key(uses).unwrap_or(0);
             streams[index].1 += 1;
             (streams[index].0, Use(&self.streams, index))
         };

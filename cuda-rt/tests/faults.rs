@@ -185,6 +185,87 @@ fn pools_and_marks<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()>
     Ok(())
 }
 
+/// Halves of device and of pinned memory, on two streams; dropped in both orders, in transit, and joined.
+fn parts<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute, download, ..
+    } = streams;
+    for round in 0..3 {
+        let mut first = streams.uploaded(gpu, 30 + round)?;
+        let second = first.split_off(LEN / 2);
+        let second = download.acquire(compute.release(second)?)?;
+        let mut host = gpu.pinned::<u32>(LEN)?;
+        let end = host.split_off(LEN / 2);
+        let (mut start, mut end) = (compute.adopt(host)?, download.adopt(end)?);
+        compute.copy_to_host(&first, &mut start)?;
+        download.copy_to_host(&second, &mut end)?;
+        match round {
+            0 => drop((first, second)),
+            1 => drop((download.release(second)?, compute.release(first)?)),
+            _ => {
+                let second = compute.acquire(download.release(second)?)?;
+                streams.check(gpu, first.join(second)?, 32)?;
+            }
+        }
+        let start = compute.release(start)?.synchronize()?;
+        let host = start.join(download.release(end)?.synchronize()?)?;
+        assert_eq!(*host, [30 + round; LEN]);
+    }
+    Ok(())
+}
+
+fn joins_and_markers<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        upload,
+        compute,
+        download,
+    } = streams;
+    let [a, b] = [40, 41].map(|value| upload.release(upload.init_filled(upload.alloc_uninit(LEN)?, value)?));
+    let c = download.release(download.init_filled(download.alloc_uninit::<u32>(LEN)?, 42)?)?;
+    let joined = Handoff::join((vec![a?, b?], c));
+    upload.wait_for(&download.marker()?)?;
+    let (ab, c) = compute.acquire(joined)?;
+    for (buffer, value) in ab.into_iter().chain([c]).zip(40..) {
+        streams.check(gpu, buffer, value)?;
+    }
+    let dropped = [upload.release(upload.alloc_uninit::<u32>(LEN)?)?];
+    drop(Handoff::join(dropped));
+    Ok(())
+}
+
+/// A lease moves with a buffer, into a graph and out, and is dropped in transit; then the writer has its bundle again.
+fn leases_in_bundles<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute, download, ..
+    } = streams;
+    let shared = compute.share(streams.uploaded(gpu, 50)?)?;
+    let bundle = (download.lease(&shared)?, download.alloc_zeroed::<u32>(LEN)?);
+    let bundle = compute.acquire(download.release(bundle)?)?;
+    let mut graph = compute.capture(bundle, |stream, (source, mut out)| stream.copy(&source, &mut out))?;
+    graph.launch(compute)?;
+    let (lease, out) = graph.into_inner();
+    let moved = download.acquire(compute.release(lease)?)?;
+    let mut host = download.adopt(gpu.pinned(LEN)?)?;
+    download.copy_to_host(&moved.view(), &mut host)?;
+    drop(download.release(moved)?);
+    let mut buffer = compute.acquire(shared.reclaim().expect("no lease is out"))?;
+    compute.fill(&mut buffer, 51)?;
+    streams.check(gpu, buffer, 51)?;
+    streams.check(gpu, out, 50)?;
+    assert_eq!(*download.release(host)?.synchronize()?, [50; LEN]);
+    Ok(())
+}
+
+fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
+    gpu.reset_memory_peaks()?;
+    gpu.set_release_threshold(0)?;
+    gpu.trim(0)?;
+    gpu.memory_pool_stats()?;
+    gpu.trim_pinned(0);
+    assert!(gpu.pinned_stats().blocks_free <= gpu.pinned_stats().blocks_held);
+    Ok(())
+}
+
 fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     let streams = Streams::new(gpu)?;
     handoffs(gpu, &streams)?;
@@ -194,6 +275,10 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     graphs(gpu, &streams)?;
     pinned(gpu, &streams)?;
     pools_and_marks(gpu, &streams)?;
+    parts(gpu, &streams)?;
+    joins_and_markers(gpu, &streams)?;
+    leases_in_bundles(gpu, &streams)?;
+    accounts(gpu)?;
     streams.compute.synchronize()
 }
 

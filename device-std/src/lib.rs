@@ -63,6 +63,7 @@ mod block;
 mod device;
 #[doc(hidden)]
 pub mod element;
+mod expansion;
 mod extent;
 mod float;
 mod image;

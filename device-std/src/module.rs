@@ -8,11 +8,6 @@
 macro_rules! kernel_module {
     ($path:expr) => {
         #[cfg(not(target_arch = "nvptx64"))]
-        #[doc(hidden)]
-        pub static __CUDA_RT_MODULE: ::cuda_rt::kernel::ModuleImage = {
-            const PTX: &str = ::core::include_str!($path);
-            // SAFETY: what a build left, as with an object file that is linked; signatures and layouts are compared at load.
-            unsafe { ::cuda_rt::kernel::ModuleImage::new(::core::env!("CARGO_PKG_NAME"), PTX) }
-        };
+        ::cuda_rt::__module!($path);
     };
 }

@@ -1,6 +1,7 @@
-//! What the output of `#[kernel]` calls. Not for users: no stability, and no safety but what the macro keeps.
+//! What the output of `#[kernel]` calls. Not for users: no stability.
 //!
-//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe` blocks hold nothing of the user's.
+//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe` blocks hold nothing of the user's. Those
+//! blocks stand in [`__entry!`](crate::__entry), which names this crate by `$crate`: another crate of its name gets nothing out of them.
 
 use crate::block::{Block, BlockUninit, Dimensions};
 use crate::element::{Element, Scalar};
@@ -35,15 +36,19 @@ pub const fn scalar_layout<T: Scalar>() -> u64 {
 pub const MAX_SHARED_BYTES: usize = 48 << 10;
 
 /// What a kernel argument in shared memory is made of.
-pub trait SharedArgument {
-    /// Its size in bytes, a multiple of 16.
+///
+/// # Safety
+/// `BYTES` is a multiple of 16, and no more than these are used.
+pub unsafe trait SharedArgument {
+    /// Its size in bytes.
     const BYTES: usize;
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
     unsafe fn new(ptr: *mut u8) -> Self;
 }
 
-impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
+// SAFETY: `BYTES` is rounded up.
+unsafe impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
     const BYTES: usize = Self::BYTES;
 
     #[inline(always)]
@@ -54,18 +59,25 @@ impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
 }
 
 /// What a kernel writes through, made from an address and a length.
-pub trait OutputArgument {
+///
+/// # Safety
+/// Nothing but the `len` elements is used; other threads use those of this thread only where `IS_EXCLUSIVE` is false.
+pub unsafe trait OutputArgument {
     /// The element.
     type Element: Element;
+    /// Whether threads have elements of their own.
+    const IS_EXCLUSIVE: bool;
     /// # Safety
     /// `ptr` is valid for reads and writes of `len` elements, which only this launch uses.
     unsafe fn new(ptr: *mut Self::Element, len: usize) -> Self;
 }
 
 macro_rules! outputs {
-    ($({$($generics:tt)*} $type:ty;)*) => { $(
-        impl<$($generics)*> OutputArgument for $type {
+    ($({$($generics:tt)*} $type:ty, $is_exclusive:literal;)*) => { $(
+        // SAFETY: as the type's own invariants say.
+        unsafe impl<$($generics)*> OutputArgument for $type {
             type Element = T;
+            const IS_EXCLUSIVE: bool = $is_exclusive;
 
             #[inline(always)]
             unsafe fn new(ptr: *mut T, len: usize) -> Self {
@@ -77,10 +89,10 @@ macro_rules! outputs {
 }
 
 outputs! {
-    {T: Element} PerThread<'_, T>;
-    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>;
-    {T: Element} PerBlock<'_, T>;
-    {T: AtomicElement} Atomic<'_, T>;
+    {T: Element} PerThread<'_, T>, true;
+    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>, true;
+    {T: Element} PerBlock<'_, T>, true;
+    {T: AtomicElement} Atomic<'_, T>, false;
 }
 
 /// The block at `at`.
@@ -141,6 +153,27 @@ pub mod entry {
     pub unsafe fn slice<T: Element>(start: &[T; 0], len: usize) -> &[T] {
         // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that reads may use the read-only cache.)
         unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
+    }
+
+    /// The output at a buffer parameter, of elements that no other thread uses.
+    ///
+    /// # Safety
+    /// `start` is the address of `len` elements that only this launch uses.
+    #[inline(always)]
+    pub unsafe fn exclusive<O: OutputArgument>(start: &mut [O::Element; 0], len: usize) -> O {
+        const { assert!(O::IS_EXCLUSIVE, "an atomic under another's name") };
+        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that nothing else writes there.)
+        unsafe { O::new(start.as_mut_ptr(), len) }
+    }
+
+    /// The output at a buffer parameter, of elements that other threads change meanwhile.
+    ///
+    /// # Safety
+    /// As [`exclusive`].
+    #[inline(always)]
+    pub unsafe fn atomic<O: OutputArgument>(start: *mut O::Element, len: usize) -> O {
+        // SAFETY: passed on to the caller.
+        unsafe { O::new(start, len) }
     }
 
     /// Shared memory `OFFSET` bytes in.

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
 use super::filter::Filter;
 use super::picture::{is_json, is_svg};
+pub use crate::choice::DeviceChoice;
 
 /// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and writing all overlapped.
 ///
@@ -73,17 +74,6 @@ pub struct Args {
     /// Seed of the clip that is made.
     #[arg(long, default_value_t = 1, conflicts_with = "input")]
     pub seed: u64,
-}
-
-/// Where to compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
-    /// The first GPU, or the simulated device if there is none.
-    Auto,
-    /// The first GPU.
-    Cuda,
-    /// The simulated device.
-    Sim,
 }
 
 impl Args {

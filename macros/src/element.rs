@@ -1,40 +1,29 @@
 //! `#[derive(Element)]`.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, Result, parse2};
 
 use crate::message;
 
+/// Checks, and leaves the rest to a macro of `device_std`, which can name its own crate.
 pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<TokenStream> {
     let item: DeriveInput = parse2(item)?;
     let fields = check(&item)?;
     let name = &item.ident;
 
-    let layout = fields.iter().enumerate().map(|(at, field)| {
-        let (member, label) = match &field.ident {
-            Some(ident) => (quote!(#ident), ident.to_string()),
+    let fields = fields.iter().enumerate().map(|(at, field)| {
+        let member = match &field.ident {
+            Some(ident) => quote!(#ident),
             None => {
                 let index = syn::Index::from(at);
-                (quote!(#index), at.to_string())
+                quote!(#index)
             }
         };
         let ty = &field.ty;
-        let field_layout = quote_spanned!(ty.span()=> <#ty as #device_std::Element>::LAYOUT);
-        quote!(.field(#label, ::core::mem::offset_of!(#name, #member), #field_layout))
+        quote!(#member: #ty,)
     });
-    let layout = quote!(#device_std::layout::Layout::of::<#name>("struct") #(#layout)* .finish());
-
-    Ok(quote! {
-        // `Pod`, the supertrait, has no padding and takes any bits; `repr(C)` is checked above.
-        unsafe impl #device_std::Element for #name {
-            const LAYOUT: u64 = #layout;
-        }
-        unsafe impl #device_std::Scalar for #name {
-            const LAYOUT: u64 = <#name as #device_std::Element>::LAYOUT;
-        }
-    })
+    Ok(quote!(#device_std::__element! { #name { #(#fields)* } }))
 }
 
 fn check(item: &DeriveInput) -> Result<&Fields> {

@@ -38,6 +38,8 @@ pub(crate) const NO_OUTPUT: &str =
 pub(crate) const BLOCK_UNSIZED: &str = "the threads of a block are fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `(block = (32, 8))` for `Block2`";
 pub(crate) const BLOCK_DIMENSIONS: &str =
     "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
+pub(crate) const INDEX_DIMENSIONS: &str =
+    "`Index1` goes with `block = 256`: threads along a second axis would share an index";
 pub(crate) const NEEDS_BLOCK: &str =
     "`PerBlock` and `BlockUninit` belong to a block: take a `Block` instead of an index";
 pub(crate) const NEEDS_PLANE: &str =

@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, Note, Properties,
-    RawEvent, RawGraph, RawStream, Trace, sim,
+    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
@@ -318,6 +318,22 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         });
     }
 
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.inner.pool_stats()
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.inner.reset_pool_peaks()
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.inner.set_release_threshold(bytes)
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.inner.trim_pool(keep_bytes)
+    }
+
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
         self.inner.memory_info()
     }
@@ -541,6 +557,34 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 unsafe { tell_buffers(monitor, begun, operation, kernel, parameters) };
             },
         )
+    }
+
+    fn foreign(
+        &self,
+        name: &'static str,
+        stream: RawStream,
+        uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let caller = Location::caller();
+        if self.watch.is_off() {
+            return self.inner.foreign(name, stream, uses, body);
+        }
+        self.watch.check_denied()?;
+        // Not with the monitor locked: the body may call this driver.
+        self.inner.foreign(name, stream, uses, body)?;
+        let mut monitor = self.watch.lock();
+        self.watch.tell(&mut monitor, |monitor| {
+            let operation = Operation {
+                name,
+                site: site(caller),
+            };
+            let begun = monitor.begin(stream.0);
+            for used in uses {
+                let bytes = used.address.0..used.address.0 + used.bytes as u64;
+                monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
+            }
+        })
     }
 
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {

@@ -69,6 +69,12 @@ impl ErrorCode {
         self.known().map_or("an unlisted CUDA error", |k| k.0)
     }
 
+    /// Whether the context is lost once a call returned this: every later call fails too, and the process cannot get the GPU
+    /// back.
+    pub fn is_sticky(self) -> bool {
+        self.known().is_some_and(|k| k.1)
+    }
+
     /// What the code means, in a few words.
     pub fn meaning(self) -> &'static str {
         self.known()
@@ -127,7 +133,7 @@ impl DriverError {
 
     /// Whether the context is lost: every later call fails too, and the process cannot get the GPU back.
     pub fn is_sticky(&self) -> bool {
-        self.0.code.known().is_some_and(|k| k.1)
+        self.0.code.is_sticky()
     }
 }
 

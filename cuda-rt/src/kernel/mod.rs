@@ -1,6 +1,8 @@
 //! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may read or write.
 
 mod grid;
+mod parameters;
+mod signature;
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::AtomicU64;
@@ -8,6 +10,12 @@ use std::sync::atomic::AtomicU64;
 pub use crate::place::{ReadBy, WriteBy};
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
+#[doc(hidden)]
+pub use parameters::{Output, OutputOf, Parameters, Reading, Shared, SharedOf, Slice, Value, Writing};
+#[doc(hidden)]
+pub use signature::{
+    ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Threads1, Threads2, Threads3, launch,
+};
 
 /// PTX that `kernel_module!` embedded in a crate of kernels.
 ///
@@ -26,7 +34,8 @@ impl ModuleImage {
     /// The PTX of the kernels of the crate `name`.
     ///
     /// # Safety
-    /// `ptx` was built from the `#[kernel]` items that refer to this value.
+    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do are described by hand, and
+    /// launched through [`Stream::foreign_kernel`](crate::Stream::foreign_kernel) only, whose caller answers for each launch.
     pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
         Self { name, ptx }
     }
@@ -135,4 +144,18 @@ impl LaunchShape {
     pub fn is_empty(&self) -> bool {
         self.extent.x == 0 || self.extent.y == 0 || self.extent.z == 0
     }
+}
+
+/// What `kernel_module!` makes on the host; here, so that it is this crate's [`ModuleImage`] that it vouches for.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __module {
+    ($path:expr) => {
+        #[doc(hidden)]
+        pub static __CUDA_RT_MODULE: $crate::kernel::ModuleImage = {
+            const PTX: &str = ::core::include_str!($path);
+            // SAFETY: what a build left, as with an object file that is linked; signatures and layouts are compared at load.
+            unsafe { $crate::kernel::ModuleImage::new(::core::env!("CARGO_PKG_NAME"), PTX) }
+        };
+    };
 }

@@ -4,13 +4,14 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use super::parts::SplitBlock;
 use super::resource::{OwnedBy, Resource};
 use super::slice::{DANGLING, DeviceSlice};
 use super::view::{DeviceView, DeviceViewMut};
 use super::{Element, size_in_bytes};
 use crate::core::DeviceCore;
 use crate::driver::DeviceAddress;
-use crate::error::{During, Result};
+use crate::error::{During, Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, StreamTag};
 
@@ -26,7 +27,8 @@ use crate::place::{DeviceTag, Idle, StreamTag};
 /// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
 ///
 /// # Invariants
-/// B1. `address` is that of an allocation of `len` elements that nothing else owns; dangling where they are 0 bytes.
+/// B1. `address` is that of `len` elements that nothing else owns: all of an allocation where `split` is `None`, and a part of
+///     the allocation of `split` otherwise; dangling where the allocation would have 0 bytes.
 /// B2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over; or the core is broken.
 /// B3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
@@ -34,6 +36,7 @@ pub struct DeviceBuffer<T, P = Idle> {
     len: usize,
     at: StreamAt,
     core: Arc<DeviceCore>,
+    split: Option<Arc<SplitBlock>>,
     marker: PhantomData<(T, fn(P) -> P)>,
 }
 
@@ -60,6 +63,136 @@ impl<T, P> DeviceBuffer<T, P> {
         self.address
     }
 
+    /// # Safety
+    /// B1 to B3, but for the address of 0 bytes.
+    pub(crate) unsafe fn from_raw_at(
+        core: &Arc<DeviceCore>,
+        at: StreamAt,
+        address: DeviceAddress,
+        len: usize,
+    ) -> Self {
+        let empty = len == 0 || size_of::<T>() == 0;
+        Self {
+            address: if empty { DANGLING } else { address },
+            len,
+            at,
+            core: Arc::clone(core),
+            split: None,
+            marker: PhantomData,
+        }
+    }
+
+    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest. No GPU work.
+    ///
+    /// Each half goes its own way from here: to another stream, to a thread, or out of use. They come together again with
+    /// [`join`](Self::join). The block they share is freed once the last of them is dropped, after the last uses of all, in whatever
+    /// order they are dropped; a half that is leaked keeps all of it. Views, which borrow, are cheaper where the halves stay
+    /// with one stream: [`DeviceSlice::split_at_mut`].
+    ///
+    /// Counterexample that it exists for: copying the first half back while the second is still computed. With one
+    /// owner the download stream would have to wait for all of it; with two views on two streams nothing
+    /// would say when the block may be freed.
+    ///
+    /// # Hazards prevented
+    /// H11 (the halves do not overlap), H21.
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Download; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+    /// let mut first = compute.alloc_zeroed::<f32>(1024)?;
+    /// let mut second = first.split_off(512);
+    /// compute.fill(&mut first, 1.0)?;
+    /// let first = download.acquire(compute.release(first)?)?; // its copy back does not wait for what follows
+    /// compute.fill(&mut second, 2.0)?;
+    /// let whole = compute.acquire(download.release(first)?)?.join(second)?;
+    /// assert_eq!(whole.len(), 1024);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn split_off(&mut self, mid: usize) -> Self {
+        let len = self.len;
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        let owned = self.address != DANGLING;
+        if owned && self.split.is_none() {
+            self.split = Some(Arc::new(SplitBlock::new(self.address, len * size_of::<T>())));
+        }
+        // B1: the halves are parts of what was one owner's.
+        self.len = mid;
+        Self {
+            address: if owned { self.end() } else { DANGLING },
+            len: len - mid,
+            at: self.at,
+            core: Arc::clone(&self.core),
+            split: self.split.clone(),
+            marker: PhantomData,
+        }
+    }
+
+    /// Drops all but the memory, which the caller has taken.
+    pub(crate) fn forget_memory(mut self) {
+        self.address = DANGLING;
+    }
+
+    /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
+    /// then. The reaper serves as well once every use is over, which is when anyone frees there.
+    #[inline]
+    fn at_when_idle(&self) -> StreamAt {
+        if self.at.id.is_adopted() {
+            self.core.reaper()
+        } else {
+            self.at
+        }
+    }
+
+    /// Joins two parts of one block that lie side by side, `tail` after this one. No GPU work. A block that is whole again is as
+    /// if it had never been split.
+    ///
+    /// # Errors
+    /// [`Error::NotAdjacent`] if they are not; both are then dropped, in stream order. [`try_join`](Self::try_join) gives them
+    /// back.
+    pub fn join(self, tail: Self) -> Result<Self> {
+        Ok(self.try_join(tail)?)
+    }
+
+    /// As [`join`](Self::join), giving both back when they do not lie side by side.
+    ///
+    /// # Errors
+    /// [`Refused`] with both.
+    pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
+        let adjacent = match (&self.split, &tail.split) {
+            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == tail.address,
+            // Nothing joins nothing; two whole allocations are never one.
+            (None, None) => self.address == DANGLING && tail.address == DANGLING,
+            _ => false,
+        };
+        let (Some(len), true) = (self.len.checked_add(tail.len), adjacent) else {
+            return Err(Refused {
+                error: Error::NotAdjacent,
+                value: (self, tail),
+            });
+        };
+        let (mut joined, mut tail) = (self, tail);
+        // B2: of a stream, both are at its end; idle, nothing of either is pending.
+        joined.len = len;
+        (tail.split, tail.address) = (None, DANGLING);
+        drop(tail);
+        if let Some(block) = &mut joined.split
+            && block.is_whole(joined.address, len * size_of::<T>())
+        {
+            joined.split = None;
+        }
+        Ok(joined)
+    }
+
+    /// The address after the last element.
+    fn end(&self) -> DeviceAddress {
+        DeviceAddress(self.address.0 + (self.len * size_of::<T>()) as u64)
+    }
+
     /// The same memory as another type or of another place.
     ///
     /// # Safety
@@ -69,11 +202,14 @@ impl<T, P> DeviceBuffer<T, P> {
         let old = std::mem::ManuallyDrop::new(self);
         // SAFETY: `old` is not dropped, so the reference count moves with this copy.
         let core = unsafe { std::ptr::read(&old.core) };
+        // SAFETY: as above.
+        let split = unsafe { std::ptr::read(&old.split) };
         DeviceBuffer {
             address: old.address,
             len: old.len,
             at,
             core,
+            split,
             marker: PhantomData,
         }
     }
@@ -99,6 +235,7 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
             len,
             at,
             core: Arc::clone(core),
+            split: None,
             marker: PhantomData,
         })
     }
@@ -140,6 +277,15 @@ impl<T, S: StreamTag> DerefMut for DeviceBuffer<T, S> {
 
 impl<T, P> Drop for DeviceBuffer<T, P> {
     fn drop(&mut self) {
+        if let Some(block) = self.split.take() {
+            let used = self.len != 0;
+            return block.end(&self.core, |ended| {
+                if used {
+                    // B2: every use of the part is ordered before this event.
+                    ended.on(self.core.events(), self.at);
+                }
+            });
+        }
         if self.address == DANGLING {
             return;
         }
@@ -166,8 +312,8 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn back<S: StreamTag>(on: DeviceBuffer<T, S>) -> Self {
-        let at = on.at;
-        // SAFETY: B2 holds as before; B3 asks nothing of `Idle`.
+        let at = on.at_when_idle();
+        // SAFETY: B2 holds once every use is over, and the caller uses and drops it no earlier; B3 asks nothing of `Idle`.
         unsafe { on.recast(at) }
     }
 
@@ -182,6 +328,16 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
     }
 
     unsafe fn retire(mut self, fence: &mut Fence) {
+        if let Some(block) = self.split.take() {
+            self.address = DANGLING;
+            let used = self.len != 0;
+            // Waited for when the last part is dropped.
+            return block.end(&self.core, |ended| {
+                if used {
+                    ended.behind(fence.share());
+                }
+            });
+        }
         let reaper = self.core.reaper();
         match fence.wait_on(reaper) {
             // B2 holds for the reaper from here on, and the drop frees there.
@@ -198,8 +354,8 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for DeviceBuffer<T, S> {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
-        let at = self.at;
-        // SAFETY: B2 holds as before; B3 asks nothing of `Idle`.
+        let at = self.at_when_idle();
+        // SAFETY: as in `back`.
         unsafe { self.recast(at) }
     }
 }

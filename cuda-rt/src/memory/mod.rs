@@ -2,6 +2,7 @@
 
 mod buffer;
 mod bundles;
+mod parts;
 mod pinned;
 mod pool;
 mod range;

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::parts::SplitPinned;
 use super::pool::Block;
 use super::range::RangeIndex;
 use super::resource::{OwnedBy, Resource};
@@ -28,17 +29,36 @@ use crate::place::{DeviceTag, Idle, Live, StreamTag};
 /// meet the next user (H16, H17). Dropping never blocks.
 ///
 /// # Invariants
-/// P1. `block` is mapped, page-locked, at least `len` elements long, and owned by nothing else.
+/// P1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing else.
 /// P2. All bytes of the first `len` elements are initialised, to values of `T`.
 /// P3. Every use by the GPU is over, or ordered before the present end of the stream `at`; over where `at` is `None`.
 /// P4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     /// `None` where there are no bytes, and while it is being dropped or moved to another device.
-    block: Option<Block>,
+    home: Option<Home>,
     len: usize,
     at: Option<StreamAt>,
     core: Arc<DeviceCore>,
     marker: PhantomData<(T, fn(P) -> P)>,
+}
+
+/// Where the elements are.
+enum Home {
+    /// All of a block.
+    Whole(Block),
+    /// What of a split block begins so many bytes after its start.
+    Part(Arc<SplitPinned>, usize),
+}
+
+impl Home {
+    #[inline]
+    fn address(&self) -> NonNull<c_void> {
+        match self {
+            Self::Whole(block) => block.address(),
+            // SAFETY: a part begins inside its block, or at its end.
+            Self::Part(split, offset) => unsafe { split.block().address().byte_add(*offset) },
+        }
+    }
 }
 
 impl<T, P> fmt::Debug for PinnedBuffer<T, P> {
@@ -62,8 +82,8 @@ impl<T, P> PinnedBuffer<T, P> {
 
     #[inline]
     fn base(&self) -> NonNull<T> {
-        match &self.block {
-            Some(block) => block.address().cast(),
+        match &self.home {
+            Some(home) => home.address().cast(),
             None => NonNull::dangling(),
         }
     }
@@ -72,12 +92,81 @@ impl<T, P> PinnedBuffer<T, P> {
         DeviceAddress(self.base().addr().get() as u64)
     }
 
+    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest, as
+    /// [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. The block goes back to the pool when the last part is
+    /// dropped, and is reused once the uses of all of them were seen complete (H16).
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    #[track_caller]
+    pub fn split_off(&mut self, mid: usize) -> Self {
+        let len = self.len;
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        let split = self.home.take().map(|home| match home {
+            Home::Whole(block) => (Arc::new(SplitPinned::new(block)), 0),
+            Home::Part(split, offset) => (split, offset),
+        });
+        let part = |skipped| {
+            let (split, offset) = split.as_ref()?;
+            Some(Home::Part(Arc::clone(split), offset + skipped * size_of::<T>()))
+        };
+        // P1: the halves are parts of what was one owner's.
+        let tail = Self {
+            home: part(mid),
+            len: len - mid,
+            at: self.at,
+            core: Arc::clone(&self.core),
+            marker: PhantomData,
+        };
+        (self.home, self.len) = (part(0), mid);
+        tail
+    }
+
+    /// Joins two parts of one block that lie side by side, `tail` after this one. The block counts as split until it is back in
+    /// the pool.
+    ///
+    /// # Errors
+    /// [`Error::NotAdjacent`] if they are not; both are then dropped. [`try_join`](Self::try_join) gives them back.
+    pub fn join(self, tail: Self) -> Result<Self> {
+        Ok(self.try_join(tail)?)
+    }
+
+    /// As [`join`](Self::join), giving both back when they do not lie side by side.
+    ///
+    /// # Errors
+    /// [`Refused`] with both.
+    pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
+        let adjacent = match (&self.home, &tail.home) {
+            (Some(Home::Part(split, start)), Some(Home::Part(other, next))) => {
+                Arc::ptr_eq(split, other) && start + self.len * size_of::<T>() == *next
+            }
+            // Nothing joins nothing; two whole blocks are never one.
+            (None, None) => true,
+            _ => false,
+        };
+        let (Some(len), true) = (self.len.checked_add(tail.len), adjacent) else {
+            return Err(Refused {
+                error: Error::NotAdjacent,
+                value: (self, tail),
+            });
+        };
+        let (mut joined, mut tail) = (self, tail);
+        // P3: of a stream, both are at its end; idle, nothing of either is pending.
+        joined.len = len;
+        // Not the last holder: `joined` is one.
+        tail.home = None;
+        Ok(joined)
+    }
+
+    /// Tells a checker that the host has the elements from now on, or had them until now.
     fn tell_host_has(&self, passed: Passed) {
-        if let Some(block) = &self.block {
+        // Cannot overflow: it was allocated.
+        let bytes = self.len * size_of::<T>();
+        if bytes > 0 {
+            let address = self.base().cast();
             self.core.driver().note(Note::HostHas {
-                address: block.address(),
-                // Cannot overflow: it was allocated.
-                bytes: self.len * size_of::<T>(),
+                address,
+                bytes,
                 passed,
             });
         }
@@ -90,12 +179,12 @@ impl<T, P> PinnedBuffer<T, P> {
     #[inline]
     unsafe fn recast<Q>(self, at: Option<StreamAt>) -> PinnedBuffer<T, Q> {
         let old = ManuallyDrop::new(self);
-        // SAFETY: `old` is not dropped, so the block moves with this copy.
-        let block = unsafe { std::ptr::read(&old.block) };
+        // SAFETY: `old` is not dropped, so the memory moves with this copy.
+        let home = unsafe { std::ptr::read(&old.home) };
         // SAFETY: as above, for the reference count.
         let core = unsafe { std::ptr::read(&old.core) };
         PinnedBuffer {
-            block,
+            home,
             len: old.len,
             at,
             core,
@@ -120,7 +209,7 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
         }
         // P2: zero is a value of every `Element`, which is `Pod`.
         let buffer = Self {
-            block,
+            home: block.map(Home::Whole),
             len,
             at: None,
             core: Arc::clone(core),
@@ -148,7 +237,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         }
         let mut moved = self;
         Ok(PinnedBuffer {
-            block: moved.block.take(),
+            home: moved.home.take(),
             len: moved.len,
             at: None,
             core: Arc::clone(device.core()),
@@ -195,16 +284,21 @@ impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
 
 impl<T, P> Drop for PinnedBuffer<T, P> {
     fn drop(&mut self) {
-        let Some(block) = self.block.take() else { return };
-        let fence = match self.at {
-            None => Fence::DONE,
-            Some(at) => match self.core.events().record(at, false) {
-                Ok(lease) => lease.into(),
+        match (self.home.take(), self.at) {
+            (None, _) => {}
+            (Some(Home::Whole(block)), None) => self.core.pinned().give_back(block, Fence::DONE),
+            (Some(Home::Whole(block)), Some(at)) => match self.core.events().record(at, false) {
+                Ok(lease) => self.core.pinned().give_back(block, lease.into()),
                 // Nothing says when the GPU is done with it (DESIGN.md §5.4).
-                Err(_) => return std::mem::forget(block),
+                Err(_) => std::mem::forget(block),
             },
-        };
-        self.core.pinned().give_back(block, fence);
+            (Some(Home::Part(split, _)), at) => split.end(&self.core, |ended| {
+                if let Some(at) = at {
+                    // P3: every use of the part is ordered before this event.
+                    ended.on(self.core.events(), at);
+                }
+            }),
+        }
     }
 }
 
@@ -238,8 +332,10 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
     }
 
     unsafe fn retire(mut self, fence: &mut Fence) {
-        if let Some(block) = self.block.take() {
-            self.core.pinned().give_back(block, fence.share());
+        match self.home.take() {
+            None => {}
+            Some(Home::Whole(block)) => self.core.pinned().give_back(block, fence.share()),
+            Some(Home::Part(split, _)) => split.end(&self.core, |ended| ended.behind(fence.share())),
         }
     }
 
@@ -283,7 +379,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// # Safety
     /// L1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
-    pub(super) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
+    pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
@@ -294,7 +390,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// # Safety
     /// L1 and L2 hold for `'a`.
     #[inline]
-    pub(super) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
+    pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
         let data = std::ptr::slice_from_raw_parts_mut(
             std::ptr::without_provenance_mut::<()>(address.0 as usize),
             len,
@@ -315,11 +411,11 @@ impl<T, P> PinnedSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// Where the memory is. Its provenance was exposed when it was mapped.
+    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream has it.
     #[inline]
-    pub(crate) fn address(&self) -> NonNull<c_void> {
+    pub fn address(&self) -> NonNull<c_void> {
         let address = self.elements.as_ptr().addr();
-        // L1: never null.
+        // L1: never null; the provenance was exposed when it was mapped, or lent to us.
         NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
     }
 

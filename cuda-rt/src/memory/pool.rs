@@ -18,6 +18,43 @@ use crate::fence::Fence;
 pub(crate) struct Block {
     memory: ManuallyDrop<HostMemory>,
     driver: Arc<dyn Driver>,
+    /// That of the pool which mapped it, wherever it goes.
+    account: Arc<Account>,
+}
+
+/// How much a pool has mapped, and how much it may. A block counts from before it is mapped until it is unmapped, also while it is
+/// leaked or with another device.
+///
+/// Figures only: no other memory is published with them.
+#[derive(Debug)]
+struct Account {
+    blocks_mapped: AtomicUsize,
+    bytes_mapped: AtomicUsize,
+    blocks_held: AtomicUsize,
+    bytes_held: AtomicUsize,
+    bytes_held_peak: AtomicUsize,
+    limit_bytes: AtomicUsize,
+}
+
+impl Account {
+    /// Makes room for `bytes` under the limit.
+    fn reserve(&self, bytes: usize) -> bool {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        let within = |held: usize| held.checked_add(bytes).filter(|held| *held <= limit);
+        let reserved = self
+            .bytes_held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        if let Ok(before) = reserved {
+            self.blocks_held.fetch_add(1, Ordering::Relaxed);
+            self.bytes_held_peak.fetch_max(before + bytes, Ordering::Relaxed);
+        }
+        reserved.is_ok()
+    }
+
+    fn release(&self, bytes: usize) {
+        self.blocks_held.fetch_sub(1, Ordering::Relaxed);
+        self.bytes_held.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Block {
@@ -27,7 +64,8 @@ impl fmt::Debug for Block {
 }
 
 impl Block {
-    fn map(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Self> {
+    /// Maps `bytes` for which `account` has made room.
+    fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
         let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
         // SAFETY: freshly mapped, so not registered; K1 keeps it mapped.
         unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
@@ -35,6 +73,7 @@ impl Block {
         Ok(Self {
             memory: ManuallyDrop::new(memory),
             driver: Arc::clone(driver),
+            account: Arc::clone(account),
         })
     }
 
@@ -45,10 +84,12 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        let bytes = self.memory.len_bytes();
         // SAFETY: K1 and K2.
         if unsafe { self.driver.unregister_host(&self.memory) }.is_ok() {
             // SAFETY: not used after this. Memory that is still registered stays mapped instead.
             unsafe { ManuallyDrop::drop(&mut self.memory) }
+            self.account.release(bytes);
         }
     }
 }
@@ -63,6 +104,16 @@ pub struct PinnedStats {
     pub bytes_mapped: usize,
     /// Blocks in the pool now, those with pending work included.
     pub blocks_free: usize,
+    /// Their bytes.
+    pub bytes_free: usize,
+    /// Blocks that are page-locked now, in the pool or in use.
+    pub blocks_held: usize,
+    /// Their bytes.
+    pub bytes_held: usize,
+    /// The most bytes that were page-locked at once.
+    pub bytes_held_peak: usize,
+    /// The most bytes that may be; see [`Device::set_pinned_limit`](crate::Device::set_pinned_limit).
+    pub limit_bytes: Option<usize>,
 }
 
 /// Page-locked blocks for reuse, each with the fence of its last use.
@@ -70,8 +121,7 @@ pub struct PinnedStats {
 pub(crate) struct PinnedPool {
     driver: Arc<dyn Driver>,
     free: Mutex<BTreeMap<usize, VecDeque<(Fence, Block)>>>,
-    blocks_mapped: AtomicUsize,
-    bytes_mapped: AtomicUsize,
+    account: Arc<Account>,
 }
 
 impl PinnedPool {
@@ -79,8 +129,14 @@ impl PinnedPool {
         Self {
             driver,
             free: Mutex::default(),
-            blocks_mapped: AtomicUsize::new(0),
-            bytes_mapped: AtomicUsize::new(0),
+            account: Arc::new(Account {
+                blocks_mapped: AtomicUsize::new(0),
+                bytes_mapped: AtomicUsize::new(0),
+                blocks_held: AtomicUsize::new(0),
+                bytes_held: AtomicUsize::new(0),
+                bytes_held_peak: AtomicUsize::new(0),
+                limit_bytes: AtomicUsize::new(usize::MAX),
+            }),
         }
     }
 
@@ -99,10 +155,21 @@ impl PinnedPool {
         if let Some(block) = self.reuse(class) {
             return Ok(block);
         }
-        let block = Block::map(&self.driver, class)?;
-        // Figures only: no other memory is published with them.
-        self.blocks_mapped.fetch_add(1, Ordering::Relaxed);
-        self.bytes_mapped.fetch_add(class, Ordering::Relaxed);
+        if !self.account.reserve(class) {
+            // Other sizes may be lying about.
+            self.make_room(class);
+            if !self.account.reserve(class) {
+                return Err(Error::PinnedLimit {
+                    bytes: class,
+                    held_bytes: self.account.bytes_held.load(Ordering::Relaxed),
+                    limit_bytes: self.account.limit_bytes.load(Ordering::Relaxed),
+                });
+            }
+        }
+        let block =
+            Block::map(&self.driver, &self.account, class).inspect_err(|_| self.account.release(class))?;
+        self.account.blocks_mapped.fetch_add(1, Ordering::Relaxed);
+        self.account.bytes_mapped.fetch_add(class, Ordering::Relaxed);
         Ok(block)
     }
 
@@ -124,12 +191,59 @@ impl PinnedPool {
         free.entry(class).or_default().push_back((fence, block));
     }
 
+    /// The most bytes that may be page-locked at once; `None` for no limit.
+    pub(crate) fn set_limit(&self, bytes: Option<usize>) {
+        self.account
+            .limit_bytes
+            .store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    /// Unmaps free blocks until `bytes` more fit under the limit.
+    fn make_room(&self, bytes: usize) {
+        let limit = self.account.limit_bytes.load(Ordering::Relaxed);
+        if let Some(keep_bytes) = limit.checked_sub(bytes) {
+            self.trim(keep_bytes);
+        }
+    }
+
+    /// Unmaps free blocks whose last use was seen complete, the largest first, until no more than `keep_bytes` are page-locked.
+    /// Returns the bytes unmapped.
+    pub(crate) fn trim(&self, keep_bytes: usize) -> usize {
+        let mut done = Vec::new();
+        {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.account.bytes_held.load(Ordering::Relaxed);
+            for blocks in free.values_mut().rev() {
+                let mut index = 0;
+                while held > keep_bytes && index < blocks.len() {
+                    // Only what was *seen* complete: an error says nothing about the work (DESIGN.md §5.4).
+                    if !blocks[index].0.query().unwrap_or(false) {
+                        index += 1;
+                    } else if let Some((_, block)) = blocks.remove(index) {
+                        held = held.saturating_sub(block.memory.len_bytes());
+                        done.push(block);
+                    }
+                }
+            }
+        }
+        // Unmapping may block: not under the lock.
+        done.into_iter().map(|block| block.memory.len_bytes()).sum()
+    }
+
     pub(crate) fn stats(&self) -> PinnedStats {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = || free.values().flatten().map(|(_, block)| block);
+        let figure = |number: &AtomicUsize| number.load(Ordering::Relaxed);
+        let account = &self.account;
         PinnedStats {
-            blocks_mapped: self.blocks_mapped.load(Ordering::Relaxed),
-            bytes_mapped: self.bytes_mapped.load(Ordering::Relaxed),
-            blocks_free: free.values().map(VecDeque::len).sum(),
+            blocks_mapped: figure(&account.blocks_mapped),
+            bytes_mapped: figure(&account.bytes_mapped),
+            blocks_free: blocks().count(),
+            bytes_free: blocks().map(|block| block.memory.len_bytes()).sum(),
+            blocks_held: figure(&account.blocks_held),
+            bytes_held: figure(&account.bytes_held),
+            bytes_held_peak: figure(&account.bytes_held_peak),
+            limit_bytes: Some(figure(&account.limit_bytes)).filter(|limit| *limit != usize::MAX),
         }
     }
 

@@ -79,6 +79,8 @@ suite! {
         a_fill_of_nothing_does_nothing,
         more_than_there_is_fails_and_nothing_breaks,
         memory_info_is_plausible,
+        the_pool_tells_what_it_holds_and_lets_go,
+        trimming_leaves_what_pending_work_uses,
         host_memory_is_readable_once_unregistered,
     }
     copies {

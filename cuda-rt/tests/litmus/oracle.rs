@@ -251,8 +251,7 @@ impl Graph {
             }
             Statement::Copy { to, from, called } => {
                 let spaces = [to, from].map(|region| self.memory[&region.memory.text].0);
-                let [to_host, from_host] =
-                    spaces.map(|space| matches!(space, Space::Pinned | Space::Pageable));
+                let [to_host, from_host] = spaces.map(|space| matches!(space, Space::Pin | Space::Page));
                 match called {
                     Called::On(stream) => {
                         let stream = self.stream(stream, device);
@@ -269,7 +268,7 @@ impl Graph {
                         self.touch(read, Read, from);
                         let write = self.operation(index, stream, call, &[]);
                         self.touch(write, Write, to);
-                        if spaces[1] == Space::Pageable && !to_host {
+                        if spaces[1] == Space::Page && !to_host {
                             waits_for.push(read);
                         } else if to_host || from_host {
                             waits_for.push(write);
@@ -308,7 +307,7 @@ impl Graph {
                 };
                 let node = self.operation(index, stream, call, &[]);
                 self.touch(node, Write, to);
-                if *called == Called::Synchronous && matches!(space, Space::Pinned | Space::Managed) {
+                if *called == Called::Synchronous && matches!(space, Space::Pin | Space::Man) {
                     waits_for.push(node);
                 }
             }

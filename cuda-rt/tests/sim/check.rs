@@ -64,7 +64,7 @@ fn a_missing_wait_is_reported_with_both_places_and_the_seed() {
     };
     assert_eq!(
         (race.first.actor, race.second.actor),
-        (ActorKind::Stream, ActorKind::Stream)
+        (ActorKind::CudaStream, ActorKind::CudaStream)
     );
     assert_eq!(
         (race.first.access, race.second.access),
@@ -201,7 +201,7 @@ fn the_host_races_with_a_copy_it_did_not_wait_for() {
     assert_eq!(named(&found), [("copy to host", "the host")]);
     assert_eq!(
         (found[0].second.actor, &*found[0].second.name),
-        (ActorKind::Host, "host")
+        (ActorKind::HostThread, "host")
     );
     assert!(
         matches!(found[0].second.operation.site, Site::Code(place) if place.file().ends_with("check.rs"))

@@ -89,6 +89,10 @@ fn parameters(kernel: &Kernel) -> Result<()> {
         Some(block) if is_block && block.dimensions != dimensions => {
             refuse(&position.ty, message::BLOCK_DIMENSIONS)?
         }
+        // Threads that differ along the other axis only would hold one index.
+        Some(block) if block.dimensions > dimensions => {
+            return Err(Error::new(block.span, message::INDEX_DIMENSIONS));
+        }
         _ => {}
     }
     let mut writes = false;

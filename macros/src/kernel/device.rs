@@ -1,7 +1,7 @@
 //! The device side: the user's function as it stands, and an entry around it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote_spanned};
+use quote::format_ident;
 use syn::spanned::Spanned;
 
 use super::parse::{Kernel, Output, Parameter, Role, brand};
@@ -11,77 +11,64 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let visibility = &kernel.function.vis;
     let body = body(kernel);
     let aliases = aliases(kernel);
-    let block = block_literal(kernel);
 
-    let (mut declared, mut passed, mut shared) = (Vec::new(), Vec::new(), Vec::new());
-    let mut position = None;
+    let (mut declared, mut given, mut before) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut slices, mut exclusive, mut atomics, mut shared) = (vec![], vec![], vec![], vec![]);
+    let (mut index, mut block) = (mixed!(), mixed!());
     for (at, parameter) in kernel.parameters.iter().enumerate() {
-        let (value, len, ty) = (local("value", at), local("len", at), alias(at));
+        let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
             Role::Slice { .. } => {
                 declared.push(mixed!(#value: &[#ty; 0], #len: usize));
-                passed.push(mixed!(unsafe { ::device_std::rt::entry::slice::<#ty>(#value, #len) }));
+                slices.push(mixed!(#value, #len, #ty;));
             }
             Role::Output { kind, .. } => {
-                let element = element_alias(at);
+                let element = element_alias(at, parameter);
                 // Exclusive for all but atomics, which other threads change meanwhile.
-                let (declaration, pointer) = match kind {
-                    Output::Atomic => (mixed!(#value: *mut #element), mixed!(#value)),
-                    _ => (
-                        mixed!(#value: &mut [#element; 0]),
-                        mixed!(<[#element]>::as_mut_ptr(#value)),
-                    ),
-                };
-                declared.push(mixed!(#declaration, #len: usize));
-                passed.push(
-                    mixed!(unsafe { <#ty<'_> as ::device_std::rt::OutputArgument>::new(#pointer, #len) }),
-                );
+                if *kind == Output::Atomic {
+                    declared.push(mixed!(#value: *mut #element, #len: usize));
+                    atomics.push(mixed!(#value, #len, #ty;));
+                } else {
+                    declared.push(mixed!(#value: &mut [#element; 0], #len: usize));
+                    exclusive.push(mixed!(#value, #len, #ty;));
+                }
             }
             Role::Shared => {
-                let offset = shared_bytes(&shared);
-                passed.push(mixed!(unsafe { ::device_std::rt::entry::shared::<#ty<'_>, { #offset }>() }));
-                shared.push(ty);
+                shared.push(mixed!(#value, #ty, [#(#before)*];));
+                before.push(ty);
             }
             Role::Index(dimensions) => {
-                position = Some(format_ident!("index{dimensions}"));
-                passed.push(mixed!(index));
+                let current = format_ident!("index{dimensions}");
+                index = mixed!(#value, #current);
             }
             Role::Block(dimensions) => {
                 let dimensions = dimensions_type(*dimensions);
-                passed.push(mixed!(unsafe { ::device_std::rt::entry::block::<#dimensions>(#block, extent) }));
+                let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
+                block = mixed!(#value, #dimensions, #x, #y);
             }
-            Role::Scalar => {
-                declared.push(mixed!(#value: #ty));
-                passed.push(mixed!(#value));
-            }
+            Role::Scalar => declared.push(mixed!(#value: #ty)),
         }
+        given.push(value);
     }
-    let call = match position {
-        Some(position) => mixed! {
-            if let ::core::option::Option::Some(index) = unsafe { ::device_std::rt::entry::#position(extent) } {
-                #name(#(#passed),*);
-            }
-        },
-        None => mixed!(#name(#(#passed),*);),
-    };
     let table_symbol = format!("__cuda_rt_layout_{symbol}");
     let layout = layout(kernel);
-    let count = layout.len();
 
     mixed! {
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
             #aliases
             #body
-
-            #[unsafe(export_name = #symbol)]
-            #[allow(improper_ctypes_definitions)]
-            pub unsafe extern "ptx-kernel" fn __cuda_rt_entry(#(#declared,)* extent: ::device_std::Extent) {
-                #call
+            ::device_std::__entry! {
+                #symbol, #table_symbol, #name(#(#given),*),
+                (#(#declared),*),
+                slices = [#(#slices)*],
+                exclusive = [#(#exclusive)*],
+                atomics = [#(#atomics)*],
+                shared = [#(#shared)*],
+                index = [#index],
+                block = [#block],
+                layout = [#(#layout)*],
             }
-
-            #[unsafe(export_name = #table_symbol)]
-            pub static __CUDA_RT_LAYOUT: [u64; #count] = [#(#layout),*];
         };
 
         // So that paths to the kernel (`pub use`) resolve on the device too.
@@ -115,11 +102,11 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
         .zip(branded_types(kernel))
         .enumerate()
         .map(|(at, (parameter, branded))| {
-            let alias = alias(at);
+            let alias = alias(at, parameter);
             match &parameter.role {
                 Role::Slice { element } => mixed!(type #alias = #element;),
                 Role::Output { element, .. } => {
-                    let element_alias = element_alias(at);
+                    let element_alias = element_alias(at, parameter);
                     mixed!(type #alias<#brand> = #branded; type #element_alias = #element;)
                 }
                 Role::Shared => mixed!(type #alias<#brand> = #branded;),
@@ -137,23 +124,24 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     })
 }
 
-/// One layout hash for each element or scalar type, in order.
-pub(super) fn layout(kernel: &Kernel) -> Vec<TokenStream> {
-    let hash = |parameter: &Parameter| {
-        // On the user's own type, so that rustc points there when it cannot cross.
-        let span = parameter.ty.span().resolved_at(Span::mixed_site());
-        match &parameter.role {
-            Role::Slice { element } | Role::Output { element, .. } => {
-                Some(quote_spanned!(span=> ::device_std::rt::element_layout::<#element>()))
-            }
-            Role::Scalar => {
-                let ty = &parameter.ty;
-                Some(quote_spanned!(span=> ::device_std::rt::scalar_layout::<#ty>()))
-            }
-            Role::Shared | Role::Index(_) | Role::Block(_) => None,
+/// What hashes the layout of each element or scalar type, and the type, in order.
+fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
+    let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
+        Role::Slice { .. } => {
+            let element = alias(at, parameter);
+            Some(mixed!(element_layout #element))
         }
+        Role::Output { .. } => {
+            let element = element_alias(at, parameter);
+            Some(mixed!(element_layout #element))
+        }
+        Role::Scalar => {
+            let scalar = alias(at, parameter);
+            Some(mixed!(scalar_layout #scalar))
+        }
+        Role::Shared | Role::Index(_) | Role::Block(_) => None,
     };
-    kernel.parameters.iter().filter_map(hash).collect()
+    kernel.parameters.iter().enumerate().filter_map(hash)
 }
 
 /// Bytes of these shared arguments together.
@@ -161,25 +149,19 @@ pub(super) fn shared_bytes(shared: &[Ident]) -> TokenStream {
     mixed!(0 #(+ <#shared<'_> as ::device_std::rt::SharedArgument>::BYTES)*)
 }
 
-pub(super) fn block_literal(kernel: &Kernel) -> TokenStream {
-    let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
-    mixed!([#x, #y])
+pub(super) fn dimensions_type(dimensions: usize) -> Ident {
+    format_ident!("{}", if dimensions == 1 { "OneD" } else { "TwoD" })
 }
 
-pub(super) fn dimensions_type(dimensions: usize) -> TokenStream {
-    if dimensions == 1 {
-        mixed!(::device_std::OneD)
-    } else {
-        mixed!(::device_std::TwoD)
-    }
+/// With the span of the user's type, where rustc then points when it cannot cross.
+pub(super) fn alias(at: usize, parameter: &Parameter) -> Ident {
+    let span = parameter.ty.span().resolved_at(Span::mixed_site());
+    format_ident!("__CudaRtParameter{at}", span = span)
 }
 
-pub(super) fn alias(at: usize) -> Ident {
-    format_ident!("__CudaRtParameter{at}")
-}
-
-pub(super) fn element_alias(at: usize) -> Ident {
-    format_ident!("__CudaRtElement{at}")
+pub(super) fn element_alias(at: usize, parameter: &Parameter) -> Ident {
+    let span = parameter.ty.span().resolved_at(Span::mixed_site());
+    format_ident!("__CudaRtElement{at}", span = span)
 }
 
 pub(super) fn local(name: &str, at: usize) -> Ident {

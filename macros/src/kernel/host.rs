@@ -1,4 +1,5 @@
-//! The host side: a typed launch, and the kernel as plain Rust that simulates it.
+//! The host side: a typed launch, and the kernel as plain Rust that simulates it, both of them safe code. What vouches for the entry is
+//! `cuda_rt::__kernel!`.
 //!
 //! Methods are called by their paths: a user's trait could have a method of the same name, which is found first where it takes
 //! `self` by value and ours by reference.
@@ -7,11 +8,8 @@ use std::collections::HashSet;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
-use syn::spanned::Spanned;
 
-use super::device::{
-    alias, aliases, block_literal, body, dimensions_type, element_alias, layout, local, shared_bytes,
-};
+use super::device::{alias, aliases, body, dimensions_type, element_alias, local, shared_bytes};
 use super::parse::{Kernel, Role};
 
 pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
@@ -28,26 +26,30 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let Parts {
         places,
         declared,
-        addresses,
-        pointers,
-        described,
+        passed,
+        parameters,
+        outputs,
         shared,
+        shared_types,
+        bound,
+        given,
         grid,
-        ..
+        position,
     } = &parts;
+    // `(a, (b, ()))`
+    let nested = |list: &[TokenStream]| {
+        list.iter()
+            .rfold(mixed!(()), |rest, first| mixed!((#first, #rest)))
+    };
+    let (passed, bound) = (nested(passed), nested(bound));
 
     let body = body(kernel);
     let aliases = aliases(kernel);
-    let layout = layout(kernel);
-    let simulate = simulate(kernel, &parts);
-    let bytes = shared_bytes(shared);
-    let fixed_block = match kernel.block {
-        Some(block) => {
-            let [x, y] = block.threads;
-            mixed!(::core::option::Option::Some([#x, #y, 1]))
-        }
-        None => mixed!(::core::option::Option::None),
-    };
+    let bytes = shared_bytes(shared_types);
+    let block = kernel.block.map(|block| {
+        let [x, y] = block.threads;
+        mixed!(#x, #y)
+    });
     let symbol = Literal::c_string(&std::ffi::CString::new(symbol).expect("an identifier holds no NUL"));
     let text = name.to_string();
 
@@ -63,35 +65,28 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         ) -> ::cuda_rt::Result<()> {
             #aliases
             #body
-            #simulate
 
-            const __CUDA_RT_SHARED_BYTES: usize = #bytes;
             const _: () = assert!(
-                __CUDA_RT_SHARED_BYTES <= ::device_std::rt::MAX_SHARED_BYTES,
+                #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
                 "a block has 48 KiB of shared memory"
             );
-            static __CUDA_RT_KERNEL: ::cuda_rt::kernel::Kernel = ::cuda_rt::kernel::Kernel {
-                name: ::core::concat!(::core::module_path!(), "::", #text),
-                symbol: #symbol,
-                file: ::core::file!(),
-                line: ::core::line!(),
-                module: &crate::__CUDA_RT_MODULE,
-                parameters: &[#(#described,)* ::cuda_rt::kernel::Parameter {
-                    size_bytes: ::core::mem::size_of::<::device_std::Extent>(),
-                    align_bytes: ::core::mem::align_of::<::device_std::Extent>(),
-                    kind: ::cuda_rt::kernel::ParameterKind::Extent,
-                }],
-                layout: &[#(#layout),*],
-                simulate: __cuda_rt_simulate,
-                cache: ::cuda_rt::kernel::KernelCache::new(),
-            };
-
-            let shape = ::cuda_rt::#grid::__shape(&grid, #fixed_block, __CUDA_RT_SHARED_BYTES)?;
-            let extent = shape.extent;
-            #(#addresses)*
-            let parameters = [#(#pointers,)* (&raw const extent).cast::<::core::ffi::c_void>()];
-            // The parameters are those of the kernel, made from the same signature; each buffer's place is this stream's.
-            unsafe { ::cuda_rt::Stream::__launch(stream, &__CUDA_RT_KERNEL, &shape, &parameters) }
+            ::cuda_rt::__kernel! {
+                __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
+                block = [#block],
+                outputs = [#(#outputs)*],
+                shared = [#(#shared)*],
+                parameters = [#(#parameters)*],
+            }
+            impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
+                #[inline(always)]
+                fn call<'__launch>(
+                    position: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
+                    #bound: ::cuda_rt::kernel::ArgumentsOf<'__launch, Self>,
+                ) {
+                    #name(#(#given),*);
+                }
+            }
+            ::cuda_rt::kernel::launch::<__CudaRtKernel, #stream_tag>(stream, &grid, #passed)
         }
     }
 }
@@ -100,17 +95,18 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
-    /// Addresses and lengths, of arguments that are given their types once more, by the names that the simulation and the layouts
-    /// use: what the user wrote is resolved in the signature and again inside the function, and must mean one type in both.
-    addresses: Vec<TokenStream>,
-    pointers: Vec<TokenStream>,
-    described: Vec<TokenStream>,
-    read_back: Vec<TokenStream>,
+    /// Arguments with their types once more, by the names that the kernel's description uses: what the user wrote is resolved in the
+    /// signature and again inside the function, and must mean one type in both.
     passed: Vec<TokenStream>,
-    shared: Vec<Ident>,
+    parameters: Vec<TokenStream>,
+    outputs: Vec<TokenStream>,
+    shared: Vec<TokenStream>,
+    shared_types: Vec<Ident>,
+    /// What the simulation is handed for one thread or block, and what it hands on.
+    bound: Vec<TokenStream>,
+    given: Vec<Ident>,
     grid: Ident,
-    /// The function that runs all threads or blocks of a launch, and what it hands to each.
-    run: (TokenStream, TokenStream),
+    position: TokenStream,
 }
 
 impl Parts {
@@ -118,20 +114,19 @@ impl Parts {
         let mut parts = Self {
             places: Vec::new(),
             declared: Vec::new(),
-            addresses: Vec::new(),
-            pointers: Vec::new(),
-            described: Vec::new(),
-            read_back: Vec::new(),
             passed: Vec::new(),
+            parameters: Vec::new(),
+            outputs: Vec::new(),
             shared: Vec::new(),
+            shared_types: Vec::new(),
+            bound: Vec::new(),
+            given: Vec::new(),
             grid: format_ident!("Grid1"),
-            run: (mixed!(), mixed!()),
+            position: mixed!(),
         };
         for (at, parameter) in kernel.parameters.iter().enumerate() {
-            let (name, mut ty) = (&parameter.name, alias(at));
-            // Where rustc points when the type cannot cross.
-            ty.set_span(parameter.ty.span().resolved_at(Span::mixed_site()));
-            let (value, len, slot) = (local("value", at), local("len", at), parts.pointers.len());
+            let (name, ty, value) = (&parameter.name, alias(at, parameter), local("value", at));
+            let number = Literal::usize_unsuffixed(at);
             match &parameter.role {
                 Role::Slice { element } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
@@ -142,21 +137,13 @@ impl Parts {
                         .declared
                         .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
                     parts
-                        .addresses
-                        .push(mixed!(let #name: &::cuda_rt::DeviceSlice<#ty, _> = #name;));
-                    parts.buffer(
-                        name,
-                        at,
-                        &mixed!(Read { element_bytes: ::core::mem::size_of::<#ty>() }),
-                    );
-                    parts.read_back.push(mixed! {
-                        let #value = unsafe { ::device_std::rt::slice::<#ty>(parameters, #slot) };
-                    });
-                    parts.passed.push(mixed!(#value));
+                        .passed
+                        .push(mixed!(::cuda_rt::kernel::Reading::<#stream_tag, #ty>::new(#name)));
+                    parts.parameters.push(mixed!(slice #ty;));
                 }
                 Role::Output { element, .. } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
-                    let element_alias = element_alias(at);
+                    let element_alias = element_alias(at, parameter);
                     parts
                         .places
                         .push(mixed!(#place: ::cuda_rt::kernel::WriteBy<#stream_tag>));
@@ -164,121 +151,41 @@ impl Parts {
                         .declared
                         .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
                     parts
-                        .addresses
-                        .push(mixed!(let #name: &mut ::cuda_rt::DeviceSlice<#element_alias, _> = #name;));
-                    parts.buffer(
-                        name,
-                        at,
-                        &mixed!(Write { element_bytes: ::core::mem::size_of::<#element_alias>() }),
-                    );
-                    parts.read_back.push(mixed! {
-                        let (#value, #len) = unsafe { ::device_std::rt::output::<#element_alias>(parameters, #slot) };
-                    });
-                    parts.passed.push(mixed! {
-                        unsafe { <#ty<'_> as ::device_std::rt::OutputArgument>::new(#value, #len) }
-                    });
+                        .passed
+                        .push(mixed!(::cuda_rt::kernel::Writing::<#stream_tag, #element_alias>::new(#name)));
+                    parts.parameters.push(mixed!(output #number;));
+                    parts.outputs.push(mixed!(#number: #ty, #element_alias;));
                 }
                 Role::Shared => {
-                    let offset = shared_bytes(&parts.shared);
-                    parts.passed.push(mixed! {
-                        unsafe { ::device_std::rt::SharedMemory::argument::<#ty<'_>>(shared, const { #offset }) }
-                    });
-                    parts.shared.push(ty);
+                    parts.parameters.push(mixed!(shared #number;));
+                    parts.shared.push(mixed!(#number: #ty;));
+                    parts.shared_types.push(ty);
                 }
                 Role::Index(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
-                    let each = format_ident!("each_index{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::#each(&launch)), mixed!(index));
-                    parts.passed.push(mixed!(index));
+                    let threads = format_ident!("Threads{dimensions}");
+                    parts.position = mixed!(#threads);
                 }
                 Role::Block(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
-                    parts.run = (mixed!(::device_std::rt::each_block(&launch)), mixed!(at));
-                    let (dimensions, block) = (dimensions_type(*dimensions), block_literal(kernel));
-                    parts.passed.push(mixed! {
-                        unsafe { ::device_std::rt::block::<#dimensions>(at, #block, [shape.grid[0], shape.grid[1]], extent) }
-                    });
+                    let dimensions = dimensions_type(*dimensions);
+                    parts.position = mixed!(Blocks<#dimensions>);
                 }
                 Role::Scalar => {
                     let written = &parameter.ty;
                     parts.declared.push(mixed!(#name: #written));
-                    parts.addresses.push(mixed!(let #name: #ty = #name;));
-                    parts
-                        .pointers
-                        .push(mixed!((&raw const #name).cast::<::core::ffi::c_void>()));
-                    parts.described.push(mixed!(::cuda_rt::kernel::Parameter {
-                        size_bytes: ::core::mem::size_of::<#ty>(),
-                        align_bytes: ::core::mem::align_of::<#ty>(),
-                        kind: ::cuda_rt::kernel::ParameterKind::Scalar,
-                    }));
-                    parts.read_back.push(mixed! {
-                        let #value = unsafe { ::device_std::rt::scalar::<#ty>(parameters, #slot) };
-                    });
-                    parts.passed.push(mixed!(#value));
+                    parts.passed.push(mixed!(#name));
+                    parts.parameters.push(mixed!(value #ty;));
                 }
+            }
+            if matches!(parameter.role, Role::Index(_) | Role::Block(_)) {
+                parts.given.push(Ident::new("position", Span::mixed_site()));
+            } else {
+                parts.bound.push(mixed!(#value));
+                parts.given.push(value);
             }
         }
         parts
-    }
-
-    /// An address and a length.
-    fn buffer(&mut self, name: &Ident, at: usize, kind: &TokenStream) {
-        let (address, len) = (local("address", at), local("len", at));
-        self.addresses.push(mixed!(let (#address, #len): (u64, u64) = (
-                ::cuda_rt::DeviceSlice::address(#name).0,
-                ::cuda_rt::DeviceSlice::len(#name) as u64,
-            );));
-        for value in [&address, &len] {
-            self.pointers
-                .push(mixed!((&raw const #value).cast::<::core::ffi::c_void>()));
-        }
-        for kind in [kind, &mixed!(Length)] {
-            self.described.push(mixed!(::cuda_rt::kernel::Parameter {
-                size_bytes: 8,
-                align_bytes: 8,
-                kind: ::cuda_rt::kernel::ParameterKind::#kind,
-            }));
-        }
-    }
-}
-
-fn simulate(kernel: &Kernel, parts: &Parts) -> TokenStream {
-    let name = &kernel.function.sig.ident;
-    let Parts {
-        read_back,
-        passed,
-        run: (each, given),
-        shared,
-        ..
-    } = parts;
-    let extent_slot = parts.pointers.len();
-    let memory = if shared.is_empty() {
-        mixed!()
-    } else {
-        mixed! {
-            let mut memory = ::device_std::rt::SharedMemory::new(__CUDA_RT_SHARED_BYTES);
-            let shared = ::device_std::rt::SharedMemory::start(&mut memory);
-        }
-    };
-    // `each(&launch)` becomes `each(&launch, |index| …)`.
-    let mut each: Vec<TokenTree> = each.clone().into_iter().collect();
-    let Some(TokenTree::Group(arguments)) = each.pop() else {
-        unreachable!("a call ends in its arguments")
-    };
-    let arguments = arguments.stream();
-    let each: TokenStream = each.into_iter().collect();
-    mixed! {
-        #[allow(unused_variables)]
-        unsafe fn __cuda_rt_simulate(
-            shape: &::cuda_rt::kernel::LaunchShape,
-            parameters: *const *const ::core::ffi::c_void,
-        ) {
-            let launch = unsafe { ::device_std::rt::launch(parameters, #extent_slot, shape.grid) };
-            let extent = ::device_std::rt::SimulatedLaunch::extent(&launch);
-            #(#read_back)*
-            #memory
-            #each(#arguments, |#given| #name(#(#passed),*));
-        }
     }
 }
 

@@ -160,10 +160,10 @@ fn declared<K>(
 
 fn space(name: &Name) -> Result<Space> {
     Ok(match name.text.as_str() {
-        "dev" => Space::Device,
-        "pin" => Space::Pinned,
-        "page" => Space::Pageable,
-        "man" => Space::Managed,
+        "dev" => Space::Dev,
+        "pin" => Space::Pin,
+        "page" => Space::Page,
+        "man" => Space::Man,
         other => {
             let message = format!("there is no memory `{other}`: it is dev, pin, page or man");
             return Err(ProgramError::new(name.column, message));

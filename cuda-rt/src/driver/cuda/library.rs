@@ -96,6 +96,7 @@ entry_points! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     fn cuMemPoolCreate(pool: *mut sys::CUmemoryPool, properties: *const sys::CUmemPoolProps);
     fn cuMemPoolSetAttribute(pool: sys::CUmemoryPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
+    fn cuMemPoolGetAttribute(pool: sys::CUmemoryPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
     fn cuMemPoolTrimTo(pool: sys::CUmemoryPool, keep_bytes: usize);
     fn cuMemAllocFromPoolAsync(
         address: *mut sys::CUdeviceptr,

@@ -10,7 +10,9 @@ use cudarc::driver::sys::{
 
 use super::context::Context;
 use super::stream;
-use crate::driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, RawStream};
+use crate::driver::{
+    DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
+};
 
 /// A memory pool of this process's own on one device; the device's default pool belongs to everyone.
 ///
@@ -66,6 +68,60 @@ impl Pool {
             unsafe { context.library().cuMemPoolSetAttribute(pool, attribute, value) }?;
         }
         Ok(Self(pool))
+    }
+
+    pub(super) fn stats(&self, context: &Context) -> DriverResult<MemoryPoolStats> {
+        let _entered = context.enter()?;
+        let read = |attribute| {
+            let mut value = 0_u64;
+            // SAFETY: the pool is live; the value is a live u64, as CUDA asks for each of the attributes below.
+            unsafe {
+                context
+                    .library()
+                    .cuMemPoolGetAttribute(self.0, attribute, (&raw mut value).cast())
+            }?;
+            Ok(value)
+        };
+        use CUmemPool_attribute as Attribute;
+        Ok(MemoryPoolStats {
+            reserved_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            reserved_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
+            used_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
+            used_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
+            release_threshold_bytes: read(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)?,
+        })
+    }
+
+    pub(super) fn reset_peaks(&self, context: &Context) -> DriverResult<()> {
+        // CUDA takes no value but 0 here, and starts from what there is.
+        self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
+        self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
+    }
+
+    pub(super) fn set_release_threshold(&self, context: &Context, bytes: u64) -> DriverResult<()> {
+        self.set(
+            context,
+            CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            bytes,
+        )
+    }
+
+    /// `attribute` is one whose value is a u64.
+    fn set(&self, context: &Context, attribute: CUmemPool_attribute, mut value: u64) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        // SAFETY: the pool is live, and the value is a live u64, as CUDA asks for the attributes that the callers name.
+        unsafe {
+            context
+                .library()
+                .cuMemPoolSetAttribute(self.0, attribute, (&raw mut value).cast())
+        }
+    }
+
+    pub(super) fn trim(&self, context: &Context, keep_bytes: u64) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        let keep_bytes = usize::try_from(keep_bytes).unwrap_or(usize::MAX);
+        // SAFETY: the pool is live.
+        unsafe { context.library().cuMemPoolTrimTo(self.0, keep_bytes) }
     }
 
     /// # Safety

@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, MemoryInfo, Properties, RawEvent, RawGraph,
-    RawStream,
+    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    Properties, RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -207,6 +207,22 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { memory::free(&self.context, address, stream) })
     }
 
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.report(self.pool.stats(&self.context))
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.report(self.pool.reset_peaks(&self.context))
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.report(self.pool.set_release_threshold(&self.context, bytes))
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.report(self.pool.trim(&self.context, keep_bytes))
+    }
+
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::register_host(&self.context, memory) })
@@ -277,6 +293,18 @@ unsafe impl Driver for CudaDriver {
             unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
         self.report(launched)?;
         self.remember(kernel);
+        Ok(())
+    }
+
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _entered = self.report(self.context.enter())?;
+        body();
         Ok(())
     }
 

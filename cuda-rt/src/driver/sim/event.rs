@@ -133,6 +133,7 @@ impl State {
         self.check_lost(Call::SynchronizeEvent)?;
         self.clock.wait_until(time_ns);
         self.clock.spend(self.config.model.other_call_ns);
+        self.memory.synchronized();
         Ok(())
     }
 

@@ -35,6 +35,9 @@ calls! {
     ElapsedMs "cuEventElapsedTime";
     Alloc "cuMemAllocFromPoolAsync";
     Free "cuMemFreeAsync";
+    PoolStats "cuMemPoolGetAttribute";
+    SetPool "cuMemPoolSetAttribute";
+    TrimPool "cuMemPoolTrimTo";
     RegisterHost "cuMemHostRegister";
     UnregisterHost "cuMemHostUnregister";
     CopyToDevice "cuMemcpyHtoDAsync";

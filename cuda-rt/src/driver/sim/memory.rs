@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use memmap2::MmapMut;
 
 use super::schedule::Random;
+use crate::driver::MemoryPoolStats;
 
 /// Every block starts at a multiple of this, and is as long as one, in bytes.
 const ALIGNMENT: u64 = 256;
@@ -49,6 +50,13 @@ pub(super) struct Memory {
     seed: u64,
     limit_bytes: u64,
     used_bytes: u64,
+    /// In blocks that were freed, while their frees are pending and no one has them again.
+    pending_bytes: u64,
+    /// What a pool would hold, which is accounted for only: chunks stay mapped.
+    reserved_bytes: u64,
+    used_peak_bytes: u64,
+    reserved_peak_bytes: u64,
+    release_threshold_bytes: u64,
     chunks: Vec<Chunk>,
     /// Blocks that were freed, by length; the last is the most recent.
     freed: HashMap<u64, Vec<u64>>,
@@ -69,6 +77,11 @@ impl Memory {
             seed,
             limit_bytes,
             used_bytes: 0,
+            pending_bytes: 0,
+            reserved_bytes: 0,
+            used_peak_bytes: 0,
+            reserved_peak_bytes: 0,
+            release_threshold_bytes: u64::MAX,
             chunks: Vec::new(),
             freed: HashMap::new(),
             ranges: BTreeMap::new(),
@@ -82,6 +95,36 @@ impl Memory {
 
     pub(super) fn limit_bytes(&self) -> u64 {
         self.limit_bytes
+    }
+
+    pub(super) fn stats(&self) -> MemoryPoolStats {
+        MemoryPoolStats {
+            reserved_bytes: self.reserved_bytes,
+            reserved_peak_bytes: self.reserved_peak_bytes,
+            used_bytes: self.used_bytes,
+            used_peak_bytes: self.used_peak_bytes,
+            release_threshold_bytes: self.release_threshold_bytes,
+        }
+    }
+
+    pub(super) fn reset_peaks(&mut self) {
+        self.used_peak_bytes = self.used_bytes;
+        self.reserved_peak_bytes = self.reserved_bytes;
+    }
+
+    pub(super) fn set_release_threshold(&mut self, bytes: u64) {
+        self.release_threshold_bytes = bytes;
+    }
+
+    /// Lets go of what is unused, down to `keep_bytes`.
+    pub(super) fn trim(&mut self, keep_bytes: u64) {
+        let held = self.used_bytes + self.pending_bytes;
+        self.reserved_bytes = held.max(self.reserved_bytes.min(keep_bytes));
+    }
+
+    /// The host has waited for a stream or event.
+    pub(super) fn synchronized(&mut self) {
+        self.trim(self.release_threshold_bytes);
     }
 
     pub(super) fn blocks(&self) -> usize {
@@ -110,10 +153,16 @@ impl Memory {
                 .then(|| pending.remove(fits).expect("found above").address)
         });
         let address = match reused {
-            Some(address) => address,
+            Some(address) => {
+                self.pending_bytes -= len_bytes;
+                address
+            }
             None => self.find(len_bytes, random)?,
         };
         self.used_bytes += len_bytes;
+        self.used_peak_bytes = self.used_peak_bytes.max(self.used_bytes);
+        self.reserved_bytes = self.reserved_bytes.max(self.used_bytes + self.pending_bytes);
+        self.reserved_peak_bytes = self.reserved_peak_bytes.max(self.reserved_bytes);
         self.blocks.insert(
             address,
             Block {
@@ -199,6 +248,7 @@ impl Memory {
         let Block { len_bytes, .. } = *self.blocks.get(&address).filter(|block| !block.captured)?;
         self.blocks.remove(&address);
         self.used_bytes -= len_bytes;
+        self.pending_bytes += len_bytes;
         pending.push_back(PendingFree {
             address,
             len_bytes,
@@ -213,6 +263,7 @@ impl Memory {
         self.spoil(address, len_bytes, !at);
         if let Some(index) = pending.iter().position(|free| free.at == at) {
             pending.remove(index);
+            self.pending_bytes -= len_bytes;
             self.freed.entry(len_bytes).or_default().push(address);
         }
     }

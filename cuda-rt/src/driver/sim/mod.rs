@@ -44,8 +44,8 @@ pub use simulator::{Counters, Simulator};
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
-    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, Properties,
-    RawEvent, RawGraph, RawStream,
+    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
+    MemoryPoolStats, Properties, RawEvent, RawGraph, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -93,6 +93,9 @@ impl SimDriver {
         let properties = Properties {
             compute_capability: (9, 0),
             multiprocessors: 132,
+            max_threads_per_multiprocessor: 2048,
+            // One for each direction.
+            copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
             priority_range: (0, -5),
             ..Properties::named(config.name.clone(), Backend::Simulated)
@@ -339,6 +342,25 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::Free)?.free(address, stream)
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        Ok(self.enter(Call::PoolStats)?.memory.stats())
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.enter(Call::SetPool)?.memory.reset_peaks();
+        Ok(())
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.enter(Call::SetPool)?.memory.set_release_threshold(bytes);
+        Ok(())
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.enter(Call::TrimPool)?.memory.trim(keep_bytes);
+        Ok(())
     }
 
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {

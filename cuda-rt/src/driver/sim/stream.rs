@@ -183,6 +183,7 @@ impl State {
         self.check_lost(Call::SynchronizeStream)?;
         self.clock.wait_until(end_ns);
         self.clock.spend(self.config.model.other_call_ns);
+        self.memory.synchronized();
         Ok(())
     }
 

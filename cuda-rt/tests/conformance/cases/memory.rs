@@ -136,6 +136,71 @@ pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
     assert!(info.total_bytes > 0);
 }
 
+/// Other cases use the same pool at the same time on a GPU: what is asserted holds whatever they do.
+pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>) {
+    const BYTES: u64 = 64 << 20;
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let stats = || driver.pool_stats().expect("statistics of the pool");
+    let unused = || {
+        let now = stats();
+        now.reserved_bytes.saturating_sub(now.used_bytes)
+    };
+    let allocate = || rig.alloc(BYTES as usize, stream).expect("allocate");
+    assert_eq!(stats().release_threshold_bytes, u64::MAX, "it keeps all at first");
+
+    driver.reset_pool_peaks().expect("reset the peaks");
+    let block = allocate();
+    rig.synchronize(stream);
+    let full = stats();
+    assert!(full.used_bytes >= BYTES, "{full:?}");
+    assert!(full.reserved_bytes >= full.used_bytes, "{full:?}");
+    assert!(full.used_peak_bytes >= BYTES, "{full:?}");
+    assert!(full.reserved_peak_bytes >= full.used_peak_bytes, "{full:?}");
+    driver.trim_pool(0).expect("trim");
+    assert!(stats().reserved_bytes >= BYTES, "what is in use stays");
+
+    rig.free(block, stream);
+    rig.synchronize(stream);
+    if !rig.is_cuda() {
+        assert_eq!(unused(), BYTES, "kept for reuse");
+    }
+    driver.trim_pool(0).expect("trim");
+    assert!(unused() < BYTES, "{:?}", stats());
+    assert!(stats().used_peak_bytes >= BYTES, "a peak stays");
+
+    driver.set_release_threshold(1 << 20).expect("set the threshold");
+    assert_eq!(stats().release_threshold_bytes, 1 << 20);
+    let block = allocate();
+    rig.free(block, stream);
+    rig.synchronize(stream);
+    assert!(unused() < BYTES, "given back when the host waits: {:?}", stats());
+    driver.set_release_threshold(u64::MAX).expect("set the threshold");
+    if !rig.is_cuda() {
+        driver.reset_pool_peaks().expect("reset the peaks");
+        assert_eq!((stats().used_peak_bytes, stats().used_bytes), (0, 0));
+    }
+}
+
+/// Memory that is freed in a stream's order is not let go of while work before the free uses it.
+pub(crate) fn trimming_leaves_what_pending_work_uses(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let host = rig.host(1 << 20);
+    let block = rig.alloc(1 << 20, stream).expect("allocate");
+    rig.fill(block, &[0], stream);
+    rig.step(block, SLOW, 0, 0x0303_0303, stream);
+    rig.fill(block, &[7], stream);
+    rig.download(host, block, stream);
+    rig.free(block, stream);
+    driver.trim_pool(0).expect("trim");
+    let other = rig.stream();
+    let next = rig.block(1 << 20, other);
+    rig.fill(next, &[9], other);
+    rig.synchronize(stream);
+    assert_eq!(host.read(), [7; 1 << 20]);
+}
+
 pub(crate) fn host_memory_is_readable_once_unregistered(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();

@@ -1,0 +1,382 @@
+//! Who waits for pending handoffs on behalf of tasks: one thread for each device that has any.
+//!
+//! Design choices:
+//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error (DESIGN.md §5.11), and one
+//!   that is enqueued delays the work behind it. A query gives the error, so that a future ends in any case.
+//! - A stream runs in order, so that of all that waits for one stream the oldest is asked first, and while it is pending
+//!   only a few others are: thousands in flight cost a round about as much as one for each stream.
+//! - The thread asks without pause while something arrived or was done a moment ago; after that it sleeps a 64th of the time
+//!   since, so that it is late by a small part of what it waits for, and long waits cost next to nothing.
+//! - No lock is held while a task is woken, and a waker that panics is contained. Closures run on a thread of their own
+//!   (`closures`): they may block.
+//!
+//! The thread starts with the first wait and ends with the device. A future that was dropped or leaked has no part
+//! in the safety of its bundle: the bundle is in the handoff, and the thread holds the events alone (H27).
+
+mod closures;
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::driver::{Backend, DriverResult};
+use crate::fence::{EventPool, Fence, StreamId};
+use closures::{Closures, Job};
+
+/// Time after an arrival or a completion in which the thread asks without pause.
+const SPIN: Duration = Duration::from_micros(50);
+/// It then sleeps this part of the time that it has been waiting.
+const SLEEP_PART: u32 = 64;
+/// But never longer than this.
+const LONGEST_SLEEP: Duration = Duration::from_micros(250);
+/// Of what waits behind the oldest of a stream, how many are asked in a round: they may have come in another order than
+/// their events were recorded in, or their futures may be gone.
+const PROBES: usize = 16;
+
+/// The way to one device's threads; they run while there is something to wait for, or the device is there.
+#[derive(Debug, Default)]
+pub(crate) struct Completion {
+    /// `None` before the first wait and after the device is gone.
+    arrivals: Mutex<Option<Sender<Watcher>>>,
+    closures: Closures,
+}
+
+impl Completion {
+    /// Lets the threads end once nothing waits any more.
+    pub(crate) fn close(&self) {
+        self.arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.closures.close();
+    }
+
+    fn submit(&self, pool: &Arc<EventPool>, watcher: Watcher) -> io::Result<()> {
+        // Whole after any panic: it is assigned or not.
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = match arrivals.take() {
+            Some(sender) => sender,
+            None => start(Arc::clone(pool))?,
+        };
+        // The thread receives until the last sender is gone.
+        let sent = sender.send(watcher);
+        // A device that is gone keeps no thread beyond what waits.
+        if !pool.is_closed() {
+            *arrivals = Some(sender);
+        }
+        sent.map_err(|_| io::Error::other("the completion thread has ended"))
+    }
+}
+
+fn start(pool: Arc<EventPool>) -> io::Result<Sender<Watcher>> {
+    let (sender, receiver) = channel();
+    thread::Builder::new()
+        .name("cuda-rt-events".into())
+        .spawn(move || {
+            let pauses = pool.driver().properties().backend != Backend::Simulated;
+            Waiting::default().run(&receiver, pauses);
+            // What came back while the pool was being closed.
+            if pool.is_closed() {
+                pool.drain();
+            }
+        })?;
+    Ok(sender)
+}
+
+/// What a future and the thread share of one wait.
+#[derive(Debug)]
+pub(crate) struct Watch(Mutex<State>);
+
+#[derive(Debug)]
+enum State {
+    Pending(Waker),
+    Over(DriverResult<()>),
+}
+
+impl Watch {
+    /// Wakes `waker` once `fence` is over, or cannot be asked any more.
+    pub(crate) fn start(fence: &mut Fence, waker: &Waker) -> io::Result<Arc<Self>> {
+        let watch = Arc::new(Self(Mutex::new(State::Pending(waker.clone()))));
+        fence.watch(Done::Wake(Arc::clone(&watch)))?;
+        Ok(watch)
+    }
+
+    /// The outcome, or `waker` is the one to be woken from now on.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<DriverResult<()>> {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Over(outcome) => Poll::Ready(outcome.clone()),
+            State::Pending(old) if old.will_wake(waker) => Poll::Pending,
+            State::Pending(old) => {
+                let old = std::mem::replace(old, waker.clone());
+                // A waker's drop is the executor's code.
+                drop(state);
+                drop(old);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn end(&self, outcome: DriverResult<()>) {
+        let before = std::mem::replace(&mut *self.lock(), State::Over(outcome));
+        if let State::Pending(waker) = before {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Whole after any panic, of a waker's `clone` too: the state is replaced in one step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is to be done when a fence is over.
+pub(crate) enum Done {
+    Wake(Arc<Watch>),
+    Run(Sender<Job>, Box<dyn FnOnce(DriverResult<()>) + Send>),
+}
+
+impl Done {
+    /// Runs `body` on the device's closure thread.
+    pub(crate) fn run(
+        pool: &EventPool,
+        body: impl FnOnce(DriverResult<()>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let jobs = pool.completion().closures.sender(pool)?;
+        Ok(Self::Run(jobs, Box::new(body)))
+    }
+}
+
+impl Fence {
+    /// Does `done` once this is over or cannot be asked any more. Of a fence with no events nothing is done: it is over, or
+    /// never will be, and [`query`](Self::query) says which.
+    pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
+        let fence = self.share();
+        let Some((pool, origin)) = fence.watched_by() else {
+            return Ok(());
+        };
+        let pool = Arc::clone(pool);
+        let watcher = Watcher { fence, origin, done };
+        pool.completion().submit(&pool, watcher)
+    }
+}
+
+struct Watcher {
+    fence: Fence,
+    /// The stream that recorded the fence's event, if it is one.
+    origin: Option<StreamId>,
+    done: Done,
+}
+
+/// What asking about a wait gave.
+enum Answer {
+    /// No one waits any more.
+    Cancelled,
+    Over(DriverResult<()>),
+}
+
+impl Watcher {
+    /// `None` while it is pending.
+    fn ask(&self) -> Option<Answer> {
+        if let Done::Wake(watch) = &self.done
+            && Arc::strong_count(watch) == 1
+        {
+            return Some(Answer::Cancelled);
+        }
+        match self.fence.query() {
+            Ok(false) => None,
+            Ok(true) => Some(Answer::Over(Ok(()))),
+            Err(error) => Some(Answer::Over(Err(error))),
+        }
+    }
+
+    fn finish(self, answer: Answer) {
+        // First, so that the events are the other holder's alone when it is woken.
+        drop(self.fence);
+        let Answer::Over(outcome) = answer else { return };
+        match self.done {
+            Done::Wake(watch) => contain(|| watch.end(outcome)),
+            // Received until the last sender is gone, and this is one. Else the handoff in it is dropped, behind its fence.
+            Done::Run(jobs, body) => drop(jobs.send(Box::new(move || body(outcome)))),
+        }
+    }
+}
+
+/// Runs code of others on a thread of ours: the panic hook has reported what it panics with.
+fn contain(body: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        // Its drop may panic again.
+        std::mem::forget(payload);
+    }
+}
+
+/// What waits for the events of one stream, or, without an origin, for those of several.
+struct Queue {
+    origin: Option<StreamId>,
+    watchers: VecDeque<Watcher>,
+    /// The last one probed.
+    probed: usize,
+}
+
+impl Queue {
+    /// Asks once. Returns whether something was over.
+    fn round(&mut self) -> bool {
+        let before = self.watchers.len();
+        while let Some(answer) = self.watchers.front().and_then(Watcher::ask) {
+            self.finish(0, answer);
+        }
+        for _ in 0..PROBES.min(self.watchers.len().saturating_sub(1)) {
+            self.probed = if self.probed + 1 < self.watchers.len() {
+                self.probed + 1
+            } else {
+                1
+            };
+            if let Some(answer) = self.watchers.get(self.probed).and_then(Watcher::ask) {
+                self.finish(self.probed, answer);
+                self.probed -= 1;
+            }
+        }
+        self.watchers.len() < before
+    }
+
+    fn finish(&mut self, index: usize, answer: Answer) {
+        if let Some(watcher) = self.watchers.remove(index) {
+            watcher.finish(answer);
+        }
+    }
+}
+
+/// All that waits on one device.
+#[derive(Default)]
+struct Waiting(Vec<Queue>);
+
+impl Waiting {
+    /// Until no one can wait any more. With `pauses` it sleeps between rounds; on a simulated device it does not, for there
+    /// the questions are what makes work run.
+    fn run(mut self, arrivals: &Receiver<Watcher>, pauses: bool) {
+        let mut last = Instant::now();
+        loop {
+            if self.0.is_empty() {
+                let Ok(watcher) = arrivals.recv() else { return };
+                self.add(watcher);
+                last = Instant::now();
+            }
+            while let Ok(watcher) = arrivals.try_recv() {
+                self.add(watcher);
+                last = Instant::now();
+            }
+            if self.round() {
+                last = Instant::now();
+                continue;
+            }
+            let waited = last.elapsed();
+            if !pauses || waited < SPIN {
+                thread::yield_now();
+            } else if let Some(watcher) = sleep(arrivals, (waited / SLEEP_PART).min(LONGEST_SLEEP)) {
+                self.add(watcher);
+                last = Instant::now();
+            }
+        }
+    }
+
+    fn add(&mut self, watcher: Watcher) {
+        let origin = watcher.origin;
+        match self.0.iter_mut().find(|queue| queue.origin == origin) {
+            Some(queue) => queue.watchers.push_back(watcher),
+            None => self.0.push(Queue {
+                origin,
+                watchers: VecDeque::from([watcher]),
+                probed: 0,
+            }),
+        }
+    }
+
+    fn round(&mut self) -> bool {
+        let mut progress = false;
+        for queue in &mut self.0 {
+            progress |= queue.round();
+        }
+        self.0.retain(|queue| !queue.watchers.is_empty());
+        progress
+    }
+}
+
+/// Until something arrives, but no longer than `time`.
+fn sleep(arrivals: &Receiver<Watcher>, time: Duration) -> Option<Watcher> {
+    match arrivals.recv_timeout(time) {
+        Ok(watcher) => Some(watcher),
+        Err(RecvTimeoutError::Timeout) => None,
+        // The device is gone; what waits still does.
+        Err(RecvTimeoutError::Disconnected) => {
+            thread::sleep(time);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::sim::{Order, SimConfig, SimDriver};
+    use crate::fence::StreamAt;
+
+    /// A fence behind `copies` copies on a stream of its own, of a device that runs one operation for each question about it.
+    fn fence(pool: &Arc<EventPool>, copies: usize) -> Fence {
+        let driver = pool.driver();
+        let raw = driver.create_stream(0).unwrap();
+        let at = StreamAt {
+            raw,
+            id: StreamId::new(),
+        };
+        if copies > 0 {
+            // SAFETY: the stream is live.
+            let memory = unsafe { driver.alloc(8, raw) }.unwrap();
+            for _ in 0..copies {
+                // SAFETY: 8 bytes of this stream's own.
+                unsafe { driver.fill(memory, &[1], 8, raw) }.unwrap();
+            }
+        }
+        pool.record(at, false).unwrap().into()
+    }
+
+    fn watcher(fence: Fence) -> (Watcher, Arc<Watch>) {
+        let watch = Arc::new(Watch(Mutex::new(State::Pending(Waker::noop().clone()))));
+        let done = Done::Wake(Arc::clone(&watch));
+        let origin = None;
+        (Watcher { fence, origin, done }, watch)
+    }
+
+    #[test]
+    fn what_is_done_behind_one_that_is_pending_is_found_and_so_is_what_no_one_waits_for() {
+        let config = SimConfig::default().order(Order::Lazy).most_pending(usize::MAX);
+        let pool = EventPool::new(SimDriver::new(config));
+        let mut waiting = Waiting::default();
+        let (slow, slow_watch) = watcher(fence(&pool, 10_000));
+        waiting.add(slow);
+        let mut watches = Vec::new();
+        for number in 0..200 {
+            // Every other one is slow too, and cancelled.
+            let cancelled = number % 2 == 1;
+            let (behind, watch) = watcher(fence(&pool, if cancelled { 1000 } else { 0 }));
+            waiting.add(behind);
+            if !cancelled {
+                watches.push(watch);
+            }
+        }
+        // Each probes so many of those behind the first, and none is asked twice before all were.
+        for _ in 0..200usize.div_ceil(PROBES) {
+            waiting.round();
+        }
+        for watch in watches {
+            assert_eq!(watch.poll(Waker::noop()), Poll::Ready(Ok(())));
+        }
+        assert!(slow_watch.poll(Waker::noop()).is_pending());
+        assert_eq!(waiting.0[0].watchers.len(), 1);
+        pool.close();
+    }
+}

@@ -1,0 +1,69 @@
+//! The ends of uses by several owners of one thing.
+
+use std::sync::Arc;
+
+use crate::driver::DriverError;
+use crate::fence::{EventLease, EventPool, Fence, StreamAt};
+
+/// Uses of one thing that ended on several streams: what must be over before it may be written, freed or reused.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// The last event of each stream on which a use ended.
+    streams: Vec<(StreamAt, EventLease)>,
+    /// What ended behind events of others.
+    fences: Vec<Fence>,
+    /// Why the end of a use could not be recorded.
+    failure: Option<DriverError>,
+}
+
+impl Ended {
+    /// A use ends at the present end of `at`.
+    ///
+    /// Called under the lock that guards `self`: were the event recorded before the lock is taken, two threads that end
+    /// uses on one stream could record in one order and get the lock in the other, and the earlier event would replace
+    /// the later.
+    pub(crate) fn on(&mut self, events: &Arc<EventPool>, at: StreamAt) {
+        match events.record(at, false) {
+            // A later event of a stream covers its earlier ones, so one for each stream is enough.
+            Ok(lease) => match self.streams.iter_mut().find(|(stream, _)| stream.id == at.id) {
+                Some(last) => last.1 = lease,
+                None => self.streams.push((at, lease)),
+            },
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    /// A use ends once `fence` is over.
+    pub(crate) fn behind(&mut self, fence: Fence) {
+        if !fence.is_done() {
+            self.fences.push(fence);
+        }
+    }
+
+    /// Forgets fences that were seen over (`cuEventQuery`), so that those of a long-lived thing do not add up. An error says
+    /// nothing of the work, and its fence stays.
+    pub(crate) fn tidy(&mut self) {
+        self.fences.retain(|fence| !fence.query().unwrap_or(false));
+    }
+
+    /// The stream on which all uses ended, if it is one.
+    pub(crate) fn only_stream(&self) -> Option<StreamAt> {
+        match (&*self.streams, &*self.fences, &self.failure) {
+            ([(at, _)], [], None) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// Over when every use is.
+    pub(crate) fn into_fence(self) -> Fence {
+        match self.failure {
+            Some(error) => Fence::lost(error),
+            None => Fence::all(
+                self.streams
+                    .into_iter()
+                    .map(|(_, lease)| lease.into())
+                    .chain(self.fences),
+            ),
+        }
+    }
+}

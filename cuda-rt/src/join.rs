@@ -1,0 +1,135 @@
+//! Several handoffs taken over as one: fan-in.
+
+use crate::error::Result;
+use crate::fence::Fence;
+use crate::handoff::Handoff;
+use crate::memory::Resource;
+use crate::place::{SameAs, StreamTag};
+use crate::stream::Stream;
+
+mod sealed {
+    use super::{Fence, Handoff, Resource};
+
+    /// Takes handoffs apart; only this crate may, for what is inside is pending.
+    pub trait Parts {
+        /// What the handoffs carry.
+        type Bundle: Resource;
+
+        /// The bundle, and all that must be over before it may be touched.
+        fn into_bundle(self) -> (Self::Bundle, Fence);
+    }
+
+    impl<R: Resource> Parts for Handoff<R> {
+        type Bundle = R;
+
+        fn into_bundle(self) -> (R, Fence) {
+            self.into_parts()
+        }
+    }
+
+    impl<H: Parts> Parts for Vec<H> {
+        type Bundle = Vec<H::Bundle>;
+
+        fn into_bundle(self) -> (Self::Bundle, Fence) {
+            let (parts, fences): (_, Vec<_>) = self.into_iter().map(Parts::into_bundle).unzip();
+            (parts, Fence::all(fences))
+        }
+    }
+
+    impl<H: Parts, const N: usize> Parts for [H; N] {
+        type Bundle = [H::Bundle; N];
+
+        fn into_bundle(self) -> (Self::Bundle, Fence) {
+            let mut fences = Vec::with_capacity(N);
+            let parts = self.map(|handoff| {
+                let (part, fence) = handoff.into_bundle();
+                fences.push(fence);
+                part
+            });
+            (parts, Fence::all(fences))
+        }
+    }
+
+    macro_rules! tuples {
+        ($(($($part:ident $value:ident),*);)*) => { $(
+            impl<$($part: Parts),*> Parts for ($($part,)*)
+            where
+                ($($part::Bundle,)*): Resource,
+            {
+                type Bundle = ($($part::Bundle,)*);
+
+                fn into_bundle(self) -> (Self::Bundle, Fence) {
+                    let ($($value,)*) = self;
+                    $(let $value = $value.into_bundle();)*
+                    (($($value.0,)*), Fence::all([$($value.1,)*]))
+                }
+            }
+        )* };
+    }
+
+    tuples! {
+        (A a);
+        (A a, B b);
+        (A a, B b, C c);
+        (A a, B b, C c, E e);
+        (A a, B b, C c, E e, F f);
+        (A a, B b, C c, E e, F f, G g);
+        (A a, B b, C c, E e, F f, G g, H h);
+        (A a, B b, C c, E e, F f, G g, H h, I i);
+    }
+}
+
+/// Handoffs that can be taken over as one: a [`Handoff`], and tuples of up to 8, arrays and `Vec`s of them, nested as you
+/// like. All are of one device.
+pub trait Handoffs: sealed::Parts<Bundle = <Self as Handoffs>::Carried> {
+    /// The bundle of all that they carry.
+    type Carried: Resource;
+}
+
+impl<H: sealed::Parts> Handoffs for H {
+    type Carried = H::Bundle;
+}
+
+impl<R: Resource> Handoff<R> {
+    /// Makes one handoff of several, which waits for all of their events: the fan-in of a graph of work. Neither the GPU nor the
+    /// host does anything. [`split`](Handoff::split) is the way back.
+    ///
+    /// # Hazards prevented
+    /// H10: whoever acquires it waits for every one of them. Counterexample: a bundle that kept the event of the last
+    /// release only would be read while an upload on the other stream still writes its first part.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
+    /// # use cuda_rt::Handoff;
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (left, right) = (gpu.stream::<Left>()?, gpu.stream::<Right>()?);
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let a = left.release(left.alloc_zeroed::<f32>(64)?)?;
+    /// let b = right.release(right.alloc_zeroed::<f32>(64)?)?;
+    /// let both: Handoff<_> = Handoff::join((a, b));
+    /// let (a, b) = compute.acquire(both)?; // waits for both streams, on the GPU
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn join<H: Handoffs<Carried = R>>(handoffs: H) -> Self {
+        let (bundle, fence) = handoffs.into_bundle();
+        Self::pending(bundle, fence)
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Takes over several handoffs at once: later work of this stream waits, on the GPU, for the event of each
+    /// (`cuStreamWaitEvent`; skipped for those recorded here). Stream-ordered.
+    ///
+    /// # Hazards prevented
+    /// As [`acquire`](Self::acquire), and H10.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued; all is then freed behind its events.
+    /// [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives it back.
+    pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Resource>::On<S>>
+    where
+        <H::Carried as Resource>::Device: SameAs<S::Device>,
+    {
+        self.acquire(Handoff::join(handoffs))
+    }
+}

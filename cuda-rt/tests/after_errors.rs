@@ -1,0 +1,213 @@
+//! What an error says, and what still works after one: the table in the documentation of [`cuda_rt::Error`].
+#![forbid(unsafe_code)]
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::{Device, Error, Live, Scoped, Stream};
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+const LEN: usize = 64;
+
+const STICKY: &[ErrorCode] = &[
+    ErrorCode::ECC_UNCORRECTABLE,
+    ErrorCode::ILLEGAL_ADDRESS,
+    ErrorCode::ASSERT,
+    ErrorCode::MISALIGNED_ADDRESS,
+    ErrorCode::LAUNCH_FAILED,
+    ErrorCode::CONTEXT_IS_DESTROYED,
+];
+
+const PLAIN: &[ErrorCode] = &[
+    ErrorCode::INVALID_VALUE,
+    ErrorCode::OUT_OF_MEMORY,
+    ErrorCode::INVALID_HANDLE,
+    ErrorCode::NOT_SUPPORTED,
+];
+
+fn config(seed: u64) -> SimConfig {
+    SimConfig::new().seed(seed).order(Order::Lazy)
+}
+
+type Compute_<'id> = Stream<Compute<Scoped<'id>>>;
+
+/// A driver call, one of ours that makes it, and its name.
+type Attempt = (
+    Call,
+    &'static str,
+    for<'id> fn(&Device<Scoped<'id>>, &Compute_<'id>) -> Result<(), Error>,
+);
+
+/// Calls of ours that make one driver call each.
+fn attempts() -> Vec<Attempt> {
+    vec![
+        (Call::Alloc, "Stream::alloc_uninit", |_, compute| {
+            compute.alloc_uninit::<u32>(LEN).map(drop)
+        }),
+        (Call::Fill, "Stream::alloc_zeroed", |_, compute| {
+            compute.alloc_zeroed::<u32>(LEN).map(drop)
+        }),
+        (Call::RecordEvent, "Stream::release", |_, compute| {
+            compute.release(compute.alloc_uninit::<u32>(LEN)?).map(drop)
+        }),
+        (Call::RecordEvent, "Stream::marker", |_, compute| {
+            compute.marker().map(drop)
+        }),
+        (Call::RecordEvent, "Stream::timestamp", |_, compute| {
+            compute.timestamp().map(drop)
+        }),
+        (Call::WaitEvent, "Stream::acquire", |gpu, compute| {
+            let handoff = compute.release(compute.alloc_uninit::<u32>(LEN)?)?;
+            gpu.stream::<Download<_>>()?.acquire(handoff).map(drop)
+        }),
+        (Call::WaitEvent, "Stream::wait_for", |gpu, compute| {
+            gpu.stream::<Download<_>>()?.wait_for(&compute.marker()?)
+        }),
+        (Call::SynchronizeEvent, "Handoff::synchronize", |_, compute| {
+            let handoff = compute.release(compute.alloc_uninit::<u32>(LEN)?)?;
+            handoff.synchronize().map(drop)
+        }),
+        (Call::SynchronizeEvent, "Marker::synchronize", |_, compute| {
+            compute.marker()?.synchronize()
+        }),
+        (Call::SynchronizeStream, "Stream::synchronize", |_, compute| {
+            compute.synchronize()
+        }),
+        (Call::RegisterHost, "Device::pinned", |gpu, _| {
+            gpu.pinned::<u32>(1 << 20).map(drop)
+        }),
+        (Call::MemoryInfo, "Device::memory_info", |gpu, _| {
+            gpu.memory_info().map(drop)
+        }),
+        (Call::TrimPool, "Device::trim", |gpu, _| gpu.trim(0)),
+    ]
+}
+
+/// The message has our call, the driver's, the code, its number and its meaning, and the mark of a sticky one.
+#[test]
+fn errors_name_the_call_the_code_and_its_meaning() {
+    for code in STICKY.iter().chain(PLAIN) {
+        for (call, ours, attempt) in attempts() {
+            Device::simulated(config(0), |gpu| {
+                let compute = gpu.stream::<Compute<_>>().unwrap();
+                gpu.simulator().unwrap().fail_next(call, *code);
+                let error = attempt(&gpu, &compute).unwrap_err();
+                let text = error.to_string();
+                let start = format!(
+                    "{ours}: {} failed: {} ({}): {}",
+                    call.name(),
+                    code.name(),
+                    code.0,
+                    code.meaning()
+                );
+                assert!(text.starts_with(&start), "{text}\nshould start with\n{start}");
+                let sticky = STICKY.contains(code);
+                assert_eq!((error.is_sticky(), code.is_sticky()), (sticky, sticky), "{text}");
+                assert_eq!(
+                    text.ends_with("the device is lost to this process"),
+                    sticky,
+                    "{text}"
+                );
+                assert_eq!(error.driver().unwrap().call(), call.name());
+            })
+            .unwrap();
+        }
+    }
+}
+
+/// Uploads, fills and downloads, as a program would go on.
+fn round_trip<D: Live>(gpu: &Device<D>, value: u32) -> Result<(), Error> {
+    let (compute, download) = (gpu.stream::<Compute<D>>()?, gpu.stream::<Download<D>>()?);
+    let mut buffer = compute.alloc_zeroed::<u32>(LEN)?;
+    compute.fill(&mut buffer, value)?;
+    let buffer = download.acquire(compute.release(buffer)?)?;
+    let mut host = download.adopt(gpu.pinned::<u32>(LEN)?)?;
+    download.copy_to_host(&buffer, &mut host)?;
+    assert_eq!(*download.release(host)?.synchronize()?, [value; LEN]);
+    Ok(())
+}
+
+#[test]
+fn after_a_plain_error_everything_goes_on() {
+    for (seed, code) in (0..).zip(PLAIN) {
+        for (call, _, attempt) in attempts() {
+            Device::simulated(config(seed), |gpu| {
+                let compute = gpu.stream::<Compute<_>>().unwrap();
+                round_trip(&gpu, 1).unwrap();
+                gpu.simulator().unwrap().fail_next(call, *code);
+                attempt(&gpu, &compute).unwrap_err();
+                for value in 2..5 {
+                    round_trip(&gpu, value).unwrap();
+                }
+            })
+            .unwrap();
+        }
+    }
+}
+
+#[test]
+fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown() {
+    for (seed, code) in (0..).zip(STICKY) {
+        Device::simulated(config(0), |other| {
+            Device::simulated(config(seed), |gpu| {
+                let (compute, download) = (
+                    gpu.stream::<Compute<_>>().unwrap(),
+                    gpu.stream::<Download<_>>().unwrap(),
+                );
+                let mut buffer = compute.alloc_zeroed::<u32>(LEN).unwrap();
+                compute.fill(&mut buffer, 7).unwrap();
+                let mut first = compute.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+                compute.copy_to_host(&buffer, &mut first).unwrap();
+                let mut first = compute.release(first).unwrap().synchronize().unwrap();
+                let spare = gpu.pinned::<u32>(LEN).unwrap();
+
+                // Pending when the device is lost.
+                compute.fill(&mut buffer, 8).unwrap();
+                let mut second = compute.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+                compute.copy_to_host(&buffer, &mut second).unwrap();
+                let mut pending = compute.release((buffer, second)).unwrap();
+                let marker = compute.marker().unwrap();
+                gpu.simulator().unwrap().fail_next(Call::Alloc, *code);
+                compute.alloc_uninit::<u32>(1).unwrap_err();
+
+                // What was waited for is the host's, for reading and writing.
+                assert_eq!(*first, [7; LEN]);
+                first.fill(3);
+                assert_eq!(first.iter().sum::<u32>(), 3 * LEN as u32);
+
+                // Every call fails, and with the same code; what is pending is never shown.
+                let lost = |error: Error| {
+                    assert!(error.is_sticky(), "{error}");
+                    assert_eq!(error.driver().unwrap().code(), *code);
+                };
+                for _ in 0..3 {
+                    let refused = pending.try_synchronize().unwrap_err();
+                    lost(refused.error);
+                    let refused = refused.value.try_settle().unwrap_err();
+                    lost(refused.error);
+                    pending = refused.value;
+                }
+                lost(marker.is_reached().unwrap_err());
+                lost(compute.synchronize().unwrap_err());
+                lost(gpu.memory_info().unwrap_err());
+                lost(gpu.pinned::<u8>(1 << 20).unwrap_err());
+                let refused = download.try_acquire(pending).unwrap_err();
+                lost(refused.error);
+
+                // A block that was seen idle can be had again, as no call is needed for it.
+                drop(spare);
+                assert_eq!(*gpu.pinned::<u32>(LEN).unwrap(), [0; LEN]);
+
+                // Dropping everything neither blocks nor panics; another device goes on.
+                drop(refused.value);
+                drop((compute, download, marker, first));
+                round_trip(&other, 5).unwrap();
+            })
+            .unwrap();
+        })
+        .unwrap();
+    }
+}

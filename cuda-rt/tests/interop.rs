@@ -1,0 +1,384 @@
+//! The doors to foreign code, with raw driver calls as the code behind them.
+//!
+//! The calls go through the seam, so that all of it runs on a GPU as well.
+
+mod devices;
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::driver::{ErrorCode, HostMemory};
+use cuda_rt::interop::ForeignLaunch;
+use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Error, Live, PinnedSlice, Resource, Stream};
+
+use devices::for_each_device;
+
+cuda_rt::streams! {
+    Compute, priority = High;
+    Download;
+}
+
+const LEN: usize = 100;
+const BYTES: usize = LEN * 4;
+
+/// What is in a buffer of the compute stream.
+fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<u32> {
+    let (compute, download) = (
+        gpu.stream::<Compute<D>>().unwrap(),
+        gpu.stream::<Download<D>>().unwrap(),
+    );
+    let buffer = download.acquire(compute.release(buffer).unwrap()).unwrap();
+    let mut host = download.adopt(gpu.pinned(buffer.len()).unwrap()).unwrap();
+    download.copy_to_host(&buffer, &mut host).unwrap();
+    download.release(host).unwrap().synchronize().unwrap().to_vec()
+}
+
+#[test]
+fn a_foreign_call_is_ordered_between_two_handoffs() {
+    for_each_device(|gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let mut source = download.alloc_zeroed::<u32>(LEN).unwrap();
+        download.fill(&mut source, 7).unwrap();
+        let source = compute.acquire(download.release(source).unwrap()).unwrap();
+        let mut result = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let (from, to, driver) = (source.address(), result.address(), gpu.driver());
+        let call = compute.foreign("copy half").reads(&source).writes(&mut result);
+        // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any bytes are a `u32`.
+        let copied = unsafe { call.enqueue(|stream| driver.copy(to, from, BYTES / 2, stream)) };
+        copied.unwrap().unwrap();
+        let (left, right) = result.split_at_mut(LEN / 2);
+        compute.copy(left, right).unwrap();
+        assert_eq!(read(gpu, result), [7; LEN]);
+    });
+}
+
+#[test]
+fn nothing_foreign_runs_once_an_ordering_could_not_be_made() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let mut buffer = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let simulator = gpu.simulator().unwrap();
+        simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+        simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
+        compute
+            .lend(&download, &mut buffer, |view| download.fill(view, 1))
+            .unwrap_err();
+        let call = compute.foreign("nothing").writes(&mut buffer);
+        // SAFETY: it enqueues nothing.
+        let refused = unsafe { call.enqueue(|_| panic!("it ran")) };
+        let error = refused.unwrap_err();
+        assert!(error.to_string().starts_with("nothing: "), "{error}");
+    })
+    .unwrap();
+}
+
+/// `y[i] = a * x[i] + y[i]`, for unsigned numbers, as another compiler might have made it.
+const AXPY_PTX: &str = r"
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry axpy(.param .u64 x, .param .u64 y, .param .u64 n, .param .u32 a)
+{
+    .reg .pred %p;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.param.u64 %rd3, [n];
+    ld.param.u32 %r1, [a];
+    cvta.to.global.u64 %rd1, %rd1;
+    cvta.to.global.u64 %rd2, %rd2;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.u32 %r2, %r2, %r3, %r4;
+    cvt.u64.u32 %rd4, %r2;
+    setp.ge.u64 %p, %rd4, %rd3;
+    @%p bra done;
+    shl.b64 %rd5, %rd4, 2;
+    add.u64 %rd6, %rd1, %rd5;
+    add.u64 %rd7, %rd2, %rd5;
+    ld.global.u32 %r5, [%rd6];
+    ld.global.u32 %r6, [%rd7];
+    mad.lo.u32 %r7, %r5, %r1, %r6;
+    st.global.u32 [%rd7], %r7;
+done:
+    ret;
+}
+";
+
+// SAFETY: its one kernel is launched through `foreign_kernel` only.
+static MODULE: ModuleImage = unsafe { ModuleImage::new("by hand", AXPY_PTX) };
+
+const fn parameter<T>(kind: ParameterKind) -> Parameter {
+    Parameter {
+        size_bytes: size_of::<T>(),
+        align_bytes: align_of::<T>(),
+        kind,
+    }
+}
+
+static AXPY: Kernel = Kernel {
+    name: "axpy",
+    symbol: c"axpy",
+    file: file!(),
+    line: line!(),
+    module: &MODULE,
+    // The first has no length: both are equally long.
+    parameters: &[
+        parameter::<u64>(ParameterKind::Read { element_bytes: 4 }),
+        parameter::<u64>(ParameterKind::Write { element_bytes: 4 }),
+        parameter::<u64>(ParameterKind::Length),
+        parameter::<u32>(ParameterKind::Scalar),
+    ],
+    layout: &[],
+    simulate: axpy,
+    cache: KernelCache::new(),
+};
+
+/// # Safety
+/// As [`Kernel::simulate`].
+unsafe fn axpy(_: &LaunchShape, parameters: *const *const c_void) {
+    // SAFETY: four parameters.
+    let [x, y, n, a] = unsafe { parameters.cast::<[*const c_void; 4]>().read() };
+    // SAFETY: the first is an address.
+    let x: *const u32 = std::ptr::with_exposed_provenance(unsafe { x.cast::<u64>().read() } as usize);
+    // SAFETY: the second is an address.
+    let y: *mut u32 = std::ptr::with_exposed_provenance_mut(unsafe { y.cast::<u64>().read() } as usize);
+    // SAFETY: the third is a length.
+    let n = unsafe { n.cast::<u64>().read() } as usize;
+    // SAFETY: the fourth is a number.
+    let a = unsafe { a.cast::<u32>().read() };
+    // SAFETY: the caller's: `n` elements, which no one else uses.
+    let x = unsafe { std::slice::from_raw_parts(x, n) };
+    // SAFETY: as above.
+    let y = unsafe { std::slice::from_raw_parts_mut(y, n) };
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = x.wrapping_mul(a).wrapping_add(*y);
+    }
+}
+
+const SHAPE: LaunchShape = LaunchShape {
+    grid: [4, 1, 1],
+    block: [32, 1, 1],
+    shared_bytes: 0,
+    extent: Extent {
+        x: LEN as u64,
+        y: 1,
+        z: 1,
+    },
+};
+
+#[test]
+fn a_kernel_written_by_hand_runs_in_order() {
+    for_each_device(|gpu| {
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let mut x = download.alloc_zeroed::<u32>(LEN).unwrap();
+        download.fill(&mut x, 3).unwrap();
+        let x = compute.acquire(download.release(x).unwrap()).unwrap();
+        let mut y = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        compute.fill(&mut y, 100).unwrap();
+        for a in [5, 7] {
+            let launch = compute
+                .foreign_kernel(&AXPY)
+                .read(&x)
+                .write(&mut y)
+                .value::<u32>(a);
+            // SAFETY: the PTX above has that entry, which does that; `x` is as long as `y`.
+            unsafe { launch.launch(&SHAPE) }.unwrap();
+        }
+        assert_eq!(read(gpu, y), [100 + 3 * 5 + 3 * 7; LEN]);
+    });
+}
+
+#[test]
+fn arguments_that_are_not_the_kernels_panic_before_anything_is_enqueued() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let x = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let mut y = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let wide = compute.alloc_zeroed::<u64>(LEN).unwrap();
+        let before = gpu.simulator().unwrap().counters().operations_pending;
+        type Start<'a, 'b, D> = ForeignLaunch<'a, Compute<D>>;
+        let mut refused = |build: &mut dyn FnMut(Start<'_, '_, _>, &mut DeviceSlice<u32, _>)| {
+            let launch = compute.foreign_kernel(&AXPY);
+            let payload = catch_unwind(AssertUnwindSafe(|| build(launch, &mut y))).unwrap_err();
+            let message = payload.downcast::<String>().unwrap();
+            assert!(message.contains("`axpy`"), "{message}");
+        };
+        refused(&mut |launch, _| drop(launch.read(&wide)));
+        refused(&mut |launch, y| drop(launch.write(y)));
+        refused(&mut |launch, _| drop(launch.value(1u64)));
+        refused(&mut |launch, y| drop(launch.read(&x).write(y).value(1u64)));
+        refused(&mut |launch, y| drop(launch.read(&x).write(y).value(1u32).value(1u32)));
+        // SAFETY: it is not launched.
+        refused(&mut |launch, y| drop(unsafe { launch.read(&x).write(y).launch(&SHAPE) }));
+        assert_eq!(before, gpu.simulator().unwrap().counters().operations_pending);
+    })
+    .unwrap();
+}
+
+/// Runs `body` on a stream of someone else's, which is gone when this returns.
+fn on_a_foreign_stream<D: Live, R: Resource<Device = D>>(
+    gpu: &Device<D>,
+    body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<cuda_rt::Handoff<R>, Error>,
+) -> cuda_rt::Handoff<R> {
+    let driver = gpu.driver();
+    let raw = driver.create_stream(0).unwrap();
+    // SAFETY: a live stream of this device, not capturing, destroyed below.
+    let handoff = unsafe { gpu.adopt_stream(raw, body) }.unwrap();
+    // SAFETY: not used again: what was adopted is out of scope.
+    unsafe { driver.destroy_stream(raw) }.unwrap();
+    handoff
+}
+
+#[test]
+fn what_was_made_on_an_adopted_stream_outlives_it() {
+    for_each_device(|gpu| {
+        let made = || {
+            on_a_foreign_stream(gpu, |stream| {
+                let mut buffer = stream.alloc_zeroed::<u32>(LEN)?;
+                stream.fill(&mut buffer, 9)?;
+                // Freed there, in its order.
+                drop(stream.alloc_zeroed::<u32>(LEN)?);
+                stream.release(buffer)
+            })
+        };
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let kept = compute.acquire(made()).unwrap();
+        drop(made());
+        // Idle, and freed after its stream is gone.
+        drop(made().synchronize().unwrap());
+        let again = compute.adopt(made().synchronize().unwrap()).unwrap();
+        assert_eq!(read(gpu, kept), [9; LEN]);
+        assert_eq!(read(gpu, again), [9; LEN]);
+        // In and out of one adoption after another.
+        let bounced = on_a_foreign_stream(gpu, |stream| {
+            let mut buffer = stream.acquire(made())?;
+            let (left, _) = buffer.split_at_mut(LEN / 2);
+            stream.fill(left, 1)?;
+            stream.release(buffer)
+        });
+        let bounced = read(gpu, compute.acquire(bounced).unwrap());
+        assert_eq!((bounced[0], bounced[LEN - 1]), (1, 9));
+        if let Some(simulator) = gpu.simulator() {
+            // Whatever was freed late was freed on streams that are there.
+            compute.synchronize().unwrap();
+            drop(compute.alloc_zeroed::<u32>(LEN).unwrap());
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    });
+}
+
+#[test]
+fn two_adoptions_of_one_stream_are_two_streams() {
+    for_each_device(|gpu| {
+        let driver = gpu.driver();
+        let raw = driver.create_stream(0).unwrap();
+        // SAFETY: a live stream of this device, not capturing, destroyed below.
+        let first = unsafe {
+            gpu.adopt_stream(raw, |stream| {
+                stream.release(stream.init_filled(stream.alloc_uninit::<u32>(LEN)?, 4)?)
+            })
+        };
+        // SAFETY: as above.
+        let host = unsafe {
+            gpu.adopt_stream(raw, |stream| {
+                let buffer = stream.acquire(first?)?;
+                let mut host = stream.adopt(gpu.pinned::<u32>(LEN)?)?;
+                stream.copy_to_host(&buffer, &mut host)?;
+                stream.release(host)
+            })
+        };
+        let host = host.unwrap();
+        // SAFETY: not used again.
+        unsafe { driver.destroy_stream(raw) }.unwrap();
+        assert_eq!(*host.synchronize().unwrap(), [4; LEN]);
+    });
+}
+
+#[test]
+fn memory_goes_in_and_out_of_our_types() {
+    for_each_device(|gpu| {
+        let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
+        // SAFETY: the stream is live.
+        let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
+        // SAFETY: allocated in the order of this stream just now, for no one else; of `LEN` elements, not initialised.
+        let buffer = unsafe { DeviceBuffer::<MaybeUninit<u32>, _>::from_raw(&compute, address, LEN) };
+        let buffer = compute.init_filled(buffer, 6).unwrap();
+        assert_eq!(buffer.address(), address);
+        let (address, len) = buffer.into_raw();
+        // SAFETY: as it was given away, and filled in this stream's order.
+        let buffer = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
+        assert_eq!(read(gpu, buffer), [6; LEN]);
+
+        let (address, len) = compute.alloc_zeroed::<u32>(LEN).unwrap().into_raw();
+        assert_eq!(len, LEN);
+        // SAFETY: given away just now, in this stream's order.
+        unsafe { driver.free(address, compute.raw()) }.unwrap();
+
+        // SAFETY: no memory at all.
+        let empty =
+            unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, cuda_rt::driver::DeviceAddress(0), 0) };
+        assert!(empty.is_empty() && empty[..].is_empty());
+        drop(empty);
+        if let Some(simulator) = gpu.simulator() {
+            compute.synchronize().unwrap();
+            gpu.stream::<Download<_>>().unwrap().synchronize().unwrap();
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    });
+}
+
+#[test]
+fn memory_that_others_keep_is_lent_to_a_stream() {
+    for_each_device(|gpu| {
+        let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
+        let memory = HostMemory::map(BYTES).unwrap();
+        // SAFETY: freshly mapped, and unmapped last.
+        unsafe { driver.register_host(&memory) }.unwrap();
+        let start: NonNull<u32> = memory.address().cast();
+        // SAFETY: the stream is live.
+        let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
+        {
+            // SAFETY: live in this block and until the stream is waited for; no one else uses it; written before it is read.
+            let device = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts_mut(address, LEN) };
+            // SAFETY: mapped, zeroed and registered above; as above.
+            let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts_mut(start, LEN) };
+            compute.fill(device, 8).unwrap();
+            compute.copy_to_host(device, host).unwrap();
+            // SAFETY: as above, and no one writes it.
+            let again = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts(address, LEN) };
+            let buffer = compute
+                .init_from(compute.alloc_uninit::<u32>(LEN).unwrap(), again)
+                .unwrap();
+            // SAFETY: as above: written in this stream's order only.
+            let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts(start, LEN) };
+            let mut copy = compute.alloc_zeroed::<u32>(LEN).unwrap();
+            compute.copy_to_device(host, &mut copy).unwrap();
+            assert_eq!(read(gpu, copy), [8; LEN]);
+            assert_eq!(read(gpu, buffer), [8; LEN]);
+        }
+        // SAFETY: used no more, in this stream's order.
+        unsafe { driver.free(address, compute.raw()) }.unwrap();
+        compute.synchronize().unwrap();
+        // SAFETY: the copies are over.
+        let host = unsafe { std::slice::from_raw_parts(start.as_ptr(), LEN) };
+        assert_eq!(host, [8; LEN]);
+        // SAFETY: registered above, and used by no pending work.
+        unsafe { driver.unregister_host(&memory) }.unwrap();
+    });
+}

@@ -1,0 +1,64 @@
+//! Prints what is known of every GPU, or of the simulated device: properties, memory, and what our pools hold.
+
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::{Device, Live, Result};
+use cuda_rt_examples::choice::DeviceChoice;
+
+/// Prints every GPU, or the simulated device.
+#[derive(Debug, Parser)]
+#[command(name = "devices", version)]
+struct Args {
+    /// Which devices.
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceChoice,
+}
+
+const MIB: u64 = 1 << 20;
+
+fn describe<D: Live>(gpu: &Device<D>) -> Result<String> {
+    let mut text = gpu.properties().to_string();
+    let mut line = |what: &str, value: String| text += &format!("  {what:<18} {value}\n");
+    let memory = gpu.memory_info()?;
+    let (free, total) = (memory.free_bytes / MIB, memory.total_bytes / MIB);
+    line("free memory", format!("{free} of {total} MiB"));
+    let pool = gpu.memory_pool_stats()?;
+    let (used, reserved) = (pool.used_bytes / MIB, pool.reserved_bytes / MIB);
+    line("memory pool", format!("{used} of {reserved} MiB in use"));
+    let held = gpu.pinned_stats().bytes_held as u64 / MIB;
+    line("pinned pool", format!("{held} MiB page-locked"));
+    Ok(text)
+}
+
+fn run(choice: DeviceChoice) -> Result<Vec<String>> {
+    let simulated = || Device::simulated(SimConfig::default(), |gpu| describe(&gpu))?;
+    let gpus = || Device::each(|gpu| describe(&gpu))?.into_iter().collect();
+    match choice {
+        DeviceChoice::Sim => Ok(vec![simulated()?]),
+        // Says why, where there is none.
+        DeviceChoice::Cuda => Device::open().and_then(|_| gpus()),
+        DeviceChoice::Auto => match gpus()? {
+            none if none.is_empty() => Ok(vec![simulated()?]),
+            found => Ok(found),
+        },
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().device) {
+        Ok(devices) => {
+            // A reader that has gone away (`| head`) is no failure.
+            let _ = io::stdout().write_all(devices.concat().as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("devices: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
