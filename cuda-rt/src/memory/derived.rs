@@ -81,6 +81,11 @@ macro_rules! __resource {
                 let $name { $($member: $part,)* $($plain_member: _,)* } = self;
                 $(unsafe { $crate::Resource::retire($part, __fence) };)*
             }
+
+            fn host_has(&self, __passed: $crate::__private::Passed) {
+                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
+                $($crate::Resource::host_has($part, __passed);)*
+            }
         }
 
         // SAFETY: structural: every buffer is owned by the stream.

@@ -59,6 +59,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         #[cfg(not(target_arch = "nvptx64"))]
         #(#outer_attributes)*
         #[allow(clippy::too_many_arguments)]
+        #[track_caller]
         #visibility fn #name<#stream_tag: ::cuda_rt::StreamTag, #(#places),*>(
             stream: &::cuda_rt::Stream<#stream_tag>,
             grid: ::cuda_rt::#grid,
