@@ -153,7 +153,7 @@ impl<R: Resource> Handoff<R> {
 impl<R: Resource> Handoff<R> {
     /// The bundle, which the host has from now on: every use is over.
     #[inline]
-    fn settled(self, passed: Passed) -> R {
+    pub(crate) fn settled(self, passed: Passed) -> R {
         let (bundle, _fence) = self.into_parts();
         bundle.host_has(passed);
         bundle
