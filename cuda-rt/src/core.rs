@@ -2,9 +2,10 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::driver::{Driver, DriverError, DriverResult};
+use crate::driver::{CalledAt, Driver, DriverError, DriverResult};
 use crate::fence::{EventPool, StreamAt, StreamId};
 use crate::memory::PinnedPool;
 use crate::place::Priority;
@@ -25,6 +26,8 @@ pub(crate) struct DeviceCore {
     events: Arc<EventPool>,
     pinned: PinnedPool,
     graph: bool,
+    /// Whether a checker follows the driver, and wants to know where calls stand.
+    checked: bool,
     /// Why no more work may be enqueued, once an ordering could not be made.
     broken: OnceLock<DriverError>,
 }
@@ -60,6 +63,7 @@ impl DeviceCore {
         Self {
             events: EventPool::new(Arc::clone(&driver)),
             pinned: PinnedPool::new(Arc::clone(&driver)),
+            checked: driver.is_checked(),
             streams: Mutex::default(),
             anonymous: Mutex::default(),
             driver,
@@ -78,6 +82,13 @@ impl DeviceCore {
     pub(crate) fn ordered(&self) -> DriverResult<&dyn Driver> {
         self.check()?;
         Ok(&*self.driver)
+    }
+
+    /// Until the result is dropped, driver calls of this thread count as made where the caller stands; nothing without a checker.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn called(&self) -> Option<CalledAt> {
+        self.checked.then(|| CalledAt::new(Location::caller()))
     }
 
     /// Whether every ordering asked for was made.
@@ -170,5 +181,69 @@ impl Drop for DeviceCore {
             // SAFETY: C1; nothing that could name the stream outlives the core. An error leaks the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::NonNull;
+
+    use crate::Device;
+    use crate::check::{Race, Site};
+    use crate::driver::Check;
+    use crate::driver::sim::SimConfig;
+
+    crate::streams! {
+        Compute;
+        Other;
+    }
+
+    fn place(site: Site) -> (&'static str, u32) {
+        let Site::Code(place) = site else {
+            panic!("{site:?}")
+        };
+        (place.file(), place.line())
+    }
+
+    /// Calls behind the types' back are the only way to race with the typed API: its side is reported where the user called it.
+    #[test]
+    fn a_race_with_a_typed_call_names_the_line_of_the_user() {
+        let races: Vec<Race> = Device::simulated(SimConfig::new().check(Check::Record), |gpu| {
+            let (compute, other) = (
+                gpu.stream::<Compute<_>>().unwrap(),
+                gpu.stream::<Other<_>>().unwrap(),
+            );
+            let mut data = compute.alloc_zeroed::<u32>(16).unwrap();
+            compute.fill(&mut data, 1).unwrap();
+            // SAFETY: live and in bounds; the simulated device runs what races one after another.
+            unsafe { gpu.core().driver().fill(data.address(), &[0], 64, other.at().raw) }.unwrap();
+            let mut idle = gpu.pinned::<u32>(16).unwrap();
+            let address = NonNull::from(&mut idle[..]).cast();
+            let host = compute.adopt(idle).unwrap();
+            // SAFETY: as above.
+            unsafe {
+                gpu.core()
+                    .driver()
+                    .copy_to_host(address, data.address(), 64, other.at().raw)
+            }
+            .unwrap();
+            let host = compute.release(host).unwrap().synchronize().unwrap();
+            drop(host);
+            gpu.races()
+        })
+        .unwrap();
+        let fill = &races[1];
+        assert_eq!((&*fill.first.name, &*fill.second.name), ("Compute", "Other"));
+        assert_eq!(place(fill.first.operation.site).0, file!());
+        assert_eq!(
+            fill.second.operation.site,
+            Site::Unknown,
+            "a raw call through `dyn`"
+        );
+        let settled = races
+            .iter()
+            .find(|race| race.second.operation.name == "Handoff::synchronize")
+            .unwrap();
+        assert_eq!(place(settled.second.operation.site).0, file!());
     }
 }

@@ -6,9 +6,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::check::Race;
 use crate::core::DeviceCore;
 use crate::driver::sim::{SimConfig, SimDriver, Simulator};
-use crate::driver::{Backend, Driver, DriverError, DriverResult, MemoryInfo, Properties};
+use crate::driver::{Backend, Driver, DriverError, DriverResult, MemoryInfo, Note, Properties};
 use crate::error::{During, Error, Result};
 use crate::memory::{Element, PinnedBuffer};
 use crate::place::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
@@ -61,7 +62,13 @@ fn instance(key: TypeId, make: impl FnOnce() -> Result<Arc<dyn Driver>>) -> Resu
 
 #[cfg(feature = "cuda")]
 fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
-    crate::driver::cuda::CudaDriver::open(ordinal).map(|driver| driver as Arc<dyn Driver>)
+    let driver: Arc<dyn Driver> = crate::driver::cuda::CudaDriver::open(ordinal)?;
+    let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
+    Ok(if wanted {
+        crate::driver::Checked::over(driver, crate::driver::Check::Deny)
+    } else {
+        driver
+    })
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -242,6 +249,12 @@ impl<D> Device<D> {
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         self.core.driver().memory_info().during("Device::memory_info")
     }
+
+    /// The races that the checker found: it follows every simulated device, and a GPU where `CUDA_RT_CHECK` is 1. Programs in
+    /// safe code have none.
+    pub fn races(&self) -> Vec<Race> {
+        self.core.driver().races()
+    }
 }
 
 impl<D: Live> Device<D> {
@@ -255,6 +268,8 @@ impl<D: Live> Device<D> {
             .core
             .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
             .during("Device::stream")?;
+        let (stream, name) = (at.raw, S::NAME);
+        self.core.driver().note(Note::StreamName { stream, name });
         Ok(Stream::from_parts(at, Arc::clone(&self.core)))
     }
 
@@ -263,6 +278,7 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::HostMemory`] and [`Error::Driver`].
+    #[track_caller]
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
         PinnedBuffer::zeroed(&self.core, len)
     }
@@ -271,6 +287,7 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned).
+    #[track_caller]
     pub fn pinned_from<T: Element>(&self, source: &[T]) -> Result<PinnedBuffer<T, Idle<D>>> {
         let mut buffer = self.pinned(source.len())?;
         buffer.copy_from_slice(source);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::completion::{Done, Watch};
-use crate::driver::DriverResult;
+use crate::driver::{DriverResult, Passed};
 use crate::error::{During, Error, Result};
 use crate::handoff::Handoff;
 use crate::memory::Resource;
@@ -88,7 +88,7 @@ where
         this.watch = None;
         let handoff = this.handoff.take().expect("polled again after it was ready");
         // F1: every use is over. After an error it is not, and the handoff is dropped.
-        Poll::Ready(outcome.map(|()| handoff.into_parts().0))
+        Poll::Ready(outcome.map(|()| handoff.settled(Passed::here("Handoff::await"))))
     }
 }
 
@@ -183,7 +183,7 @@ impl<R: Resource> Handoff<R> {
         let run = move |outcome: DriverResult<()>| {
             let outcome = outcome.during("Handoff::on_done");
             // F1: every use is over. After an error it is not, and the handoff is dropped.
-            body(outcome.map(|()| self.into_parts().0));
+            body(outcome.map(|()| self.settled(Passed::here("Handoff::on_done"))));
         };
         let done = Done::run(pool, run).map_err(thread)?;
         fence.watch(done).map_err(thread)

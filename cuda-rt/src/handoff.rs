@@ -3,6 +3,7 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 
+use crate::driver::Passed;
 use crate::error::{During, Refused, Result};
 use crate::fence::Fence;
 use crate::memory::Resource;
@@ -91,10 +92,12 @@ impl<R: Resource> Handoff<R> {
 
 impl<R: Resource> Handoff<R> {
     /// A handoff of what is idle: nothing to wait for, so it can be acquired anywhere at no cost.
+    #[track_caller]
     pub fn ready(idle: R) -> Self
     where
         R::Device: Live,
     {
+        idle.host_has(Passed::here("Handoff::ready"));
         Self::pending(idle, Fence::DONE)
     }
 
@@ -106,6 +109,7 @@ impl<R: Resource> Handoff<R> {
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is then leaked, never
     /// returned to the host. [`try_synchronize`](Self::try_synchronize) keeps it.
+    #[track_caller]
     pub fn synchronize(self) -> Result<R>
     where
         R::Device: Live,
@@ -117,13 +121,14 @@ impl<R: Resource> Handoff<R> {
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
+    #[track_caller]
     pub fn try_synchronize(self) -> Result<R, Refused<Self>>
     where
         R::Device: Live,
     {
         match self.fence.synchronize().during("Handoff::synchronize") {
             // F1: every use is over.
-            Ok(()) => Ok(self.into_parts().0),
+            Ok(()) => Ok(self.settled(Passed::here("Handoff::synchronize"))),
             Err(error) => Err(Refused { error, value: self }),
         }
     }
@@ -132,15 +137,26 @@ impl<R: Resource> Handoff<R> {
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
+    #[track_caller]
     pub fn try_settle(self) -> Result<Settled<R>, Refused<Self>>
     where
         R::Device: Live,
     {
         match self.fence.query().during("Handoff::try_settle") {
-            Ok(true) => Ok(Settled::Done(self.into_parts().0)),
+            Ok(true) => Ok(Settled::Done(self.settled(Passed::here("Handoff::try_settle")))),
             Ok(false) => Ok(Settled::Pending(self)),
             Err(error) => Err(Refused { error, value: self }),
         }
+    }
+}
+
+impl<R: Resource> Handoff<R> {
+    /// The bundle, which the host has from now on: every use is over.
+    #[inline]
+    pub(crate) fn settled(self, passed: Passed) -> R {
+        let (bundle, _fence) = self.into_parts();
+        bundle.host_has(passed);
+        bundle
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::core::DeviceCore;
 use crate::device::Device;
-use crate::driver::{DeviceAddress, DriverResult};
+use crate::driver::{DeviceAddress, DriverResult, Passed};
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::StreamAt;
 use crate::handoff::Handoff;
@@ -184,11 +184,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// None at present; as [`acquire`](Self::acquire), for uniformity.
     #[inline]
+    #[track_caller]
     pub fn adopt<R: Resource>(&self, idle: R) -> Result<R::On<S>>
     where
         R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
+        idle.host_has(Passed::here("Stream::adopt"));
         // SAFETY: no use is pending, and the devices are one.
         Ok(unsafe { idle.attach(self.at) })
     }
@@ -234,7 +236,9 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         let buffer = self.alloc_uninit_during::<T>(len, "Stream::alloc_zeroed")?;
         self.raw_fill(
             buffer.address(),
@@ -252,7 +256,9 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
     pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
+        let _at = self.core.called();
         self.alloc_uninit_during(len, "Stream::alloc_uninit")
     }
 
@@ -268,11 +274,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_filled<T: Element>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         value: T,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         self.raw_fill(
             buffer.address(),
             bytemuck::bytes_of(&value),
@@ -287,11 +295,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_from_host<T: Element, P: ReadBy<S>>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &PinnedSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::init_from_host";
         let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
         self.raw_copy_to_device(buffer.address(), source.address(), bytes, DURING)?;
@@ -303,11 +313,13 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
     pub fn init_from<T: Element, P: ReadBy<S>>(
         &self,
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &DeviceSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::init_from";
         let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
         self.raw_copy(buffer.address(), source.address(), bytes, DURING)?;
@@ -324,11 +336,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &PinnedSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy_to_device";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         self.raw_copy_to_device(destination.address(), source.address(), bytes, DURING)
@@ -340,11 +354,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut PinnedSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy_to_host";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         if bytes == 0 {
@@ -365,11 +381,13 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
+    #[track_caller]
     pub fn copy<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
+        let _at = self.core.called();
         const DURING: &str = "Stream::copy";
         let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
         self.raw_copy(destination.address(), source.address(), bytes, DURING)
@@ -381,11 +399,13 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`]. Elements whose size is not 1, 2 or 4 bytes take several driver calls: after an error some of their bytes
     /// may be written.
     #[inline]
+    #[track_caller]
     pub fn fill<T: Element, Q: WriteBy<S>>(
         &self,
         destination: &mut DeviceSlice<T, Q>,
         value: T,
     ) -> Result<()> {
+        let _at = self.core.called();
         self.raw_fill(
             destination.address(),
             bytemuck::bytes_of(&value),
@@ -453,12 +473,14 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`].
     #[doc(hidden)]
     #[inline]
+    #[track_caller]
     pub unsafe fn __launch(
         &self,
         kernel: &'static Kernel,
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> Result<()> {
+        let _at = self.core.called();
         if shape.is_empty() {
             return Ok(());
         }

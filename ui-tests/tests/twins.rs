@@ -31,14 +31,18 @@ twins! {
     h05_acquire_from_option;
     h05_acquire_through_a_reference;
     h05_acquire_twice;
+    h05_joined_handoff_acquired_again;
     h06_derive_with_a_buffer_of_another_stream;
     h06_release_in_generic_function;
     h06_release_of_a_part_of_another;
     h06_release_of_what_is_idle;
+    h08_write_through_a_constant;
     h08_write_through_a_lease;
+    h08_write_weights_in_a_graph;
     h09_view_outlives_its_lease;
     h10_writer_waits_for_one_of_two_readers;
     h11_overlapping_views;
+    h11_part_read_on_another_stream;
     h11_view_read_on_another_stream;
     h12_swap_owners;
     h12_vec_of_two_streams;
@@ -60,6 +64,7 @@ twins! {
     h25_buffer_leaves_a_capture;
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
+    h25_marker_enters_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
     h26_closure_borrows_the_stack;
     h27_read_inside_a_future;

@@ -337,7 +337,7 @@ mod tests {
             out,
             "a race\n\
              d unsupported f:4:45: expected `)`, found `@`\n\
-             e unsupported f:5:52: expected a name of memory, found `\"`\n\
+             e unsupported f:5:53: expected a name of memory, found `\"`\n\
              g ok\n\
              4 programs: 1 race, 1 ok, 2 unsupported; 2 as their verdict says, 0 not; 4 bad lines\n"
         );

@@ -88,7 +88,7 @@ impl Monitor {
 
     pub(crate) fn new(seed: Option<u64>) -> Self {
         let mut checker = Checker::new(seed);
-        let host = checker.actor(ActorKind::Host, "host");
+        let host = checker.actor(ActorKind::HostThread, "host");
         Self {
             checker,
             host,
@@ -128,7 +128,7 @@ impl Monitor {
 
     pub(crate) fn create_stream(&mut self, stream: u64) {
         let name: Box<str> = format!("{stream:#x}").into();
-        let actor = self.checker.actor(ActorKind::Stream, name.clone());
+        let actor = self.checker.actor(ActorKind::CudaStream, name.clone());
         self.streams.insert(
             stream,
             Stream {
@@ -285,7 +285,7 @@ impl Monitor {
         let name = &at.name;
         let member = at.capture.get_or_insert_with(|| Member {
             capture,
-            actor: recorded.checker.actor(ActorKind::Stream, name.clone()),
+            actor: recorded.checker.actor(ActorKind::CudaStream, name.clone()),
         });
         if member.capture == capture {
             recorded.checker.wait(member.actor, &record.clock);
@@ -319,7 +319,7 @@ impl Monitor {
         };
         self.captures_begun += 1;
         let mut checker = Checker::new(self.seed);
-        let actor = checker.actor(ActorKind::Stream, at.name.clone());
+        let actor = checker.actor(ActorKind::CudaStream, at.name.clone());
         at.capture = Some(Member {
             capture: self.captures_begun,
             actor,

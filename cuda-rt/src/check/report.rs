@@ -41,11 +41,11 @@ impl fmt::Display for Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActorKind {
     /// A CUDA stream.
-    Stream,
+    CudaStream,
     /// A host thread.
-    Host,
+    HostThread,
     /// Something that is neither: MPI, a network card.
-    Agent,
+    ForeignAgent,
 }
 
 /// One side of a race.
@@ -64,9 +64,9 @@ pub struct Party {
 impl Party {
     fn who(&self) -> impl fmt::Display + use<'_> {
         fmt::from_fn(|f| match self.actor {
-            ActorKind::Stream => write!(f, "stream `{}`", self.name),
-            ActorKind::Host => write!(f, "host thread `{}`", self.name),
-            ActorKind::Agent => write!(f, "foreign agent `{}`", self.name),
+            ActorKind::CudaStream => write!(f, "stream `{}`", self.name),
+            ActorKind::HostThread => write!(f, "host thread `{}`", self.name),
+            ActorKind::ForeignAgent => write!(f, "foreign agent `{}`", self.name),
         })
     }
 }
@@ -111,18 +111,18 @@ impl Race {
     pub fn mending(&self) -> String {
         let (a, b) = (&self.first.name, &self.second.name);
         match (self.first.actor, self.second.actor) {
-            (ActorKind::Stream, ActorKind::Stream) => format!(
+            (ActorKind::CudaStream, ActorKind::CudaStream) => format!(
                 "`let buffer = b.acquire(a.release(buffer)?)?` with a = `{a}`, b = `{b}`; in raw calls, record an event on `{a}` \
                  after the first and make `{b}` wait for it before the second"
             ),
-            (ActorKind::Stream, _) => format!(
+            (ActorKind::CudaStream, _) => format!(
                 "`let buffer = a.release(buffer)?.synchronize()?` with a = `{a}`; in raw calls, record an event on `{a}` after \
                  the first and synchronize it, or see its query succeed, before the second"
             ),
-            (ActorKind::Agent, _) => {
+            (ActorKind::ForeignAgent, _) => {
                 format!("wait for the request `{a}` before the second")
             }
-            (ActorKind::Host, _) => {
+            (ActorKind::HostThread, _) => {
                 format!("join the thread `{a}`, or hear from it through a channel, before the second call")
             }
         }

@@ -54,14 +54,14 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn thread(&mut self, name: &str) -> ActorId {
-        self.checker.actor(ActorKind::Host, name)
+        self.checker.actor(ActorKind::HostThread, name)
     }
 
     pub(super) fn device(&mut self, ordinal: u32) -> DeviceId {
         let id = DeviceId(self.devices.len());
         let legacy = StreamId(self.streams.len());
         let name = format!("default@{ordinal}");
-        let actor = self.checker.actor(ActorKind::Stream, name);
+        let actor = self.checker.actor(ActorKind::CudaStream, name);
         self.streams.push(Stream {
             actor,
             device: id,
@@ -82,7 +82,7 @@ impl Machine {
 
     pub(super) fn stream(&mut self, name: &str, device: DeviceId, blocking: Blocking) -> StreamId {
         let id = StreamId(self.streams.len());
-        let actor = self.checker.actor(ActorKind::Stream, name);
+        let actor = self.checker.actor(ActorKind::CudaStream, name);
         self.streams.push(Stream {
             actor,
             device,

@@ -295,22 +295,24 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         races
     }
 
-    #[track_caller]
     fn note(&self, note: Note<'_>) {
         self.inner.note(note);
         if self.watch.is_off() {
             return;
         }
-        let site = site(Location::caller());
         let mut monitor = self.watch.lock();
         // What it finds is denied to the next call: a note cannot fail.
         let _ = self.watch.tell(&mut monitor, |monitor| match note {
             Note::HostHas {
                 address,
                 bytes,
-                during,
+                passed,
             } => {
-                monitor.host_access(host(address, bytes), Write, Operation { name: during, site });
+                let operation = Operation {
+                    name: passed.during,
+                    site: Site::Code(passed.at),
+                };
+                monitor.host_access(host(address, bytes), Write, operation);
             }
             Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
         });

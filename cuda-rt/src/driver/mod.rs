@@ -21,6 +21,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::check::Race;
@@ -34,6 +35,7 @@ mod host_memory;
 pub mod sim;
 mod trace;
 
+pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
@@ -230,6 +232,25 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
+/// A call by which memory passes from the host to a stream, or back.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// Its name.
+    pub during: &'static str,
+    /// Where it stands.
+    pub at: &'static Location<'static>,
+}
+
+impl Passed {
+    /// The call `during`, where the caller stands.
+    #[inline]
+    #[track_caller]
+    pub fn here(during: &'static str) -> Self {
+        let at = Location::caller();
+        Self { during, at }
+    }
+}
+
 /// What [`Driver::note`] tells.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
@@ -240,7 +261,7 @@ pub enum Note<'a> {
         /// Its length in bytes.
         bytes: usize,
         /// The call by which it passes.
-        during: &'static str,
+        passed: Passed,
     },
     /// What the program calls a stream.
     StreamName {

@@ -1,6 +1,7 @@
 //! Tuples, arrays, `Vec` and `Option` of bundles.
 
 use super::resource::{OwnedBy, Resource};
+use crate::driver::Passed;
 use crate::fence::{Fence, StreamAt};
 use crate::place::StreamTag;
 
@@ -56,6 +57,12 @@ macro_rules! tuples {
                     // SAFETY: as above.
                     unsafe { self.$index.retire(fence) };
                 )*
+            }
+
+            #[inline]
+            fn host_has(&self, passed: Passed) {
+                self.$first_index.host_has(passed);
+                $(self.$index.host_has(passed);)*
             }
         }
 
@@ -125,6 +132,11 @@ unsafe impl<R: Resource, const N: usize> Resource for [R; N] {
             unsafe { part.retire(fence) }
         }
     }
+
+    #[inline]
+    fn host_has(&self, passed: Passed) {
+        self.iter().for_each(|part| part.host_has(passed));
+    }
 }
 
 // SAFETY: structural: every element is owned by `S`.
@@ -170,6 +182,11 @@ unsafe impl<R: Resource> Resource for Vec<R> {
             // SAFETY: the caller's promise covers every element.
             unsafe { part.retire(fence) }
         }
+    }
+
+    #[inline]
+    fn host_has(&self, passed: Passed) {
+        self.iter().for_each(|part| part.host_has(passed));
     }
 }
 
@@ -217,6 +234,11 @@ unsafe impl<R: Resource> Resource for Option<R> {
             // SAFETY: the caller's promise covers the element.
             unsafe { part.retire(fence) }
         }
+    }
+
+    #[inline]
+    fn host_has(&self, passed: Passed) {
+        self.iter().for_each(|part| part.host_has(passed));
     }
 }
 

@@ -14,7 +14,7 @@ use super::view::{PinnedView, PinnedViewMut};
 use super::{Element, size_in_bytes};
 use crate::core::DeviceCore;
 use crate::device::Device;
-use crate::driver::DeviceAddress;
+use crate::driver::{DeviceAddress, Note, Passed};
 use crate::error::{Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, Live, StreamTag};
@@ -158,6 +158,20 @@ impl<T, P> PinnedBuffer<T, P> {
         Ok(joined)
     }
 
+    /// Tells a checker that the host has the elements from now on, or had them until now.
+    fn tell_host_has(&self, passed: Passed) {
+        // Cannot overflow: it was allocated.
+        let bytes = self.len * size_of::<T>();
+        if bytes > 0 {
+            let address = self.base().cast();
+            self.core.driver().note(Note::HostHas {
+                address,
+                bytes,
+                passed,
+            });
+        }
+    }
+
     /// The same memory, of another place.
     ///
     /// # Safety
@@ -181,6 +195,7 @@ impl<T, P> PinnedBuffer<T, P> {
 
 impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
     /// A block of the pool, zeroed.
+    #[track_caller]
     pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
         let bytes = size_in_bytes::<T>(len, "Device::pinned")?;
         let block = if bytes == 0 {
@@ -193,13 +208,15 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
         // P2: zero is a value of every `Element`, which is `Pod`.
-        Ok(Self {
+        let buffer = Self {
             home: block.map(Home::Whole),
             len,
             at: None,
             core: Arc::clone(core),
             marker: PhantomData,
-        })
+        };
+        buffer.tell_host_has(Passed::here("Device::pinned"));
+        Ok(buffer)
     }
 }
 
@@ -320,6 +337,11 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
             Some(Home::Whole(block)) => self.core.pinned().give_back(block, fence.share()),
             Some(Home::Part(split, _)) => split.end(&self.core, |ended| ended.behind(fence.share())),
         }
+    }
+
+    #[inline]
+    fn host_has(&self, passed: Passed) {
+        self.tell_host_has(passed);
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::driver::Passed;
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, StreamTag};
 
@@ -55,6 +56,10 @@ pub unsafe trait Resource: Sized {
     /// # Safety
     /// Every use of every part is over once `fence` is.
     unsafe fn retire(self, fence: &mut Fence);
+
+    /// Tells a checker that the host has, or had until now, every part that it can reach: pinned memory.
+    #[doc(hidden)]
+    fn host_has(&self, _passed: Passed) {}
 }
 
 /// A bundle of which every part is owned by the stream `S`: what [`Stream::release`](crate::Stream::release) takes.

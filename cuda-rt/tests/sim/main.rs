@@ -1,6 +1,7 @@
 //! The simulated device, through the driver seam alone.
 
 mod capture;
+mod check;
 mod check_rate;
 mod faults;
 mod kernels;

@@ -160,10 +160,10 @@ fn declared<K>(
 
 fn space(name: &Name) -> Result<Space> {
     Ok(match name.text.as_str() {
-        "dev" => Space::Device,
-        "pin" => Space::Pinned,
-        "page" => Space::Pageable,
-        "man" => Space::Managed,
+        "dev" => Space::Dev,
+        "pin" => Space::Pin,
+        "page" => Space::Page,
+        "man" => Space::Man,
         other => {
             let message = format!("there is no memory `{other}`: it is dev, pin, page or man");
             return Err(ProgramError::new(name.column, message));
@@ -213,14 +213,23 @@ fn region(cursor: &mut Cursor<'_>) -> Result<Region> {
     Ok(Region {
         memory,
         parts,
+        device: None,
+    })
+}
+
+/// A side of a copy, which may say its device.
+fn side(cursor: &mut Cursor<'_>) -> Result<Region> {
+    let region = region(cursor)?;
+    Ok(Region {
         device: device(cursor)?,
+        ..region
     })
 }
 
 fn to_and_from(cursor: &mut Cursor<'_>) -> Result<(Region, Region)> {
-    let to = region(cursor)?;
+    let to = side(cursor)?;
     cursor.expect("<-")?;
-    Ok((to, region(cursor)?))
+    Ok((to, side(cursor)?))
 }
 
 /// `R a,b W c`, perhaps nothing.

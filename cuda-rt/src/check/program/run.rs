@@ -262,7 +262,7 @@ impl Run {
                 let agent = self
                     .machine
                     .checker
-                    .actor(ActorKind::Agent, format!("#{}", request.text));
+                    .actor(ActorKind::ForeignAgent, format!("#{}", request.text));
                 self.machine.checker.wait_for(agent, host);
                 self.touch_all(agent, call.operation("extA"), touches);
                 self.requests.insert(request.text.clone(), Some(agent));
@@ -341,7 +341,7 @@ impl Run {
         let actor = self.machine.issue(stream, call.thread.actor);
         self.touch(actor, operation, AccessKind::Read, from);
         let synchronous = *called == Called::Synchronous;
-        if synchronous && from_space == Space::Pageable && !to_space.is_host() {
+        if synchronous && from_space == Space::Page && !to_space.is_host() {
             // Staged: on return the source was read, and the destination may not be written yet.
             self.synchronize(call, stream);
             self.machine.checker.step(actor);
@@ -391,7 +391,7 @@ impl Run {
         };
         let actor = self.machine.issue(stream, call.thread.actor);
         self.touch(actor, call.operation(name), AccessKind::Write, to);
-        if *called == Called::Synchronous && matches!(space, Space::Pinned | Space::Managed) {
+        if *called == Called::Synchronous && matches!(space, Space::Pin | Space::Man) {
             self.synchronize(call, stream);
         }
         Ok(())

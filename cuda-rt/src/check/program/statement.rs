@@ -94,19 +94,19 @@ pub struct Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// `dev`: on the device.
-    Device,
+    Dev,
     /// `pin`: page-locked host memory.
-    Pinned,
+    Pin,
     /// `page`: host memory that is not.
-    Pageable,
+    Page,
     /// `man`: managed.
-    Managed,
+    Man,
 }
 
 impl Space {
     /// Whether it is the host's whatever the driver does.
     pub fn is_host(self) -> bool {
-        matches!(self, Self::Pinned | Self::Pageable)
+        matches!(self, Self::Pin | Self::Page)
     }
 }
 

@@ -1,0 +1,341 @@
+//! Races of raw calls are reported, and their corrected twins are not.
+
+use cuda_rt::check::{AccessKind, ActorKind, Race, Site};
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::driver::{Check, Checked, DeviceAddress, Driver, ErrorCode, Note, Passed};
+
+use crate::kernels;
+use crate::rig::{Host, Rig};
+
+/// The races of a program, which must be the same in every order.
+fn races(program: impl Fn(&Rig)) -> Vec<Race> {
+    let run = |order, seed| {
+        let rig = Rig::new(SimConfig::new().order(order).seed(seed));
+        program(&rig);
+        rig.sim().races()
+    };
+    let names = |races: &[Race]| {
+        races
+            .iter()
+            .map(|race| (race.first.operation.name, race.second.operation.name))
+            .collect::<Vec<_>>()
+    };
+    let races = run(Order::Eager, 0);
+    for seed in 0..4 {
+        assert_eq!(
+            names(&run(Order::Random, seed)),
+            names(&races),
+            "the order must not matter (seed {seed})"
+        );
+        assert_eq!(
+            names(&run(Order::Lazy, seed)),
+            names(&races),
+            "the order must not matter (seed {seed})"
+        );
+    }
+    races
+}
+
+/// What races, by the names of the operations.
+fn named(races: &[Race]) -> Vec<(&str, &str)> {
+    races
+        .iter()
+        .map(|race| (race.first.operation.name, race.second.operation.name))
+        .collect()
+}
+
+#[test]
+fn a_missing_wait_is_reported_with_both_places_and_the_seed() {
+    let program = |rig: &Rig, ordered: bool| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.add(data, 16, 1, a).unwrap();
+        let event = rig.event();
+        rig.record_event(event, a).unwrap();
+        if ordered {
+            rig.wait_event(b, event).unwrap();
+        }
+        rig.download(Host::new(64), data, 16, b).unwrap();
+    };
+    let rig = Rig::seeded(77);
+    program(&rig, false);
+    let [race] = &rig.sim().races()[..] else {
+        panic!("{:?}", rig.sim().races())
+    };
+    assert_eq!(
+        (race.first.actor, race.second.actor),
+        (ActorKind::CudaStream, ActorKind::CudaStream)
+    );
+    assert_eq!(
+        (race.first.access, race.second.access),
+        (AccessKind::Write, AccessKind::Read)
+    );
+    assert_eq!(
+        (race.first.operation.name, race.second.operation.name),
+        (kernels::ADD.name, "copy to host")
+    );
+    assert_eq!((race.bytes.end - race.bytes.start, race.seed), (64, Some(77)));
+    for party in [&race.first, &race.second] {
+        let Site::Code(place) = party.operation.site else {
+            panic!("{party}")
+        };
+        assert!(place.file().ends_with("rig.rs"), "{place}");
+    }
+    assert!(race.to_string().ends_with("replay:  seed 77"), "{race}");
+    assert_eq!(races(|rig| program(rig, false)).len(), 1);
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn a_buffer_freed_on_the_wrong_stream_is_reported() {
+    let program = |rig: &Rig, ordered: bool| {
+        let (a, reaper) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.fill(data, &[1], 64, a).unwrap();
+        if ordered {
+            rig.synchronize_stream(a).unwrap();
+        }
+        rig.free(data, reaper).unwrap();
+    };
+    assert_eq!(named(&races(|rig| program(rig, false))), [("fill", "free")]);
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn two_readers_and_a_writer_that_waits_for_one() {
+    let program = |rig: &Rig, waits: usize| {
+        let streams = [rig.stream(), rig.stream()];
+        let data = rig.alloc(64, streams[0]).unwrap();
+        rig.synchronize_stream(streams[0]).unwrap();
+        let copies = streams.map(|s| rig.alloc(64, s).unwrap());
+        let writer = rig.stream();
+        for (number, (s, to)) in streams.into_iter().zip(copies).enumerate() {
+            rig.copy(to, data, 64, s).unwrap();
+            let event = rig.event();
+            rig.record_event(event, s).unwrap();
+            if number < waits {
+                rig.wait_event(writer, event).unwrap();
+            }
+        }
+        rig.fill(data, &[1], 64, writer).unwrap();
+    };
+    assert_eq!(named(&races(|rig| program(rig, 1))), [("copy", "fill")]);
+    assert_eq!(races(|rig| program(rig, 2)), []);
+}
+
+#[test]
+fn disjoint_ranges_do_not_race() {
+    let program = |rig: &Rig, at: u64| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.synchronize_stream(a).unwrap();
+        rig.fill(data, &[1], 32, a).unwrap();
+        rig.fill(DeviceAddress(data.0 + at), &[2], 32, b).unwrap();
+    };
+    assert_eq!(races(|rig| program(rig, 32)), []);
+    let races = races(|rig| program(rig, 31));
+    assert_eq!(races[0].bytes.end - races[0].bytes.start, 1);
+}
+
+#[test]
+fn the_host_waits_by_stream_event_and_query() {
+    let program = |rig: &Rig, wait: &dyn Fn(&Rig, _, _)| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.fill(data, &[1], 64, a).unwrap();
+        let event = rig.event();
+        rig.record_event(event, a).unwrap();
+        wait(rig, a, event);
+        rig.fill(data, &[2], 64, b).unwrap();
+    };
+    assert_eq!(
+        races(|rig| program(rig, &|_, _, _| {})).len(),
+        1,
+        "with the fill, which covers the allocation"
+    );
+    assert_eq!(
+        races(|rig| program(rig, &|rig, a, _| rig.synchronize_stream(a).unwrap())),
+        []
+    );
+    assert_eq!(
+        races(|rig| program(rig, &|rig, _, event| rig.synchronize_event(event).unwrap())),
+        []
+    );
+    let query = |rig: &Rig, _, event| while !rig.query_event(event).unwrap() {};
+    assert_eq!(races(|rig| program(rig, &query)), []);
+    let again = |rig: &Rig, _, event| {
+        let other = rig.stream();
+        rig.record_event(event, other).unwrap();
+        rig.synchronize_event(event).unwrap();
+    };
+    assert_eq!(
+        races(|rig| program(rig, &again)).len(),
+        1,
+        "recorded again elsewhere"
+    );
+}
+
+fn host_has(rig: &Rig, host: Host) {
+    let (memory, passed) = (host.memory(), Passed::here("the host"));
+    rig.driver.note(Note::HostHas {
+        address: memory.address(),
+        bytes: memory.len_bytes(),
+        passed,
+    });
+}
+
+#[test]
+fn the_host_races_with_a_copy_it_did_not_wait_for() {
+    let program = |rig: &Rig, ordered: bool| {
+        let s = rig.stream();
+        let host = Host::new(64);
+        let data = rig.alloc(64, s).unwrap();
+        rig.download(host, data, 16, s).unwrap();
+        if ordered {
+            rig.synchronize_stream(s).unwrap();
+        }
+        host_has(rig, host);
+        rig.upload(data, host, 16, s).unwrap();
+    };
+    let found = races(|rig| program(rig, false));
+    assert_eq!(named(&found), [("copy to host", "the host")]);
+    assert_eq!(
+        (found[0].second.actor, &*found[0].second.name),
+        (ActorKind::HostThread, "host")
+    );
+    assert!(
+        matches!(found[0].second.operation.site, Site::Code(place) if place.file().ends_with("check.rs"))
+    );
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn unregistering_counts_as_a_use() {
+    let program = |rig: &Rig, ordered: bool| {
+        let s = rig.stream();
+        let host = Host::new(64);
+        rig.register_host(host.memory()).unwrap();
+        let data = rig.alloc(64, s).unwrap();
+        rig.download(host, data, 16, s).unwrap();
+        if ordered {
+            rig.synchronize_stream(s).unwrap();
+        }
+        rig.unregister_host(host.memory()).unwrap();
+    };
+    assert_eq!(
+        named(&races(|rig| program(rig, false))),
+        [("copy to host", "unregister")]
+    );
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn a_capture_is_checked_within_and_each_launch_without() {
+    // Inside: a fork that is not waited for by the origin's next operation.
+    let inside = |rig: &Rig, ordered: bool| {
+        let (origin, fork) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, origin).unwrap();
+        let [begun, forked] = [rig.event(), rig.event()];
+        rig.begin_capture(origin).unwrap();
+        rig.record_event(begun, origin).unwrap();
+        rig.wait_event(fork, begun).unwrap();
+        rig.fill(data, &[1], 64, fork).unwrap();
+        rig.record_event(forked, fork).unwrap();
+        if ordered {
+            rig.wait_event(origin, forked).unwrap();
+        }
+        rig.fill(data, &[2], 64, origin).unwrap();
+        rig.wait_event(origin, forked).unwrap();
+        let graph = rig.end_capture(origin).unwrap();
+        rig.launch_graph(graph, origin).unwrap();
+    };
+    assert_eq!(named(&races(|rig| inside(rig, false))), [("fill", "fill")]);
+    assert_eq!(races(|rig| inside(rig, true)), []);
+
+    // Outside: a launch that nothing orders after other work on the same memory. Two launches of one graph are ordered.
+    let outside = |rig: &Rig, ordered: bool| {
+        let (origin, other) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, other).unwrap();
+        rig.begin_capture(origin).unwrap();
+        rig.fill(data, &[1], 64, origin).unwrap();
+        let graph = rig.end_capture(origin).unwrap();
+        if ordered {
+            rig.synchronize_stream(other).unwrap();
+        }
+        rig.launch_graph(graph, origin).unwrap();
+        rig.launch_graph(graph, other).unwrap();
+    };
+    assert_eq!(named(&races(|rig| outside(rig, false))), [("alloc", "fill")]);
+    assert_eq!(races(|rig| outside(rig, true)), []);
+}
+
+#[test]
+fn a_denied_race_fails_its_call_and_every_later_one() {
+    let rig = Rig::with_check(SimConfig::new().seed(5), Check::Deny);
+    let (a, b) = (rig.stream(), rig.stream());
+    let data = rig.alloc(64, a).unwrap();
+    let error = rig.fill(data, &[1], 64, b).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ILLEGAL_STATE);
+    assert!(
+        error.detail().contains("data race on 64 bytes") && error.detail().contains("seed 5"),
+        "{error}"
+    );
+    assert_eq!(rig.synchronize_stream(a).unwrap_err(), error);
+    assert_eq!(rig.alloc(64, a).unwrap_err(), error);
+    assert_eq!(rig.sim().races().len(), 1);
+}
+
+#[test]
+fn a_race_with_the_host_fails_the_next_call() {
+    let rig = Rig::with_check(SimConfig::new(), Check::Deny);
+    let s = rig.stream();
+    let host = Host::new(64);
+    let data = rig.alloc(64, s).unwrap();
+    rig.download(host, data, 16, s).unwrap();
+    host_has(&rig, host);
+    assert!(
+        rig.synchronize_stream(s)
+            .unwrap_err()
+            .detail()
+            .contains("data race")
+    );
+}
+
+#[test]
+fn any_driver_can_be_checked_and_none_must_be() {
+    let rig = Rig::with_check(SimConfig::new(), Check::Off);
+    assert!(!rig.driver.is_checked());
+    let checked = Checked::over(rig.driver.clone() as std::sync::Arc<dyn Driver>, Check::Record);
+    let (a, b) = (
+        checked.create_stream(0).unwrap(),
+        checked.create_stream(0).unwrap(),
+    );
+    // SAFETY: see the words of `rig`.
+    let data = unsafe { checked.alloc(64, a) }.unwrap();
+    // SAFETY: as above.
+    unsafe { checked.fill(data, &[1], 64, b) }.unwrap();
+    assert_eq!(named(&checked.races()), [("alloc", "fill")]);
+    let Site::Code(place) = checked.races()[0].second.operation.site else {
+        panic!("{:?}", checked.races())
+    };
+    assert!(place.file().ends_with("check.rs"), "{place}");
+    assert!(checked.is_checked() && rig.sim().races().is_empty());
+}
+
+#[test]
+fn a_call_that_failed_did_nothing() {
+    let rig = Rig::seeded(0);
+    let (a, b) = (rig.stream(), rig.stream());
+    let data = rig.alloc(64, a).unwrap();
+    rig.sim()
+        .fail_next(cuda_rt::driver::sim::Call::Fill, ErrorCode::INVALID_VALUE);
+    rig.fill(data, &[1], 64, b).unwrap_err();
+    assert_eq!(rig.sim().races(), []);
+    let event = rig.event();
+    rig.record_event(event, a).unwrap();
+    rig.sim()
+        .fail_next(cuda_rt::driver::sim::Call::WaitEvent, ErrorCode::INVALID_VALUE);
+    rig.wait_event(b, event).unwrap_err();
+    rig.fill(data, &[1], 64, b).unwrap();
+    assert_eq!(rig.sim().races().len(), 1, "the wait did not happen");
+}
