@@ -102,6 +102,7 @@ pub use timestamp::{Reached, Timestamp};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::fence::{Fence, StreamAt};
+    pub use crate::memory::on_device;
     pub use device_std;
 }
 

@@ -49,9 +49,11 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
         let source = compute.acquire(download.release(source).unwrap()).unwrap();
         let mut result = compute.alloc_zeroed::<u32>(LEN).unwrap();
         let (from, to, driver) = (source.address(), result.address(), gpu.driver());
+        // SAFETY: live, in bounds, and borrowed below for the stream that it is given.
+        let copy = |stream| unsafe { driver.copy(to, from, BYTES / 2, stream) };
         let call = compute.foreign("copy half").reads(&source).writes(&mut result);
         // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any bytes are a `u32`.
-        let copied = unsafe { call.enqueue(|stream| driver.copy(to, from, BYTES / 2, stream)) };
+        let copied = unsafe { call.enqueue(copy) };
         copied.unwrap().unwrap();
         let (left, right) = result.split_at_mut(LEN / 2);
         compute.copy(left, right).unwrap();
