@@ -6,6 +6,9 @@
 //! | two streams, one buffer | the GPU waits, for the next chunk would be written over it |
 //! | two streams, two buffers | the GPU decodes the next chunk into the other buffer |
 //!
+//! Busy is what lies between the marks around the kernels of each chunk. Gaps between two kernels of one chunk are not seen: give
+//! chunks elements enough for a kernel to take longer than a launch.
+//!
 //! The memory must be pinned as well: a copy to pageable memory is staged and makes the host wait, which is why such a copy does
 //! not compile (H15).
 

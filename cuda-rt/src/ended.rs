@@ -40,16 +40,17 @@ impl Ended {
         }
     }
 
-    /// Forgets fences that were seen over (`cuEventQuery`), so that those of a long-lived thing do not add up. An error says
-    /// nothing of the work, and its fence stays.
+    /// Forgets what was seen over (`cuEventQuery`), so that the ends of uses of a long-lived thing do not add up, whose fences and
+    /// adopted streams are new each time. An error says nothing of the work, which stays.
     pub(crate) fn tidy(&mut self) {
         self.fences.retain(|fence| !fence.query().unwrap_or(false));
+        self.streams.retain(|(_, lease)| !lease.query().unwrap_or(false));
     }
 
-    /// The stream on which all uses ended, if it is one.
+    /// The stream on which all uses ended, if it is one, and one that is still there: an adopted one may be gone by now.
     pub(crate) fn only_stream(&self) -> Option<StreamAt> {
         match (&*self.streams, &*self.fences, &self.failure) {
-            ([(at, _)], [], None) => Some(*at),
+            ([(at, _)], [], None) if !at.id.is_adopted() => Some(*at),
             _ => None,
         }
     }

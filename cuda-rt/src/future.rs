@@ -137,10 +137,7 @@ where
     }
 }
 
-impl<R: Resource + Send + 'static> Handoff<R>
-where
-    R::Device: Live,
-{
+impl<R: Resource> Handoff<R> {
     /// Runs `body` with the bundle, idle, once all work that uses it is over, or with the error that hides whether it is. Does not
     /// block.
     ///
@@ -172,7 +169,11 @@ where
     /// assert_eq!(receiver.recv().expect("it ran")?, 0.0);
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
-    pub fn on_done(mut self, body: impl FnOnce(Result<R>) + Send + 'static) -> Result<()> {
+    pub fn on_done(mut self, body: impl FnOnce(Result<R>) + Send + 'static) -> Result<()>
+    where
+        R: Send + 'static,
+        R::Device: Live,
+    {
         // A second holder: the handoff goes into the closure.
         let mut fence = self.fence_mut().share();
         let Some((pool, _)) = fence.watched_by() else {

@@ -10,6 +10,11 @@ use crate::stream::Stream;
 mod sealed {
     use super::{Fence, Handoff, Resource};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a handoff, nor a tuple, array or `Vec` of handoffs",
+        label = "cannot be joined",
+        note = "H06: join what streams have released: `let handoff = owner.release(buffer)?;`"
+    )]
     /// Takes handoffs apart; only this crate may, for what is inside is pending.
     pub trait Parts {
         /// What the handoffs carry.

@@ -50,6 +50,7 @@
 #[forbid(unsafe_code)]
 pub mod check;
 mod completion;
+mod constant;
 mod core;
 mod device;
 pub mod driver;
@@ -75,6 +76,7 @@ mod stream_pool;
 pub mod timeline;
 mod timestamp;
 
+pub use constant::Constant;
 pub use device::Device;
 pub use error::{Error, GridError, Refused, Result};
 pub use future::HandoffFuture;
@@ -101,6 +103,7 @@ pub use timestamp::{Reached, Timestamp};
 pub mod __private {
     pub use crate::driver::Passed;
     pub use crate::fence::{Fence, StreamAt};
+    pub use crate::memory::on_device;
     pub use device_std;
 }
 

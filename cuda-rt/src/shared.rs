@@ -155,7 +155,12 @@ impl<R: Resource, P> Drop for Lease<R, P> {
     fn drop(&mut self) {
         if let Some(at) = self.at {
             // L2 gives R2.
-            self.end(|readers, core| readers.on(core.events(), at));
+            self.end(|readers, core| {
+                if at.id.is_adopted() {
+                    readers.tidy();
+                }
+                readers.on(core.events(), at);
+            });
         }
     }
 }

@@ -49,9 +49,11 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
         let source = compute.acquire(download.release(source).unwrap()).unwrap();
         let mut result = compute.alloc_zeroed::<u32>(LEN).unwrap();
         let (from, to, driver) = (source.address(), result.address(), gpu.driver());
+        // SAFETY: live, in bounds, and borrowed below for the stream that it is given.
+        let copy = |stream| unsafe { driver.copy(to, from, BYTES / 2, stream) };
         let call = compute.foreign("copy half").reads(&source).writes(&mut result);
         // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any bytes are a `u32`.
-        let copied = unsafe { call.enqueue(|stream| driver.copy(to, from, BYTES / 2, stream)) };
+        let copied = unsafe { call.enqueue(copy) };
         copied.unwrap().unwrap();
         let (left, right) = result.split_at_mut(LEN / 2);
         compute.copy(left, right).unwrap();
@@ -281,6 +283,57 @@ fn what_was_made_on_an_adopted_stream_outlives_it() {
             assert_eq!(simulator.counters().allocations_live, 0);
         }
     });
+}
+
+/// Parts whose last uses were on an adopted stream are freed elsewhere: that stream may be gone.
+#[test]
+fn parts_of_an_adopted_stream_outlive_it() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        for left_over in [LEN, LEN / 2] {
+            let rest = on_a_foreign_stream(gpu, |stream| {
+                let mut buffer = stream.alloc_zeroed::<u32>(LEN)?;
+                let rest = buffer.split_off(left_over);
+                stream.fill(&mut buffer, 9)?;
+                drop(buffer);
+                stream.release(rest)
+            });
+            drop(rest.synchronize().unwrap());
+        }
+        let shared = compute.share(compute.alloc_zeroed::<u32>(LEN).unwrap()).unwrap();
+        for value in 0..5 {
+            let copy = on_a_foreign_stream(gpu, |stream| {
+                let lease = stream.lease(&shared)?;
+                stream.release(stream.init_from(stream.alloc_uninit(LEN)?, &lease.view())?)
+            });
+            let copy = compute.acquire(copy).unwrap();
+            assert_eq!(read(gpu, copy), [0; LEN], "{value}");
+        }
+        let mut back = compute.acquire(shared.reclaim().unwrap()).unwrap();
+        compute.fill(&mut back, 1).unwrap();
+        assert_eq!(read(gpu, back), [1; LEN]);
+        if let Some(simulator) = gpu.simulator() {
+            compute.synchronize().unwrap();
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    });
+}
+
+#[test]
+#[should_panic(expected = "a part of a block cannot be given away")]
+fn a_part_is_not_given_away_by_its_address() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let mut first = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let second = first.split_off(LEN / 2);
+        // Whole again, it is.
+        let (address, len) = first.join(second).unwrap().into_raw();
+        // SAFETY: given away just now, in the order of the same stream.
+        let mut first = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
+        let _second = first.split_off(LEN / 2);
+        first.into_raw();
+    })
+    .unwrap();
 }
 
 #[test]

@@ -205,7 +205,10 @@ fn input_only_output_only_and_on_the_device_alone() {
                     },
                 )
                 .download::<Download<_>>()
-                .sink(|item, data| Ok(got.push((item, data.to_vec()))))
+                .sink(|item, data| {
+                    got.push((item, data.to_vec()));
+                    Ok(())
+                })
                 .run()
                 .unwrap();
             let whole: Vec<_> = (0..20).map(|item| (item, vec![item; len_of(item)])).collect();
@@ -308,7 +311,9 @@ fn a_closure_that_fails_or_panics_stops_the_rest_and_loses_no_finished_item() {
                     match how {
                         How::Error => assert!(error.to_string().contains("slot is empty"), "{error}"),
                         How::Panic => {
-                            assert!(matches!(&error.cause, Cause::Panicked(text) if text == "in the closure"))
+                            assert!(
+                                matches!(&error.cause, Cause::Panicked(panic) if panic.message() == "in the closure")
+                            )
                         }
                     }
                     assert_prefix(&delivered);
@@ -320,6 +325,79 @@ fn a_closure_that_fails_or_panics_stops_the_rest_and_loses_no_finished_item() {
             whole(gpu, 2, 8, Trouble::NONE).0.unwrap();
         });
     });
+}
+
+#[test]
+fn of_several_failures_it_is_that_of_the_first_item() {
+    ends(|| {
+        for_each_device(|gpu| {
+            let failing = AtomicU64::new(0);
+            let error = Pipeline::new(gpu, 2)
+                .source(4, 0..9_u32, |_, pinned: &mut [u8]| Ok(pinned.len()))
+                .upload::<Upload<_>>()
+                .stage::<Compute<_>>(|_, item, _, _| {
+                    if *item == 3 {
+                        failing.store(1, Ordering::SeqCst);
+                        return Err(Error::SlotEmpty);
+                    }
+                    Ok(())
+                })
+                .download::<Download<_>>()
+                .sink(|item, _| {
+                    if item == 2 {
+                        while failing.load(Ordering::SeqCst) == 0 {
+                            std::thread::yield_now();
+                        }
+                        return Err("a full disk".into());
+                    }
+                    Ok(())
+                })
+                .run()
+                .unwrap_err();
+            assert_eq!(
+                (error.item, error.stage.kind, error.finished),
+                (Some(2), StageKind::Sink, 2),
+                "{error}"
+            );
+        });
+    });
+}
+
+#[test]
+fn a_reader_ends_the_pipeline_when_there_is_nothing_more() {
+    for_each_device(|gpu| {
+        let (mut rest, mut got) = (0..5_u32, Vec::new());
+        Pipeline::new(gpu, 2)
+            .reader(4, |pinned: &mut [u32]| {
+                let Some(next) = rest.next() else { return Ok(None) };
+                pinned.fill(next);
+                Ok(Some(("item", 2)))
+            })
+            .upload::<Upload<_>>()
+            .download::<Download<_>>()
+            .sink(|name, data| {
+                got.push((name, data.to_vec()));
+                Ok(())
+            })
+            .run()
+            .unwrap();
+        assert_eq!(
+            got,
+            (0..5).map(|item| ("item", vec![item; 2])).collect::<Vec<_>>()
+        );
+    });
+}
+
+#[test]
+fn a_panic_can_go_on_with_what_it_was_called_with() {
+    let error = Device::simulated(SimConfig::new(), |gpu| {
+        whole(&gpu, 2, 9, Trouble(At::Kernel, How::Panic)).0
+    });
+    let Cause::Panicked(panic) = error.unwrap().unwrap_err().cause else {
+        panic!("not a panic");
+    };
+    let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| panic.resume())).unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&"in the closure"));
 }
 
 #[test]
@@ -450,6 +528,71 @@ fn a_failed_call_is_reported_for_its_stage_and_item() {
                 .unwrap();
             }
         }
+    });
+}
+
+#[test]
+fn a_failed_wait_is_reported_for_what_was_waited_for() {
+    ends(|| {
+        Device::simulated(SimConfig::new(), |gpu| {
+            // The first to wait is the source, for the first upload.
+            gpu.simulator()
+                .unwrap()
+                .fail_nth(Call::SynchronizeEvent, 1, ErrorCode::OUT_OF_MEMORY);
+            let error = Pipeline::new(&gpu, 4)
+                .untimed()
+                .source(4, 0..6, |_, pinned: &mut [u8]| Ok(pinned.len()))
+                .upload::<Upload<_>>()
+                .consume::<Compute<_>>(|_, _, _| Ok(()))
+                .run()
+                .unwrap_err();
+            assert_eq!(
+                (error.stage.kind, error.item),
+                (StageKind::Upload, Some(0)),
+                "{error}"
+            );
+
+            // Only the sink waits.
+            gpu.simulator()
+                .unwrap()
+                .fail_nth(Call::SynchronizeEvent, 3, ErrorCode::OUT_OF_MEMORY);
+            let error = Pipeline::new(&gpu, 2)
+                .untimed()
+                .generate::<Compute<_>, u8, _>(4, 0..6, |_, _, output| Ok(output.len()))
+                .download::<Download<_>>()
+                .sink(|_, _| Ok(()))
+                .run()
+                .unwrap_err();
+            assert_eq!(
+                (error.stage.kind, error.item, error.finished),
+                (StageKind::Download, Some(2), 2),
+                "{error}"
+            );
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_pipeline_that_stays_on_the_device_does_not_run_far_ahead_of_it() {
+    ends(|| {
+        Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
+            let simulator = gpu.simulator().unwrap();
+            let mut most = 0;
+            let report = Pipeline::new(&gpu, 3)
+                .generate::<Compute<_>, u32, _>(8, 0..1000, |stream, item, output| {
+                    most = most.max(simulator.counters().operations_pending);
+                    stream.fill(output, *item)?;
+                    Ok(output.len())
+                })
+                .consume::<Second<_>>(|_, _, _| Ok(()))
+                .run()
+                .unwrap();
+            assert_eq!(report.items, 1000);
+            // Nothing runs before someone waits: up to three items wait in the ring, and four behind it.
+            assert!(most < 50, "{most} operations pending");
+        })
+        .unwrap();
     });
 }
 

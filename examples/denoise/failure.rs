@@ -58,20 +58,6 @@ pub struct StageError {
     pub cause: Box<dyn StdError + Send + Sync>,
 }
 
-impl StageError {
-    /// Of several errors the one to report: that of the first frame that did not get through, and there the first
-    /// stage's. When a device is lost all stages fail, each on the frame that it is at.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub(super) fn first(errors: [Option<Self>; 3]) -> Self {
-        let errors = errors.into_iter().flatten();
-        errors
-            .min_by_key(|error| (error.frame, error.stage))
-            .expect("at least one error")
-    }
-}
-
 impl fmt::Display for StageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause.downcast_ref::<y4m::Error>() {
@@ -157,22 +143,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_frame_counts_and_there_the_first_stage() {
-        let error = |frame, stage| {
-            Some(StageError {
-                frame,
-                stage,
-                cause: "lost".into(),
-            })
+    fn an_error_names_the_stage_and_the_frame() {
+        let error = StageError {
+            frame: 3,
+            stage: Stage::Download,
+            cause: "lost".into(),
         };
-        let first = StageError::first([
-            error(5, Stage::Upload),
-            error(3, Stage::Kernel),
-            error(4, Stage::Read),
-        ]);
-        assert_eq!((first.frame, first.stage), (3, Stage::Kernel));
-        let first = StageError::first([error(3, Stage::Write), None, error(3, Stage::Download)]);
-        assert_eq!((first.frame, first.stage), (3, Stage::Download));
-        assert_eq!(first.to_string(), "download failed: frame 3: lost");
+        assert_eq!(error.to_string(), "download failed: frame 3: lost");
     }
 }

@@ -86,7 +86,7 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
     let failed = |error: StageError| failed(gpu, args, error);
     let mut output = Output::create(args.output.as_deref()).map_err(cannot_write)?;
     let bar = progress_bar(args);
-    let pipeline = Pipeline::new(gpu, &header, args.filter(), args.buffers)?;
+    let pipeline = Pipeline::new(gpu, args.filter(), args.buffers)?;
     let progress = |frames| bar.set_position(frames);
 
     let (overlapped, serial, chart) = if args.compare {

@@ -156,6 +156,38 @@ fn an_existing_output_survives_a_failure() {
 }
 
 #[test]
+fn what_ran_when_is_drawn_traced_and_charted() {
+    let scene = Scene::new();
+    let made = ["--frames", "6", "--size", "64x32"];
+    for name in ["run.svg", "run.json"] {
+        let output = scene.run(&[&made[..], &["--timeline", name, "--gantt"]].concat(), b"");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        for row in ["Upload", "Compute", "Download", "source", "sink"] {
+            assert!(text.lines().any(|line| line.starts_with(row)), "{row} in {text}");
+        }
+        assert!(text.contains("MODELLED") && text.contains("efficiency"));
+    }
+    let picture = fs::read_to_string(scene.path("run.svg")).unwrap();
+    assert_eq!(picture.matches("::bilateral (kernel)").count(), 6);
+    let trace: serde_json::Value =
+        serde_json::from_slice(&fs::read(scene.path("run.json")).unwrap()).unwrap();
+    let of = |kind| {
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        events
+            .filter(|event| event["cat"] == kind && event["ph"] == "X")
+            .count()
+    };
+    assert_eq!(["copy to device", "kernel", "copy to host"].map(of), [6; 3]);
+    assert!(scene.fail(&["--timeline", "run.png"]).contains(".svg"));
+    assert!(
+        scene
+            .fail(&["--timeline", "none/run.svg"])
+            .starts_with("denoise: none/run.svg: ")
+    );
+}
+
+#[test]
 fn an_output_that_cannot_be_is_said_before_any_work() {
     let scene = Scene::new();
     assert!(

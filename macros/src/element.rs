@@ -131,4 +131,18 @@ mod tests {
             .is_ok()
         );
     }
+
+    /// A crate that stands in for `device_std` is given no `unsafe` of ours to be vouched for by.
+    #[test]
+    fn nothing_in_the_output_is_unsafe() {
+        let item = quote!(
+            #[repr(C)]
+            struct S(f32, [u32; 2]);
+        );
+        let output = derive(item, &quote!(::device_std)).unwrap().to_string();
+        assert!(
+            output.contains("__element") && !output.contains("unsafe"),
+            "{output}"
+        );
+    }
 }

@@ -1,7 +1,9 @@
 //! Procedural macros of cuda-rt.
 //!
-//! Everything they put into a user's crate compiles there under `#![forbid(unsafe_code)]`: the lint passes over tokens that a macro
-//! made, and a user's own tokens never stand inside an `unsafe` block that a macro made, where they would escape it.
+//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std` (`__kernel!`, `__entry!`, `__resource!`,
+//! `__element!`), which name their own crates by `$crate`. A procedural macro cannot: its `::cuda_rt` is whatever the user's crate calls
+//! so, and an `unsafe` block beside it would vouch for that. What they do put into a user's crate compiles there under
+//! `#![forbid(unsafe_code)]`, and a user's own tokens stay in it where the lint sees them.
 #![forbid(unsafe_code)]
 
 mod element;

@@ -1,11 +1,12 @@
 //! `#[derive(Resource)]`: a struct of buffers that moves between streams as a whole.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
+use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, GenericParam, Generics, Ident, Index, Member, Result, Type,
-    TypeParamBound, TypePath, WherePredicate, parse_quote,
+    Attribute, BoundLifetimes, Data, DeriveInput, Error, Field, GenericParam, Generics, Ident, Index, Member,
+    Result, Token, TraitBoundModifier, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
 const NO_PLACE: &str =
@@ -162,24 +163,15 @@ impl Derive<'_> {
         ty
     }
 
-    /// The struct's arguments with the place replaced.
+    /// The struct's arguments but lifetimes, with the place replaced.
     fn arguments(&self, with: &Type) -> Vec<TokenStream> {
         let argument = |parameter: &GenericParam| match parameter {
-            GenericParam::Type(parameter) if parameter.ident == self.place => quote!(#with),
-            GenericParam::Type(parameter) => {
-                let ident = &parameter.ident;
-                quote!(#ident)
-            }
-            GenericParam::Const(parameter) => {
-                let ident = &parameter.ident;
-                quote!(#ident)
-            }
-            GenericParam::Lifetime(parameter) => {
-                let lifetime = &parameter.lifetime;
-                quote!(#lifetime)
-            }
+            GenericParam::Type(parameter) if parameter.ident == self.place => Some(quote!(#with)),
+            GenericParam::Type(parameter) => Some(parameter.ident.to_token_stream()),
+            GenericParam::Const(parameter) => Some(parameter.ident.to_token_stream()),
+            GenericParam::Lifetime(_) => None,
         };
-        self.input.generics.params.iter().map(argument).collect()
+        self.input.generics.params.iter().filter_map(argument).collect()
     }
 
     /// The struct's parameters but the place, with `extra`; its bounds with the place replaced, and plain fields bound to be `Copy`.
@@ -210,15 +202,6 @@ impl Derive<'_> {
             clause.predicates.push(parse_quote!(#ty: ::core::marker::Copy));
         }
         generics
-    }
-
-    /// A struct literal with `value` of each part.
-    fn literal(&self, name: &TokenStream, value: impl Fn(&Part) -> TokenStream) -> TokenStream {
-        let fields = self.parts.iter().map(|part| {
-            let (member, value) = (&part.member, value(part));
-            quote!(#member: #value)
-        });
-        quote!(#name { #(#fields),* })
     }
 
     /// A struct of one view for each part, with the same field names.
@@ -261,24 +244,44 @@ impl Derive<'_> {
         }
     }
 
-    fn view_type(&self, name: &Ident) -> TokenStream {
-        let (lifetimes, others): (Vec<_>, Vec<_>) = self
-            .input
-            .generics
-            .params
+    /// The bounds of an impl, in the form that `__resource!` takes them: what a path or a lifetime is, and no more.
+    fn clause(&self, generics: &Generics) -> TokenStream {
+        let declared = generics.type_params().map(|parameter| {
+            let ident = &parameter.ident;
+            predicate(&None, &quote!(#ident), &parameter.bounds)
+        });
+        let demanded = generics
+            .where_clause
             .iter()
-            .filter(|parameter| !matches!(parameter, GenericParam::Type(ty) if ty.ident == self.place))
-            .partition(|parameter| matches!(parameter, GenericParam::Lifetime(_)));
-        let lifetimes = lifetimes.iter().map(|parameter| match parameter {
-            GenericParam::Lifetime(parameter) => &parameter.lifetime,
-            _ => unreachable!("partitioned above"),
+            .flat_map(|clause| &clause.predicates)
+            .filter_map(|one| match one {
+                WherePredicate::Type(one) => Some(predicate(
+                    &one.lifetimes,
+                    &one.bounded_ty.to_token_stream(),
+                    &one.bounds,
+                )),
+                _ => None,
+            });
+        quote!([#(#declared)* #(#demanded)*])
+    }
+
+    /// `'a: 'b;` of each lifetime that must outlive others.
+    fn outlives(&self) -> TokenStream {
+        let generics = &self.input.generics;
+        let declared = generics.lifetimes().map(|one| (&one.lifetime, &one.bounds));
+        let demanded = generics
+            .where_clause
+            .iter()
+            .flat_map(|clause| &clause.predicates)
+            .filter_map(|one| match one {
+                WherePredicate::Lifetime(one) => Some((&one.lifetime, &one.bounds)),
+                _ => None,
+            });
+        let all = declared.chain(demanded).map(|(longer, shorter)| {
+            let shorter = shorter.iter();
+            quote!(#longer: #(#shorter)*;)
         });
-        let others = others.iter().map(|parameter| match parameter {
-            GenericParam::Type(parameter) => &parameter.ident,
-            GenericParam::Const(parameter) => &parameter.ident,
-            GenericParam::Lifetime(_) => unreachable!("partitioned above"),
-        });
-        quote!(#name<#(#lifetimes,)* '__v, #(#others,)* __D, __S>)
+        quote!([#(#all)*])
     }
 
     fn tokens(&self) -> TokenStream {
@@ -287,77 +290,6 @@ impl Derive<'_> {
         let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
         let on: Type = parse_quote!(__S);
         let idle_of_stream: Type = parse_quote!(::cuda_rt::Idle<<__S as ::cuda_rt::Place>::Device>);
-        let (idle_arguments, on_arguments) = (self.arguments(&idle), self.arguments(&on));
-        let idle_of_stream_arguments = self.arguments(&idle_of_stream);
-
-        let idle_generics = self.generics(&idle, &[parse_quote!(__D: ::cuda_rt::DeviceTag)]);
-        let (idle_parameters, _, idle_clause) = idle_generics.split_for_impl();
-        let on_generics = self.generics(&on, &[parse_quote!(__S: ::cuda_rt::StreamTag)]);
-        let (on_parameters, _, on_clause) = on_generics.split_for_impl();
-
-        let destructured = self.literal(&quote!(#name), |part| {
-            let binding = &part.binding;
-            quote!(#binding)
-        });
-        // SAFETY of what is generated: structural; the caller's promise covers every field, and each is named once.
-        let converted = |name: TokenStream, convert: TokenStream| {
-            self.literal(&name, |part| {
-                let binding = &part.binding;
-                if part.plain {
-                    quote!(#binding)
-                } else {
-                    quote!(unsafe { #convert(#binding) })
-                }
-            })
-        };
-        let attach = self.literal(&quote!(#name), |part| {
-            let binding = &part.binding;
-            if part.plain {
-                quote!(#binding)
-            } else {
-                quote!(unsafe { ::cuda_rt::Resource::attach::<__S>(#binding, __at) })
-            }
-        });
-        let back = self.literal(&quote!(#name), |part| {
-            let binding = &part.binding;
-            let ty = self.substituted(&part.ty, &idle);
-            if part.plain {
-                quote!(#binding)
-            } else {
-                quote!(unsafe { <#ty as ::cuda_rt::Resource>::back::<__S>(#binding) })
-            }
-        });
-        let detach = converted(quote!(#name), quote!(::cuda_rt::OwnedBy::<__S>::detach));
-        let views = |name: &Ident, method: TokenStream| {
-            self.literal(&quote!(#name), |part| {
-                let binding = &part.binding;
-                if part.plain {
-                    quote!(*#binding)
-                } else {
-                    quote!(unsafe { #method(#binding) })
-                }
-            })
-        };
-        let view_value = views(&view, quote!(::cuda_rt::Resource::view::<__S>));
-        let ref_value = views(&by_ref, quote!(::cuda_rt::Resource::by_ref::<__S>));
-        let retire = self.parts.iter().map(|part| {
-            let binding = &part.binding;
-            if part.plain {
-                quote!(let _ = #binding;)
-            } else {
-                quote!(unsafe { ::cuda_rt::Resource::retire(#binding, __fence) };)
-            }
-        });
-
-        let host_has = self.parts.iter().map(|part| {
-            let binding = &part.binding;
-            if part.plain {
-                quote!(let _ = #binding;)
-            } else {
-                quote!(::cuda_rt::Resource::host_has(#binding, __passed);)
-            }
-        });
-
         let view_struct = self.view_struct(
             &view,
             &format_ident!("View"),
@@ -368,63 +300,110 @@ impl Derive<'_> {
             &format_ident!("Ref"),
             &format!("Views of a [`{name}`], for reading."),
         );
-        let (view_type, ref_type) = (self.view_type(&view), self.view_type(&by_ref));
+
+        let generics = &self.input.generics;
+        let lifetimes = generics.lifetimes().map(|one| &one.lifetime);
+        let types = generics
+            .type_params()
+            .map(|one| &one.ident)
+            .filter(|one| **one != self.place);
+        let constants = generics.const_params().map(|one| {
+            let (ident, ty) = (&one.ident, &one.ty);
+            quote!(#ident: #ty;)
+        });
+        let others = generics.params.iter().filter_map(|one| match one {
+            GenericParam::Type(one) => (one.ident != self.place).then_some(&one.ident),
+            GenericParam::Const(one) => Some(&one.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        let outlives = self.outlives();
+        let (idle_where, on_where) = (
+            self.clause(&self.generics(&idle, &[])),
+            self.clause(&self.generics(&on, &[])),
+        );
+        let (idle_arguments, on_arguments, idle_of_stream_arguments) = (
+            self.arguments(&idle),
+            self.arguments(&on),
+            self.arguments(&idle_of_stream),
+        );
+        let buffers = self.parts.iter().filter(|part| !part.plain).map(|part| {
+            let (member, binding, ty) = (&part.member, &part.binding, self.substituted(&part.ty, &idle));
+            quote!(#member: #binding, #ty;)
+        });
+        let plain = self.parts.iter().filter(|part| part.plain).map(|part| {
+            let (member, binding) = (&part.member, &part.binding);
+            quote!(#member: #binding;)
+        });
 
         quote! {
             #view_struct
             #ref_struct
-
-            // SAFETY: structural: every field is named once in each method, and plain ones are `Copy`.
-            unsafe impl #idle_parameters ::cuda_rt::Resource for #name<#(#idle_arguments),*> #idle_clause {
-                type Device = __D;
-                type On<__S: ::cuda_rt::StreamTag> = #name<#(#on_arguments),*>;
-                type View<'__v, __S: ::cuda_rt::StreamTag> = #view_type;
-                type Ref<'__v, __S: ::cuda_rt::StreamTag> = #ref_type;
-
-                #[inline]
-                unsafe fn attach<__S: ::cuda_rt::StreamTag>(self, __at: ::cuda_rt::__private::StreamAt) -> Self::On<__S> {
-                    let #destructured = self;
-                    #attach
-                }
-
-                #[inline]
-                unsafe fn back<__S: ::cuda_rt::StreamTag>(__on: Self::On<__S>) -> Self {
-                    let #destructured = __on;
-                    #back
-                }
-
-                unsafe fn view<'__v, __S: ::cuda_rt::StreamTag>(&mut self) -> Self::View<'__v, __S> {
-                    let #destructured = self;
-                    #view_value
-                }
-
-                unsafe fn by_ref<'__v, __S: ::cuda_rt::StreamTag>(&self) -> Self::Ref<'__v, __S> {
-                    let #destructured = self;
-                    #ref_value
-                }
-
-                unsafe fn retire(self, __fence: &mut ::cuda_rt::__private::Fence) {
-                    let #destructured = self;
-                    #(#retire)*
-                }
-
-                #[inline]
-                fn host_has(&self, __passed: ::cuda_rt::__private::Passed) {
-                    let #destructured = self;
-                    #(#host_has)*
-                }
-            }
-
-            // SAFETY: structural: every field is owned by the stream.
-            unsafe impl #on_parameters ::cuda_rt::OwnedBy<__S> for #name<#(#on_arguments),*> #on_clause {
-                type Idle = #name<#(#idle_of_stream_arguments),*>;
-
-                #[inline]
-                unsafe fn detach(self) -> Self::Idle {
-                    let #destructured = self;
-                    #detach
-                }
+            ::cuda_rt::__resource! {
+                #name, #view, #by_ref,
+                lifetimes = [#(#lifetimes)*],
+                types = [#(#types)*],
+                constants = [#(#constants)*],
+                others = [#(#others)*],
+                outlives = #outlives,
+                idle = [#(#idle_arguments,)*],
+                idle_where = #idle_where,
+                on = [#(#on_arguments,)*],
+                on_where = #on_where,
+                idle_of_stream = [#(#idle_of_stream_arguments,)*],
+                buffers = [#(#buffers)*],
+                plain = [#(#plain)*],
             }
         }
+    }
+}
+
+/// `for<'a> T: 'b + ?Sized + for<'c> Trait<'c>` as `['a] T: { 'b } { ? Sized; } { ['c] Trait<'c> };`.
+fn predicate(
+    lifetimes: &Option<BoundLifetimes>,
+    bounded: &TokenStream,
+    bounds: &Punctuated<TypeParamBound, Token![+]>,
+) -> TokenStream {
+    let names = |lifetimes: &Option<BoundLifetimes>| -> TokenStream {
+        let all = lifetimes.iter().flat_map(|bound| &bound.lifetimes);
+        all.map(ToTokens::to_token_stream).collect()
+    };
+    let bounds = bounds.iter().map(|bound| match bound {
+        TypeParamBound::Lifetime(lifetime) => quote!({ #lifetime }),
+        TypeParamBound::Trait(bound) => {
+            let (path, higher) = (&bound.path, names(&bound.lifetimes));
+            match bound.modifier {
+                TraitBoundModifier::Maybe(_) => quote!({ ? #path; }),
+                TraitBoundModifier::None => quote!({ [#higher] #path }),
+            }
+        }
+        // What Rust has as bounds and syn does not know: refused by the macro, on these tokens.
+        other => quote!({ #other }),
+    });
+    let lifetimes = names(lifetimes);
+    quote!([#lifetimes] #bounded: #(#bounds)*;)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate that stands in for `cuda_rt` is given no `unsafe` of ours to be vouched for by.
+    #[test]
+    fn nothing_in_the_output_is_unsafe() {
+        let item = parse_quote!(
+            struct Bundle<'a: 'b, 'b, T: ?Sized + 'a, const N: usize, P: Place>
+            where
+                for<'x> T: Fn(&'x u8) + for<'y> Trait<'y>,
+            {
+                buffer: DeviceBuffer<[u8; N], P>,
+                #[resource(plain)]
+                number: PhantomData<&'b T>,
+            }
+        );
+        let output = expand(item).unwrap().to_string();
+        assert!(
+            output.contains("__resource") && !output.contains("unsafe"),
+            "{output}"
+        );
     }
 }

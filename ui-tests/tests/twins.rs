@@ -1,7 +1,8 @@
 //! Every twin runs, and asserts what it computed: on the GPU where there is one, and on simulated devices.
 //!
 //! Each is a program that can be read by itself. All are in one test target, so that they are built at once.
-#![forbid(unsafe_code)]
+// One twin is about `unsafe`, and allows it.
+#![deny(unsafe_code)]
 
 macro_rules! twins {
     ($($twin:ident;)*) => { $(
@@ -30,14 +31,18 @@ twins! {
     h05_acquire_from_option;
     h05_acquire_through_a_reference;
     h05_acquire_twice;
+    h05_joined_handoff_acquired_again;
     h06_derive_with_a_buffer_of_another_stream;
     h06_release_in_generic_function;
     h06_release_of_a_part_of_another;
     h06_release_of_what_is_idle;
+    h08_write_through_a_constant;
     h08_write_through_a_lease;
+    h08_write_weights_in_a_graph;
     h09_view_outlives_its_lease;
     h10_writer_waits_for_one_of_two_readers;
     h11_overlapping_views;
+    h11_part_read_on_another_stream;
     h11_view_read_on_another_stream;
     h12_swap_owners;
     h12_vec_of_two_streams;
@@ -59,7 +64,10 @@ twins! {
     h25_buffer_leaves_a_capture;
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
+    h25_marker_enters_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
+    h26_closure_borrows_the_stack;
+    h27_read_inside_a_future;
     h28_wrong_element_type;
     h29_input_is_the_output;
     h31_struct_without_repr_c;
@@ -68,6 +76,8 @@ twins! {
     h34_elapsed_before_completion;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
+    h42_foreign_call_without_unsafe;
+    h44_cuda_call_in_a_closure;
     pipeline;
     server;
     tour;

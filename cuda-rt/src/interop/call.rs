@@ -38,9 +38,11 @@ impl<S: StreamTag> Stream<S> {
     /// let a = compute.alloc_zeroed::<f32>(64)?;
     /// let mut b = compute.alloc_zeroed::<f32>(64)?;
     /// let (from, to, driver) = (a.address(), b.address(), gpu.driver());
+    /// // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
+    /// let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
     /// let call = compute.foreign("copy").reads(&a).writes(&mut b);
-    /// // SAFETY: one copy from `a` to `b`, both of 256 bytes, on the stream that it is given; any bytes are an `f32`.
-    /// unsafe { call.enqueue(|stream| driver.copy(to, from, 256, stream)) }?.expect("the copy is valid");
+    /// // SAFETY: one copy from `a` to `b` on the stream that it is given; any bytes are an `f32`.
+    /// unsafe { call.enqueue(library) }?.expect("the copy is valid");
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn foreign(&self, name: &'static str) -> ForeignCall<'_, S> {

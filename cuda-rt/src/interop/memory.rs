@@ -27,6 +27,10 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     ///
     /// Leaking memory is safe, so this is; using the address is not. The device must be kept open: its pool goes with the last
     /// handle to it.
+    ///
+    /// # Panics
+    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its address alone cannot be freed.
+    #[track_caller]
     pub fn into_raw(self) -> (DeviceAddress, usize) {
         let (address, len) = (self.address(), self.len());
         self.forget_memory();

@@ -11,7 +11,9 @@ pub use crate::place::{ReadBy, WriteBy};
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
 #[doc(hidden)]
-pub use parameters::{Output, OutputOf, Parameters, Reading, Shared, SharedOf, Slice, Value, Writing};
+pub use parameters::{
+    InBlock, InBlockOf, Output, OutputOf, Parameters, Reading, Slice, SliceOf, Value, ValueOf, Writing,
+};
 #[doc(hidden)]
 pub use signature::{
     ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Threads1, Threads2, Threads3, launch,

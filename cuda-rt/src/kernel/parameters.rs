@@ -1,4 +1,4 @@
-//! What a launch passes, parameter by parameter: nested pairs `(Slice<A>, (Value<B>, ()))`, one kind of head for each role.
+//! What a launch passes, parameter by parameter: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`, one kind of head for each role.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -83,18 +83,24 @@ impl<'a, S: StreamTag, T> Writing<'a, S, T> {
     }
 }
 
-/// `&[T]`.
+/// `&[T]`, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
-pub struct Slice<T>(PhantomData<T>);
-/// What the kernel `K` writes through, by its number.
+pub struct Slice<K, const AT: usize>(PhantomData<K>);
+/// What it writes through.
 #[derive(Debug)]
 pub struct Output<K, const AT: usize>(PhantomData<K>);
-/// Shared memory of the kernel `K`, by its number.
+/// An argument in shared memory.
 #[derive(Debug)]
-pub struct Shared<K, const AT: usize>(PhantomData<K>);
+pub struct InBlock<K, const AT: usize>(PhantomData<K>);
 /// Anything else.
 #[derive(Debug)]
-pub struct Value<T>(PhantomData<T>);
+pub struct Value<K, const AT: usize>(PhantomData<K>);
+
+/// The element of a slice. (Behind traits, so that rustc finds a type that cannot cross once, where the user wrote it.)
+pub trait SliceOf<const AT: usize> {
+    /// The element.
+    type Element: Element;
+}
 
 /// The type of an output, which has the launch's lifetime.
 pub trait OutputOf<const AT: usize> {
@@ -105,9 +111,15 @@ pub trait OutputOf<const AT: usize> {
 }
 
 /// The type of an argument in shared memory.
-pub trait SharedOf<const AT: usize> {
+pub trait InBlockOf<const AT: usize> {
     /// The argument.
     type At<'k>: SharedArgument;
+}
+
+/// The type of a value.
+pub trait ValueOf<const AT: usize> {
+    /// The value.
+    type Value: Scalar;
 }
 
 /// The parameters of a kernel.
@@ -217,10 +229,10 @@ macro_rules! buffer {
 }
 
 // SAFETY: an address and a length, and then the rest.
-unsafe impl<T: Element, R: Parameters> Parameters for (Slice<T>, R) {
-    type Passed<'a, S> = (Reading<'a, S, T>, R::Passed<'a, S>);
-    type Arguments<'k> = (&'k [T], R::Arguments<'k>);
-    buffer!(T, Read);
+unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slice<K, AT>, R) {
+    type Passed<'a, S> = (Reading<'a, S, K::Element>, R::Passed<'a, S>);
+    type Arguments<'k> = (&'k [K::Element], R::Arguments<'k>);
+    buffer!(K::Element, Read);
 
     #[inline(always)]
     unsafe fn arguments<'k>(
@@ -255,7 +267,7 @@ unsafe impl<K: OutputOf<AT>, const AT: usize, R: Parameters> Parameters for (Out
 }
 
 // SAFETY: not passed at all: the launch gives a block as much shared memory as all of these need.
-unsafe impl<K: SharedOf<AT>, const AT: usize, R: Parameters> Parameters for (Shared<K, AT>, R) {
+unsafe impl<K: InBlockOf<AT>, const AT: usize, R: Parameters> Parameters for (InBlock<K, AT>, R) {
     type Passed<'a, S> = R::Passed<'a, S>;
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
     type Pointers = R::Pointers;
@@ -288,15 +300,15 @@ unsafe impl<K: SharedOf<AT>, const AT: usize, R: Parameters> Parameters for (Sha
 }
 
 // SAFETY: the value, and then the rest.
-unsafe impl<T: Scalar, R: Parameters> Parameters for (Value<T>, R) {
-    type Passed<'a, S> = (T, R::Passed<'a, S>);
-    type Arguments<'k> = (T, R::Arguments<'k>);
+unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Value<K, AT>, R) {
+    type Passed<'a, S> = (K::Value, R::Passed<'a, S>);
+    type Arguments<'k> = (K::Value, R::Arguments<'k>);
     type Pointers = Cons<Pointer, R::Pointers>;
     type Described = Cons<Parameter, R::Described>;
     type Layout = Cons<u64, R::Layout>;
-    type Values = (T, R::Values);
-    const DESCRIBED: Self::Described = Cons(parameter::<T>(ParameterKind::Scalar), R::DESCRIBED);
-    const LAYOUT: Self::Layout = Cons(rt::scalar_layout::<T>(), R::LAYOUT);
+    type Values = (K::Value, R::Values);
+    const DESCRIBED: Self::Described = Cons(parameter::<K::Value>(ParameterKind::Scalar), R::DESCRIBED);
+    const LAYOUT: Self::Layout = Cons(rt::scalar_layout::<K::Value>(), R::LAYOUT);
     const SHARED_BYTES: usize = R::SHARED_BYTES;
 
     #[inline(always)]

@@ -23,7 +23,7 @@ use crate::stream::Stream;
 pub unsafe trait Signature: Sized + 'static {
     /// What tells threads or blocks apart.
     type Position: Position;
-    /// What the launch passes, in order: `(Slice<A>, (Value<B>, ()))`.
+    /// What the launch passes, in order: `(Slice<K, 0>, (Value<K, 2>, ()))`.
     type Parameters: Parameters;
     /// The threads of a block, (x, y), where the kernel fixes them.
     const BLOCK: Option<[u32; 2]>;
@@ -224,7 +224,7 @@ blocks! {
 
 /// The one promise that a kernel's expansion needs: that the entry called `$symbol` is this kernel.
 ///
-/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the user's gets in but identifiers. A crate
+/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the user's gets in but names and types. A crate
 /// that calls this by hand with another kernel's symbol lies about its PTX, as with a false file in `kernel_module!`: the simulated
 /// device, which reads none, stays sound even then.
 #[doc(hidden)]
@@ -233,24 +233,32 @@ macro_rules! __kernel {
     (
         $kernel:ident, $name:literal, $symbol:literal, $module:path, $position:ident $(<$dimensions:ident>)?,
         block = [$($x:literal, $y:literal)?],
-        outputs = [$($output:literal: $output_type:ident, $element:ident;)*],
+        slices = [$($slice:literal: $slice_element:ty;)*],
+        outputs = [$($output:literal: $output_type:ident, $element:ty;)*],
         shared = [$($shared:literal: $shared_type:ident;)*],
-        parameters = $parameters:tt,
+        values = [$($value:literal: $value_type:ty;)*],
+        parameters = [$($role:ident $at:literal;)*],
     ) => {
         struct $kernel;
 
+        $(impl $crate::kernel::SliceOf<$slice> for $kernel {
+            type Element = $slice_element;
+        })*
         $(impl $crate::kernel::OutputOf<$output> for $kernel {
             type Element = $element;
             type At<'k> = $output_type<'k>;
         })*
-        $(impl $crate::kernel::SharedOf<$shared> for $kernel {
+        $(impl $crate::kernel::InBlockOf<$shared> for $kernel {
             type At<'k> = $shared_type<'k>;
+        })*
+        $(impl $crate::kernel::ValueOf<$value> for $kernel {
+            type Value = $value_type;
         })*
 
         // SAFETY: `#[kernel]` made the entry of this name, and this, from one function.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
-            type Parameters = $crate::__parameters!($kernel $parameters);
+            type Parameters = $crate::__parameters!($kernel $($role $at)*);
             const BLOCK: ::core::option::Option<[u32; 2]> = $crate::__block!($($x, $y)?);
 
             fn kernel() -> &'static $crate::kernel::Kernel {
@@ -272,18 +280,9 @@ macro_rules! __kernel {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __parameters {
-    ($kernel:ident []) => { () };
-    ($kernel:ident [slice $type:ident; $($rest:tt)*]) => {
-        ($crate::kernel::Slice<$type>, $crate::__parameters!($kernel [$($rest)*]))
-    };
-    ($kernel:ident [output $at:literal; $($rest:tt)*]) => {
-        ($crate::kernel::Output<$kernel, $at>, $crate::__parameters!($kernel [$($rest)*]))
-    };
-    ($kernel:ident [shared $at:literal; $($rest:tt)*]) => {
-        ($crate::kernel::Shared<$kernel, $at>, $crate::__parameters!($kernel [$($rest)*]))
-    };
-    ($kernel:ident [value $type:ident; $($rest:tt)*]) => {
-        ($crate::kernel::Value<$type>, $crate::__parameters!($kernel [$($rest)*]))
+    ($kernel:ident) => { () };
+    ($kernel:ident $role:ident $at:literal $($rest:tt)*) => {
+        ($crate::kernel::$role<$kernel, $at>, $crate::__parameters!($kernel $($rest)*))
     };
 }
 

@@ -133,7 +133,15 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     /// Drops all but the memory, which the caller has taken.
+    ///
+    /// # Panics
+    /// If it is a part of a block, which is no one's to free.
+    #[track_caller]
     pub(crate) fn forget_memory(mut self) {
+        assert!(
+            self.split.is_none(),
+            "a part of a block cannot be given away: join it with the rest first"
+        );
         self.address = DANGLING;
     }
 

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod bundles;
+mod derived;
 mod parts;
 mod pinned;
 mod pool;
@@ -11,6 +12,8 @@ mod slice;
 mod view;
 
 pub use buffer::DeviceBuffer;
+#[doc(hidden)]
+pub use derived::on_device;
 // The trait alone: the derive of the same name is for crates that depend on `device_std`.
 pub use device_std::element::Element;
 pub use pinned::{PinnedBuffer, PinnedSlice};

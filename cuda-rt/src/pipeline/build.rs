@@ -85,7 +85,30 @@ impl<D: Live> Pipeline<D> {
         self,
         capacity: usize,
         items: impl IntoIterator<Item = I, IntoIter: Send + 'env>,
-        fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError> + Send + 'env,
+        mut fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError> + Send + 'env,
+    ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
+    where
+        D: 'env,
+        T: Element + Send + 'env,
+        I: Send + 'env,
+    {
+        let mut items = items.into_iter();
+        self.reader(capacity, move |pinned| {
+            let Some(mut item) = items.next() else {
+                return Ok(None);
+            };
+            let len = fill(&mut item, pinned)?;
+            Ok(Some((item, len)))
+        })
+    }
+
+    /// Begins on the host, as [`source`](Self::source), where only reading tells whether there is another item: `read` writes the
+    /// next one into pinned memory of `capacity` elements, and returns what goes along with it and how many elements it
+    /// has written; `None` at the end.
+    pub fn reader<'env, T, I>(
+        self,
+        capacity: usize,
+        read: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError> + Send + 'env,
     ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
     where
         D: 'env,
@@ -95,11 +118,10 @@ impl<D: Live> Pipeline<D> {
         let mut plan = self.plan();
         let stage = plan.stage(StageKind::Source, None);
         let ring = plan.pinned_ring(stage, capacity);
-        let items = items.into_iter();
         plan.between(capacity, |outbox| {
             (
                 stage,
-                Box::new(move |context| stages::source(context, items, ring, outbox, fill)),
+                Box::new(move |context| stages::source(context, ring, outbox, read)),
             )
         })
     }

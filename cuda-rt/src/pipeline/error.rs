@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
 
@@ -29,6 +31,21 @@ pub enum StageKind {
     Consume,
 }
 
+impl StageKind {
+    /// Its name, as in reports and timelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Generate => "generate",
+            Self::Upload => "upload",
+            Self::Kernel => "stage",
+            Self::Download => "download",
+            Self::Sink => "sink",
+            Self::Consume => "consume",
+        }
+    }
+}
+
 /// A stage of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -43,15 +60,7 @@ pub struct Stage {
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            StageKind::Source => "source",
-            StageKind::Generate => "generate",
-            StageKind::Upload => "upload",
-            StageKind::Kernel => "stage",
-            StageKind::Download => "download",
-            StageKind::Sink => "sink",
-            StageKind::Consume => "consume",
-        };
+        let kind = self.kind.name();
         match self.stream {
             // Two kernel stages may share a stream: the place tells them apart.
             Some(stream) if self.kind == StageKind::Kernel => {
@@ -73,9 +82,9 @@ pub enum Cause {
     /// A closure of the host.
     #[error("{0}")]
     Host(#[source] BoxError),
-    /// A closure panicked, with this message.
-    #[error("panicked: {0}")]
-    Panicked(String),
+    /// A closure panicked.
+    #[error("panicked: {}", .0.message())]
+    Panicked(Panic),
     /// A closure said that it filled more elements than a buffer has.
     #[error("{len} elements were said to be filled, of {capacity} that a buffer has")]
     TooLong {
@@ -89,17 +98,49 @@ pub enum Cause {
     Thread(#[source] std::io::Error),
 }
 
-impl Cause {
-    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self::Panicked(text.unwrap_or_else(|| "(not a text)".to_owned()))
+impl From<Panic> for Cause {
+    fn from(panic: Panic) -> Self {
+        Self::Panicked(panic)
     }
 }
 
 impl From<Error> for Cause {
     fn from(error: Error) -> Self {
         Self::Device(error)
+    }
+}
+
+/// A panic that was caught.
+pub struct Panic {
+    message: String,
+    /// Locked by no one: what makes the payload, which is `Send` alone, `Sync` as errors should be.
+    payload: Mutex<Box<dyn Any + Send>>,
+}
+
+impl Panic {
+    pub(super) fn new(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        Self {
+            message: text.unwrap_or_else(|| "(not a text)".to_owned()),
+            payload: Mutex::new(payload),
+        }
+    }
+
+    /// What it was called with, where that is a text.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Goes on with the panic, on the calling thread, as if it had not been caught.
+    pub fn resume(self) -> ! {
+        resume_unwind(self.payload.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message).finish()
     }
 }
 

@@ -16,7 +16,10 @@
 //!     .upload::<Upload>()
 //!     .stage::<Compute>(|stream, _item, input, output| stream.copy(input, output)) // or a kernel
 //!     .download::<Download>()
-//!     .sink(|item, data| Ok(sums.push((item, data.iter().sum::<u32>())))) // in order
+//!     .sink(|item, data| {                                                // in order
+//!         sums.push((item, data.iter().sum::<u32>()));
+//!         Ok(())
+//!     })
 //!     .run()?;
 //! println!("{report}");
 //! assert_eq!(sums[9], (9, 9 * 1024));
@@ -28,7 +31,7 @@
 //!
 //! ```text
 //!   source ─▶ upload ─▶ stage … ─▶ download ─▶ sink       through the GPU and back
-//!   source ─▶ upload ─▶ stage … ─▶ consume                input only
+//!   reader ─▶ upload ─▶ stage … ─▶ consume                input only, to the end of a file
 //!   generate ─▶ stage … ─▶ download ─▶ sink               output only
 //!   generate ─▶ stage … ─▶ consume                        stays on the device
 //! ```
@@ -69,7 +72,7 @@ mod run;
 mod stages;
 
 pub use build::{Pipeline, Ready, Stages};
-pub use error::{BoxError, Cause, PipelineError, Stage, StageKind};
+pub use error::{BoxError, Cause, Panic, PipelineError, Stage, StageKind};
 pub use report::{MoreBuffers, Report, StageReport};
 pub use ring::{Ring, Turn};
 pub use run::Cancel;

@@ -184,7 +184,7 @@ impl fmt::Display for Report {
         let ended = if self.cancelled { ", cancelled" } else { "" };
         writeln!(
             f,
-            "{} items through {} stages, {} buffers each, in {:.3} ms ({how}{ended})",
+            "{} items through {} stages, N = {}, in {:.3} ms ({how}{ended})",
             self.items,
             self.stages.len(),
             self.buffers,

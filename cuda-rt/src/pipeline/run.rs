@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::clock::HostClock;
-use super::error::{Cause, PipelineError, Stage};
+use super::error::{Cause, Panic, PipelineError, Stage, StageKind};
 use super::meter::{Epoch, Meter};
 use super::report::{Report, StageReport};
 use crate::device::Device;
 use crate::error::Result;
 use crate::place::{Live, StreamTag};
 use crate::stream::Stream;
+use crate::timeline::{Scope, scope};
 use crate::timestamp::Timestamp;
 
 /// Ends a pipeline early, from any thread: [`Pipeline::cancel_with`](super::Pipeline::cancel_with).
@@ -61,6 +62,7 @@ pub(super) struct Context<'a, D> {
     pub(super) clock: HostClock,
     shared: &'a Shared<D>,
     stage: usize,
+    kind: StageKind,
     item: Cell<u64>,
 }
 
@@ -82,8 +84,14 @@ impl<D: Live> Context<'_, D> {
         stream: &Stream<S>,
         work: impl FnOnce() -> Result<O>,
     ) -> Result<O> {
+        let _scope = self.scope();
         let timed = self.shared.epoch.is_some();
         self.shared.meters[self.stage].around(timed, item, stream, work)
+    }
+
+    /// Names what the thread does until it is dropped, in timelines.
+    pub(super) fn scope(&self) -> Scope {
+        scope(self.kind.name())
     }
 
     /// The host has worked on an item since `started_ns`.
@@ -143,7 +151,7 @@ impl<D: Live> Task<'_, D> {
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is gone after a panic, so nothing that it left half-done is seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
-            .unwrap_or_else(|payload| Err(context.fail(Cause::panicked(&*payload))));
+            .unwrap_or_else(|payload| Err(context.fail(Panic::new(payload))));
         if outcome.is_err() {
             context.shared.stopped.store(true, Ordering::Relaxed);
         }
@@ -196,9 +204,10 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
             clock: clock.clone(),
             shared: &shared,
             stage,
+            kind: self.stages[stage].kind,
             item: Cell::new(0),
         };
-        let outcomes = on_threads(tasks, &context, &clock);
+        let outcomes = on_threads(tasks, &self.stages, &context, &clock);
 
         let mut first: Option<Failed> = None;
         for outcome in outcomes {
@@ -256,6 +265,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
 /// Runs each task on a thread of its own, and returns when all have ended, with the time at which each did.
 fn on_threads<'a, D: Live + 'a>(
     tasks: Vec<Task<'_, D>>,
+    stages: &[Stage],
     context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
     clock: &HostClock,
 ) -> Vec<Result<u64, Failed>> {
@@ -278,7 +288,10 @@ fn on_threads<'a, D: Live + 'a>(
                 task.execute(&context)?;
                 Ok(context.clock.now_ns())
             };
-            match thread::Builder::new().spawn_scoped(scope, body) {
+            match thread::Builder::new()
+                .name(stages[stage].to_string())
+                .spawn_scoped(scope, body)
+            {
                 Ok(thread) => threads.push((stage, thread)),
                 Err(error) => {
                     missing = Some((stage, Cause::Thread(error)));
@@ -292,7 +305,7 @@ fn on_threads<'a, D: Live + 'a>(
         drop(gate);
         let joined = threads.into_iter().map(|(stage, thread)| {
             thread.join().unwrap_or_else(|payload| {
-                let cause = Cause::panicked(&*payload);
+                let cause = Panic::new(payload).into();
                 Err(Failed {
                     stage,
                     item: 0,

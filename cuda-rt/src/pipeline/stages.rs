@@ -46,13 +46,12 @@ fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
     Ok(len)
 }
 
-/// Fills pinned memory until the items or the pipeline end.
+/// Fills pinned memory until there is nothing more to fill it with, or the pipeline ends.
 pub(super) fn source<D: Live, I, T>(
     context: &Context<'_, D>,
-    mut items: impl Iterator<Item = I>,
     ring: Ring<PinnedBuffer<T, Idle<D>>>,
     outbox: Outbox<I, PinnedBuffer<T, Idle<D>>>,
-    mut fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError>,
+    mut next: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError>,
 ) -> Result<(), Failed> {
     for index in 0_u64.. {
         let mut turn = ring.take();
@@ -60,19 +59,20 @@ pub(super) fn source<D: Live, I, T>(
             break;
         }
         context.at(index);
-        let filled = turn.host(|buffer| {
+        let filled = turn.host(|buffer| -> Result<_, Cause> {
+            let _scope = context.scope();
             let started = context.clock.now_ns();
-            let mut item = items.next()?;
-            let filled = fill(&mut item, buffer).map_err(Cause::Host);
-            let capacity = buffer.len();
+            let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
+                return Ok(None);
+            };
             context.worked(index, started);
-            Some(filled.and_then(|len| Ok((item, at_most(len, capacity)?))))
+            Ok(Some((item, at_most(len, buffer.len())?)))
         });
         // What is waited for is the upload that last used the slot.
-        let filled =
-            filled.map_err(|error| context.fail_at(1, index.saturating_sub(ring.slots() as u64), error))?;
-        let Some(filled) = filled else { break };
-        let (item, len) = filled.map_err(|cause| context.fail(cause))?;
+        let filled = filled
+            .map_err(|error| context.fail_at(1, index.saturating_sub(ring.slots() as u64), error))?
+            .map_err(|cause| context.fail(cause))?;
+        let Some((item, len)) = filled else { break };
         let sent_ns = context.clock.now_ns();
         let arrival = Arrival {
             index,
@@ -233,6 +233,7 @@ pub(super) fn sink<D: Live, I, T>(
             return Ok(());
         };
         let read = turn.host(|buffer| {
+            let _scope = context.scope();
             let started = context.clock.now_ns();
             let read = body(item, &buffer[..len]);
             context.worked(index, started);
@@ -241,6 +242,8 @@ pub(super) fn sink<D: Live, I, T>(
         // What is waited for is the download.
         let read = read.map_err(|error| context.fail_at(-1, index, error))?;
         read.map_err(|error| context.fail(Cause::Host(error)))?;
+        // Home before times are read: the next download can use the slot meanwhile.
+        drop(turn);
         context.finished(index)?;
     }
 }

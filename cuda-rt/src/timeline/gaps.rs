@@ -82,7 +82,7 @@ impl Timeline {
         let near = self.source.tolerance_ns();
 
         let mut gaps = Vec::new();
-        for row in 0..self.rows.len() {
+        for (row, waits) in waits_of.iter().enumerate() {
             let mut idle_since: Option<u64> = None;
             for before in self.row_range(row) {
                 let span = &self.spans[before];
@@ -94,7 +94,7 @@ impl Timeline {
                 if end_ns <= start_ns {
                     continue;
                 }
-                let waited = last_within(&waits_of[row], start_ns, end_ns + near);
+                let waited = last_within(waits, start_ns, end_ns + near);
                 let waited_until = waited.map_or(start_ns, |wait| self.spans[wait].end_ns);
                 let held = |from| {
                     let span = last_within(&engines[engine as usize], from, end_ns + near)?;

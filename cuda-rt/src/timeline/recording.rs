@@ -87,12 +87,13 @@ impl<D: Live> Device<D> {
     /// As [`timeline::scope`](super::scope()), for the recording of this device only.
     pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
         let recorder = self.core().events().recorder();
-        let session = if recorder.is_on() {
-            recorder.session()
-        } else {
-            None
-        };
-        scope::Scope::begin(name.into(), session)
+        let mut scope = super::Scope::begin(name.into());
+        if recorder.is_on()
+            && let Some(session) = recorder.session()
+        {
+            scope.tell(session);
+        }
+        scope
     }
 }
 
@@ -352,5 +353,116 @@ fn wait_span(row: usize, start_ns: u64, end_ns: u64, on: usize) -> Span {
         end_ns,
         bytes: 0,
         waits_for: Some(on),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::StreamAt;
+    use crate::timeline::Operation;
+
+    /// What a driver's tracing found.
+    #[derive(Debug)]
+    struct Found(Vec<Traced>);
+
+    impl Trace for Found {
+        fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
+            assert!(
+                self.0
+                    .iter()
+                    .all(|traced| traced.stream.is_none_or(|index| index < streams.len()))
+            );
+            self.0
+        }
+    }
+
+    fn found(stream: impl Into<Option<usize>>, kind: Kind, start_ns: u64, end_ns: u64, call: u32) -> Traced {
+        Traced {
+            stream: stream.into(),
+            kind,
+            label: "entry".into(),
+            start_ns,
+            end_ns,
+            bytes: 8,
+            call,
+        }
+    }
+
+    /// Streams `Upload` and `Compute`: two copies, and on the other a kernel, a wait for the second copy, and a graph.
+    fn collected() -> Collected {
+        let at = |raw| StreamAt {
+            raw: RawStream(raw),
+            id: StreamId::new(),
+        };
+        let streams = vec![(at(1), "example::Upload<Gpu<0>>"), (at(2), "example::Compute")];
+        let (upload, compute) = (streams[0].0.id, streams[1].0.id);
+        let operation = |kind, label| Operation {
+            kind,
+            label,
+            bytes: 0,
+        };
+        let mut log = EventLog::default();
+        log.operation(upload, operation(Kind::CopyToDevice, "copy to device"), None);
+        log.operation(compute, operation(Kind::Kernel, "path::kernel"), None);
+        log.operation(upload, operation(Kind::CopyToDevice, "copy to device"), None);
+        let event = crate::driver::RawEvent(7);
+        log.record(upload, event);
+        log.wait(compute, event);
+        log.operation(compute, operation(Kind::Graph, "graph"), None);
+        Collected {
+            streams,
+            log,
+            ..Collected::default()
+        }
+    }
+
+    fn spans(found: Vec<Traced>) -> (Rows, Vec<Span>, u64) {
+        let mut collected = collected();
+        let (mut rows, mut spans) = (Rows::new(&collected), Vec::new());
+        traced(Box::new(Found(found)), &mut collected, &mut rows, &mut spans);
+        add_waits(&collected.log, &rows, &mut spans);
+        (rows, spans, collected.log.missing())
+    }
+
+    #[test]
+    fn traced_calls_are_the_operations_in_their_order() {
+        let (rows, spans, missing) = spans(vec![
+            found(0, Kind::CopyToDevice, 0, 10, 1),
+            found(1, Kind::Kernel, 5, 15, 2),
+            found(0, Kind::CopyToDevice, 10, 40, 3),
+            found(1, Kind::Kernel, 42, 50, 4),
+            found(1, Kind::Kernel, 42, 60, 4),
+            found(None, Kind::Fill, 70, 80, 5),
+        ]);
+        let names: Vec<_> = rows.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!((names, missing), (vec!["Upload", "Compute", "other streams"], 0));
+        let told: Vec<_> = spans
+            .iter()
+            .map(|span| (span.row, span.label.as_ref(), span.start_ns))
+            .collect();
+        let expected = [
+            (2, "entry", 70),
+            (0, "copy to device", 0),
+            (0, "copy to device", 10),
+            (1, "path::kernel", 5),
+            (1, "entry", 42),
+            (1, "entry", 42),
+            (1, "wait", 15),
+        ];
+        assert_eq!(told, expected, "nodes of a graph have names of their own");
+        assert_eq!((spans[6].end_ns, spans[6].waits_for), (40, Some(0)));
+    }
+
+    #[test]
+    fn what_does_not_match_keeps_its_times_and_loses_its_waits() {
+        let (_, spans, missing) = spans(vec![
+            found(0, Kind::CopyToDevice, 0, 10, 1),
+            found(0, Kind::CopyToDevice, 10, 40, 3),
+            found(1, Kind::Kernel, 42, 50, 4),
+        ]);
+        assert_eq!((spans.len(), missing), (3, 2));
+        assert!(spans.iter().all(|span| span.kind != Kind::Wait));
+        assert_eq!(spans[2].label, "entry");
     }
 }

@@ -35,10 +35,13 @@ pub(super) fn unlisten(session: &Arc<Session>) {
 ///
 /// On a simulated device it takes the thread's modelled time: calls of the device and waits for it, and what
 /// [`Simulator::spend_host_ns`](crate::driver::sim::Simulator::spend_host_ns) adds. What the thread computes itself takes none.
+#[inline]
 pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
-    let listening = LISTENING.load(Ordering::Relaxed) > 0;
-    let sessions = if listening { sessions().clone() } else { Vec::new() };
-    Scope::begin(name.into(), sessions.iter().filter_map(Weak::upgrade))
+    let mut scope = Scope::begin(name.into());
+    if LISTENING.load(Ordering::Relaxed) > 0 {
+        scope.tell_all();
+    }
+    scope
 }
 
 /// A stage of the host that is going on; see [`scope`].
@@ -54,25 +57,45 @@ pub struct Scope {
 }
 
 impl Scope {
-    pub(super) fn begin(name: Cow<'static, str>, sessions: impl IntoIterator<Item = Arc<Session>>) -> Self {
-        let start = |session: Arc<Session>| {
-            let now_ns = session.host_now_ns();
-            (session, now_ns)
-        };
+    /// A stage that no recording is told of yet.
+    #[inline]
+    pub(super) fn begin(name: Cow<'static, str>) -> Self {
         Self {
             #[cfg(feature = "nvtx")]
             _range: crate::driver::cuda::nvtx::NvtxRange::push(&name),
             name,
-            started: sessions.into_iter().map(start).collect(),
+            started: Vec::new(),
             not_send: PhantomData,
+        }
+    }
+
+    pub(super) fn tell(&mut self, session: Arc<Session>) {
+        let now_ns = session.host_now_ns();
+        self.started.push((session, now_ns));
+    }
+
+    #[cold]
+    fn tell_all(&mut self) {
+        let listening = sessions().clone();
+        listening
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|session| self.tell(session));
+    }
+
+    #[cold]
+    fn end(&mut self) {
+        for (session, start_ns) in self.started.drain(..) {
+            session.add_host(Kind::Stage, self.name.clone(), start_ns, None);
         }
     }
 }
 
 impl Drop for Scope {
+    #[inline]
     fn drop(&mut self) {
-        for (session, start_ns) in self.started.drain(..) {
-            session.add_host(Kind::Stage, self.name.clone(), start_ns, None);
+        if !self.started.is_empty() {
+            self.end();
         }
     }
 }

@@ -151,6 +151,9 @@ fn gaps_end_with_what_caused_them() {
         span(Kind::Kernel, 1, 120, 130),
         // No gap at all.
         span(Kind::Kernel, 1, 130, 140),
+        // The engine was taken for a part of the gap, but free long before its end.
+        span(Kind::Kernel, 2, 140, 150),
+        span(Kind::Kernel, 1, 180, 190),
     ];
     let timeline = Timeline::new("a device", Source::Model, rows(), spans);
     let at = |kind, start_ns| {
@@ -170,6 +173,15 @@ fn gaps_end_with_what_caused_them() {
             (1, 30, 50, Cause::Wait { span: copy }),
             (1, 60, 90, Cause::Engine { span: kernel }),
             (1, 95, 120, Cause::Host { span: stage }),
+            (1, 140, 180, Cause::Host { span: None }),
+            (
+                2,
+                90,
+                140,
+                Cause::Engine {
+                    span: at(Kind::Kernel, 130)
+                }
+            ),
         ]
     );
     assert_eq!(timeline.explain(&gaps[0]), "waited for `copy to device` of up");
@@ -187,6 +199,18 @@ fn measured_moments_need_not_meet_to_the_nanosecond() {
     let cause = |source| Timeline::new("a device", source, rows(), spans.clone()).gaps()[0].cause;
     assert_eq!(cause(Source::Events), Cause::Wait { span: Some(0) });
     assert_eq!(cause(Source::Model), Cause::Host { span: None });
+}
+
+#[test]
+fn a_wait_that_was_over_before_a_gap_did_not_cause_it() {
+    let spans = vec![
+        span(Kind::CopyToDevice, 0, 0, 50_000),
+        wait(1, 40_000, 50_000, 0),
+        span(Kind::Kernel, 1, 50_000, 52_000),
+        span(Kind::Kernel, 1, 54_000, 60_000),
+    ];
+    let gaps = Timeline::new("a device", Source::Events, rows(), spans).gaps();
+    assert_eq!((gaps.len(), gaps[0].cause), (1, Cause::Host { span: None }));
 }
 
 #[test]
@@ -211,6 +235,7 @@ fn a_trace_follows_the_trace_event_format() {
     let mut timeline = pipeline();
     timeline.rows[1].name = "quote \" and \\ and \n".into();
     // A branch of a graph beside another: not in one thread, where viewers take overlap for nesting.
+    timeline.spans.push(span(Kind::Kernel, 1, 12, 18));
     timeline.spans.push(span(Kind::Stage, 3, 30, 50));
     let timeline = Timeline::new("a \"device\"", Source::Model, timeline.rows, timeline.spans);
     let trace = trace(&timeline);

@@ -53,7 +53,7 @@ pub(crate) fn stream_420(width: usize, height: usize, frames: u64) -> Vec<u8> {
     )
 }
 
-/// Runs the overlapped pipeline on `gpu`. `prepare` is called when all memory is there.
+/// Runs the overlapped pipeline on `gpu`. `prepare` is called when the kernel's code is there.
 pub(crate) fn overlapped<D: Live>(
     gpu: &Device<D>,
     source: impl Read + Send,
@@ -65,7 +65,7 @@ pub(crate) fn overlapped<D: Live>(
     let mut clip = Reader::new(source).expect("a header");
     let header = clip.header().clone();
     let mut output = Writer::new(sink, &header).expect("room for the header");
-    let pipeline = Pipeline::new(gpu, &header, FILTER, buffers).expect("memory for the rings");
+    let pipeline = Pipeline::new(gpu, FILTER, buffers).expect("the kernel's code");
     prepare(gpu.simulator().expect("a simulated device"));
     pipeline.run(&mut clip, &mut output, progress)
 }

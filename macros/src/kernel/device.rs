@@ -153,14 +153,22 @@ pub(super) fn dimensions_type(dimensions: usize) -> Ident {
     format_ident!("{}", if dimensions == 1 { "OneD" } else { "TwoD" })
 }
 
-/// With the span of the user's type, where rustc then points when it cannot cross.
+/// With the span of what the user wrote, where rustc then points when it cannot cross.
 pub(super) fn alias(at: usize, parameter: &Parameter) -> Ident {
-    let span = parameter.ty.span().resolved_at(Span::mixed_site());
+    let written = match &parameter.role {
+        Role::Slice { element } => element,
+        _ => &parameter.ty,
+    };
+    let span = written.span().resolved_at(Span::mixed_site());
     format_ident!("__CudaRtParameter{at}", span = span)
 }
 
 pub(super) fn element_alias(at: usize, parameter: &Parameter) -> Ident {
-    let span = parameter.ty.span().resolved_at(Span::mixed_site());
+    let written = match &parameter.role {
+        Role::Output { element, .. } => element,
+        _ => &parameter.ty,
+    };
+    let span = written.span().resolved_at(Span::mixed_site());
     format_ident!("__CudaRtElement{at}", span = span)
 }
 

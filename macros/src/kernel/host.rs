@@ -28,8 +28,10 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         declared,
         passed,
         parameters,
+        slices,
         outputs,
         shared,
+        values,
         shared_types,
         bound,
         given,
@@ -73,8 +75,10 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             ::cuda_rt::__kernel! {
                 __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
                 block = [#block],
+                slices = [#(#slices)*],
                 outputs = [#(#outputs)*],
                 shared = [#(#shared)*],
+                values = [#(#values)*],
                 parameters = [#(#parameters)*],
             }
             impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
@@ -99,8 +103,10 @@ struct Parts {
     /// signature and again inside the function, and must mean one type in both.
     passed: Vec<TokenStream>,
     parameters: Vec<TokenStream>,
+    slices: Vec<TokenStream>,
     outputs: Vec<TokenStream>,
     shared: Vec<TokenStream>,
+    values: Vec<TokenStream>,
     shared_types: Vec<Ident>,
     /// What the simulation is handed for one thread or block, and what it hands on.
     bound: Vec<TokenStream>,
@@ -116,8 +122,10 @@ impl Parts {
             declared: Vec::new(),
             passed: Vec::new(),
             parameters: Vec::new(),
+            slices: Vec::new(),
             outputs: Vec::new(),
             shared: Vec::new(),
+            values: Vec::new(),
             shared_types: Vec::new(),
             bound: Vec::new(),
             given: Vec::new(),
@@ -139,7 +147,8 @@ impl Parts {
                     parts
                         .passed
                         .push(mixed!(::cuda_rt::kernel::Reading::<#stream_tag, #ty>::new(#name)));
-                    parts.parameters.push(mixed!(slice #ty;));
+                    parts.parameters.push(mixed!(Slice #number;));
+                    parts.slices.push(mixed!(#number: #ty;));
                 }
                 Role::Output { element, .. } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
@@ -153,11 +162,11 @@ impl Parts {
                     parts
                         .passed
                         .push(mixed!(::cuda_rt::kernel::Writing::<#stream_tag, #element_alias>::new(#name)));
-                    parts.parameters.push(mixed!(output #number;));
+                    parts.parameters.push(mixed!(Output #number;));
                     parts.outputs.push(mixed!(#number: #ty, #element_alias;));
                 }
                 Role::Shared => {
-                    parts.parameters.push(mixed!(shared #number;));
+                    parts.parameters.push(mixed!(InBlock #number;));
                     parts.shared.push(mixed!(#number: #ty;));
                     parts.shared_types.push(ty);
                 }
@@ -175,7 +184,8 @@ impl Parts {
                     let written = &parameter.ty;
                     parts.declared.push(mixed!(#name: #written));
                     parts.passed.push(mixed!(#name));
-                    parts.parameters.push(mixed!(value #ty;));
+                    parts.parameters.push(mixed!(Value #number;));
+                    parts.values.push(mixed!(#number: #ty;));
                 }
             }
             if matches!(parameter.role, Role::Index(_) | Role::Block(_)) {

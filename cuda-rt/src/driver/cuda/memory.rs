@@ -83,11 +83,12 @@ impl Pool {
             Ok(value)
         };
         use CUmemPool_attribute as Attribute;
+        // In this order, so that what others allocate meanwhile does not make more seem to be used than reserved.
         Ok(MemoryPoolStats {
-            reserved_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
-            reserved_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
             used_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
             used_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
+            reserved_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            reserved_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
             release_threshold_bytes: read(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)?,
         })
     }

@@ -17,6 +17,8 @@ pub(super) fn read(context: &Context) -> DriverResult<Properties> {
         unsafe { library.cuDeviceGetAttribute(&mut value, which, context.device()) }?;
         Ok(u32::try_from(value).unwrap_or(0))
     };
+    // What is only for show: a driver that no longer tells it is no reason to refuse its device.
+    let shown = |which| attribute(which).unwrap_or(0);
     let name = name(context)?;
     if attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
         return Err(DriverError::with_detail(
@@ -63,16 +65,16 @@ pub(super) fn read(context: &Context) -> DriverResult<Properties> {
             CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
         )?,
         warp_size: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
-        copy_engines: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
-        l2_cache_bytes: u64::from(attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
-        memory_bus_bits: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
-        memory_clock_khz: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
-        clock_khz: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
-        ecc: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED)? != 0,
+        copy_engines: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT),
+        l2_cache_bytes: u64::from(shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
+        memory_bus_bits: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        memory_clock_khz: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        clock_khz: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        ecc: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0,
         pci: Some((
-            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,
-            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?,
-            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?,
+            shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+            shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+            shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
         )),
         priority_range: (least_urgent, most_urgent),
         driver_version: u32::try_from(driver_version).unwrap_or(0),

@@ -138,7 +138,7 @@ pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
 
 /// Other cases use the same pool at the same time on a GPU: what is asserted holds whatever they do.
 pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>) {
-    const BYTES: u64 = 64 << 20;
+    const BYTES: u64 = 256 << 20;
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let stats = || driver.pool_stats().expect("statistics of the pool");

@@ -1,0 +1,126 @@
+//! Bundles that are read for ever.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use crate::fence::{Fence, StreamAt};
+use crate::memory::{OwnedBy, Resource};
+use crate::place::{DeviceTag, Idle, Live, StreamTag};
+
+/// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a model.
+///
+/// [`Shared`](crate::Shared) memory comes back to a writer, so each lease costs a wait when it begins and an event when it ends.
+/// A constant never comes back: reading it costs neither. What pays for that is the memory, which stays allocated until the
+/// process ends, also when every clone is dropped; so does its device.
+///
+/// Cloning it is a count. It is idle memory to every stream at once: `stream.adopt(weights.clone())` gives a handle of that
+/// stream, which is part of bundles and graphs as a buffer is.
+///
+/// # Hazards prevented
+/// H02, H08 (nothing gives a way to write it), H21 (nothing frees it).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Constant;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let weights = compute.release(compute.alloc_zeroed::<f32>(1024)?)?.synchronize()?;
+/// let weights = Constant::new(weights);
+/// let mut out = compute.alloc_zeroed::<f32>(1024)?;
+/// compute.copy(&compute.adopt(weights.clone())?.view(), &mut out)?;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
+///
+/// # Invariants
+/// N1. No write to the bundle is pending or comes later, and it is never dropped.
+pub struct Constant<R: Resource, P = Idle> {
+    bundle: Arc<ManuallyDrop<R>>,
+    place: PhantomData<fn(P) -> P>,
+}
+
+impl<R: Resource, P> Clone for Constant<R, P> {
+    fn clone(&self) -> Self {
+        Self {
+            bundle: Arc::clone(&self.bundle),
+            place: PhantomData,
+        }
+    }
+}
+
+impl<R: Resource, P> fmt::Debug for Constant<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Constant").finish_non_exhaustive()
+    }
+}
+
+impl<R: Resource> Constant<R, Idle<R::Device>>
+where
+    R::Device: Live,
+{
+    /// Makes what is idle a constant. Calls nothing.
+    pub fn new(idle: R) -> Self {
+        // N1: idle, so nothing is pending; only `by_ref` is called from here on.
+        Self {
+            bundle: Arc::new(ManuallyDrop::new(idle)),
+            place: PhantomData,
+        }
+    }
+}
+
+impl<R: Resource, S: StreamTag> Constant<R, S> {
+    /// Views of all parts, for reading on `S`.
+    pub fn view(&self) -> R::Ref<'_, S> {
+        // SAFETY: N1: live, and written by nothing.
+        unsafe { self.bundle.by_ref() }
+    }
+}
+
+impl<R: Resource, P> Constant<R, P> {
+    /// The same bundle for another place, which N1 asks nothing of.
+    fn recast<Q>(self) -> Constant<R, Q> {
+        Constant {
+            bundle: self.bundle,
+            place: PhantomData,
+        }
+    }
+}
+
+// SAFETY: one part, which every method converts; `&` gives no way to write.
+unsafe impl<R: Resource, D: DeviceTag> Resource for Constant<R, Idle<D>> {
+    type Device = D;
+    type On<S: StreamTag> = Constant<R, S>;
+    type View<'v, S: StreamTag> = R::Ref<'v, S>;
+    type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
+
+    unsafe fn attach<S: StreamTag>(self, _at: StreamAt) -> Constant<R, S> {
+        self.recast()
+    }
+
+    unsafe fn back<S: StreamTag>(on: Constant<R, S>) -> Self {
+        on.recast()
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
+        // SAFETY: N1: live, and written by nothing.
+        unsafe { self.bundle.by_ref() }
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> R::Ref<'v, S> {
+        // SAFETY: as above.
+        unsafe { self.bundle.by_ref() }
+    }
+
+    unsafe fn retire(self, _fence: &mut Fence) {}
+}
+
+// SAFETY: one part, which any stream may read.
+unsafe impl<R: Resource, S: StreamTag> OwnedBy<S> for Constant<R, S> {
+    type Idle = Constant<R, Idle<S::Device>>;
+
+    unsafe fn detach(self) -> Self::Idle {
+        self.recast()
+    }
+}

@@ -1,0 +1,57 @@
+// H42, mended: who lets a raw handle act answers for it, in one place, and the types hold on both sides of it.
+use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::{Device, DeviceBuffer, Error, Live};
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+fn main() -> Result<(), Error> {
+    program(&Device::open_or_simulate()?)?;
+    for seed in 0..8 {
+        Device::simulated(SimConfig::default().seed(seed), |gpu| program(&gpu))??;
+    }
+    Ok(())
+}
+
+#[allow(unsafe_code, reason = "raw handles act")]
+fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
+    let (compute, download) = (gpu.stream::<Compute<D>>()?, gpu.stream::<Download<D>>()?);
+    let source = compute.init_filled(compute.alloc_uninit::<f32>(64)?, 2.0)?;
+    let mut copy = compute.alloc_zeroed::<f32>(64)?;
+
+    // A library's call, on memory that is stated.
+    let (from, to, driver) = (source.address(), copy.address(), gpu.driver());
+    // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
+    let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
+    let call = compute.foreign("copy").reads(&source).writes(&mut copy);
+    // SAFETY: one copy from `source` to `copy` on the stream that it is given; any bits are an `f32`.
+    unsafe { call.enqueue(library) }?.expect("a valid copy");
+
+    // Out of our types and in again.
+    let (address, len) = copy.into_raw();
+    // SAFETY: given away just now, on this stream.
+    let copy = unsafe { DeviceBuffer::<f32, _>::from_raw(&compute, address, len) };
+
+    // On a stream of someone else's, in and out by handoffs.
+    let copy = compute.release(copy)?;
+    let raw = driver.create_stream(0).expect("a stream");
+    // SAFETY: a live stream of this device, which nothing captures, destroyed below.
+    let copy = unsafe {
+        gpu.adopt_stream(raw, |stream| {
+            let mut copy = stream.acquire(copy)?;
+            stream.fill(&mut copy[..8], 1.0)?;
+            stream.release(copy)
+        })
+    }?;
+    // SAFETY: not used again.
+    unsafe { driver.destroy_stream(raw) }.expect("it was live");
+
+    let copy = download.acquire(copy)?;
+    let mut host = download.adopt(gpu.pinned::<f32>(64)?)?;
+    download.copy_to_host(&copy, &mut host)?;
+    let host = download.release(host)?.synchronize()?;
+    assert_eq!((host[..8].to_vec(), host[8..].to_vec()), (vec![1.0; 8], vec![2.0; 56]));
+    Ok(())
+}
