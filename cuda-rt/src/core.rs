@@ -88,7 +88,9 @@ impl DeviceCore {
     #[inline]
     #[track_caller]
     pub(crate) fn called(&self) -> Option<CalledAt> {
-        self.checked.then(|| CalledAt::new(Location::caller()))
+        // Not inside the closure, whose caller is this line.
+        let at = Location::caller();
+        self.checked.then(|| CalledAt::new(at))
     }
 
     /// Whether every ordering asked for was made.
@@ -214,7 +216,7 @@ mod tests {
                 gpu.stream::<Other<_>>().unwrap(),
             );
             let mut data = compute.alloc_zeroed::<u32>(16).unwrap();
-            compute.fill(&mut data, 1).unwrap();
+            compute.fill(&mut data, 1).unwrap(); // the line that is reported
             // SAFETY: live and in bounds; the simulated device runs what races one after another.
             unsafe { gpu.core().driver().fill(data.address(), &[0], 64, other.at().raw) }.unwrap();
             let mut idle = gpu.pinned::<u32>(16).unwrap();
@@ -234,7 +236,13 @@ mod tests {
         .unwrap();
         let fill = &races[1];
         assert_eq!((&*fill.first.name, &*fill.second.name), ("Compute", "Other"));
-        assert_eq!(place(fill.first.operation.site).0, file!());
+        let reported = include_str!("core.rs")
+            .lines()
+            .position(|line| line.ends_with("// the line that is reported"));
+        assert_eq!(
+            place(fill.first.operation.site),
+            (file!(), reported.unwrap() as u32 + 1)
+        );
         assert_eq!(
             fill.second.operation.site,
             Site::Unknown,

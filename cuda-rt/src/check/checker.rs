@@ -163,7 +163,7 @@ impl Checker {
             seed,
             ..
         } = self;
-        shadow.access(bytes, new, &own_clock(actors, actor), |old, bytes| {
+        shadow.access(bytes, new, own_clock(actors, actor), |old, bytes| {
             *found += 1;
             let key = [old, &new].map(|access| (access.epoch.slot, access.kind, access.operation));
             if races.len() < KEPT_RACES && reported.insert(key) {

@@ -20,7 +20,7 @@ pub(super) struct DeviceId(usize);
 
 /// How a stream stands to its device's legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blocking {
+pub(super) enum StreamKind {
     /// It is that stream.
     Legacy,
     /// Waits for it, and it for this one (rule 3).
@@ -33,7 +33,7 @@ pub(super) enum Blocking {
 struct Stream {
     actor: ActorId,
     device: DeviceId,
-    blocking: Blocking,
+    kind: StreamKind,
 }
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Machine {
         self.streams.push(Stream {
             actor,
             device: id,
-            blocking: Blocking::Legacy,
+            kind: StreamKind::Legacy,
         });
         let (streams, barrier) = (vec![legacy], VectorClock::default());
         self.devices.push(Device {
@@ -80,14 +80,10 @@ impl Machine {
         self.devices[device.0].legacy
     }
 
-    pub(super) fn stream(&mut self, name: &str, device: DeviceId, blocking: Blocking) -> StreamId {
+    pub(super) fn stream(&mut self, name: &str, device: DeviceId, kind: StreamKind) -> StreamId {
         let id = StreamId(self.streams.len());
         let actor = self.checker.actor(ActorKind::CudaStream, name);
-        self.streams.push(Stream {
-            actor,
-            device,
-            blocking,
-        });
+        self.streams.push(Stream { actor, device, kind });
         self.devices[device.0].streams.push(id);
         id
     }
@@ -105,20 +101,16 @@ impl Machine {
 
     /// All that the stream holds: its own work and that of the streams it waits for.
     pub(super) fn contents(&self, stream: StreamId) -> VectorClock {
-        let Stream {
-            actor,
-            device,
-            blocking,
-        } = self.streams[stream.0];
+        let Stream { actor, device, kind } = self.streams[stream.0];
         let device = &self.devices[device.0];
         let mut clock = self.checker.clock(actor).clone();
         clock.join(&device.barrier);
-        match blocking {
-            Blocking::NonBlocking => {}
-            Blocking::Blocking => clock.join(self.checker.clock(self.streams[device.legacy.0].actor)),
-            Blocking::Legacy => {
+        match kind {
+            StreamKind::NonBlocking => {}
+            StreamKind::Blocking => clock.join(self.checker.clock(self.streams[device.legacy.0].actor)),
+            StreamKind::Legacy => {
                 let streams = device.streams.iter().map(|s| &self.streams[s.0]);
-                for other in streams.filter(|s| s.blocking == Blocking::Blocking) {
+                for other in streams.filter(|s| s.kind == StreamKind::Blocking) {
                     clock.join(self.checker.clock(other.actor));
                 }
             }

@@ -214,8 +214,8 @@ impl Run {
                     }
                     let device = self.device(device.unwrap_or(call.thread.device));
                     let blocking = match blocking {
-                        Blocking::Blocking => rules::Blocking::Blocking,
-                        Blocking::NonBlocking => rules::Blocking::NonBlocking,
+                        Blocking::Blocking => rules::StreamKind::Blocking,
+                        Blocking::NonBlocking => rules::StreamKind::NonBlocking,
                     };
                     let stream = self.machine.stream(&name.text, device, blocking);
                     self.streams.insert(name.text.clone(), Named::Live(stream));
