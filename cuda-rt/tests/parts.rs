@@ -353,7 +353,7 @@ fn split_inside_a_capture(gpu: &Device<Scoped<'_>>) {
 
 #[test]
 fn a_split_inside_a_capture_is_freed_at_each_launch() {
-    for_each_device(|gpu| split_inside_a_capture(gpu));
+    for_each_device(split_inside_a_capture);
     adversarial(0, |gpu, _| split_inside_a_capture(gpu));
 }
 
