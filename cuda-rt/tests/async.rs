@@ -395,13 +395,19 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
     };
     let (mut victims, mut futures) = (some(300), some(300));
     let panics = Arc::new(AtomicUsize::new(0));
+    let mut to_panic = 0;
     for (future, number) in futures.iter_mut().zip(0..) {
         let waker = match number % 2 {
             0 => Waker::from(Arc::new(Panics(Arc::clone(&panics)))),
             _ => Waker::from(Arc::new(Drops(Mutex::new(Some(victims.pop()))))),
         };
-        let _ = Pin::new(future).poll(&mut Context::from_waker(&waker));
+        let pending = Pin::new(future)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending();
+        to_panic += usize::from(pending && number % 2 == 0);
     }
+    // A GPU may be done with all of them by then.
+    assert!(to_panic > 1 || !gpu.is_simulated(), "nothing was pending");
     for value in 0..20 {
         let after = block_on(join(some(20)));
         assert_eq!(
@@ -409,7 +415,11 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
             [value; LEN]
         );
     }
-    assert!(panics.load(Ordering::SeqCst) > 1, "none was woken");
+    let woken = panics.load(Ordering::SeqCst);
+    assert!(
+        woken <= to_panic && (woken > 0 || to_panic == 0),
+        "{woken} of {to_panic} woken"
+    );
     for (future, value) in futures.into_iter().zip(0..) {
         if let Some(handoff) = future.into_handoff() {
             assert_eq!(*block_on(handoff).unwrap(), [value; LEN]);
