@@ -3,23 +3,13 @@
 use std::error::Error;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use cuda_rt::{Device, Live};
+
+pub use crate::choice::DeviceChoice;
+use crate::choice::Times;
 
 /// What an example returns.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Where to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
-    /// The GPU if there is one, and a simulated device if not.
-    #[default]
-    Auto,
-    /// The GPU; an error if there is none.
-    Cuda,
-    /// A simulated device.
-    Sim,
-}
 
 /// Calls a function that takes any device with the one that was chosen: `on_device!(choice, |gpu| run(gpu, &args))`.
 #[macro_export]
@@ -46,12 +36,7 @@ macro_rules! on_device {
 
 /// The device, and how its times come about.
 pub fn heading<D: Live>(gpu: &Device<D>) -> String {
-    let how = if gpu.is_simulated() {
-        "modelled, not measured"
-    } else {
-        "measured by CUDA events"
-    };
-    format!("{}; times are {how}", gpu.properties().name)
+    format!("{}; {}", gpu.properties().name, Times::of(gpu))
 }
 
 /// Milliseconds.

@@ -16,7 +16,7 @@ fn output(example: &str, args: &[&str]) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}{errors}");
-    assert!(text.contains("modelled, not measured"), "{text}");
+    assert!(text.contains("times are modelled"), "{text}");
     text
 }
 
