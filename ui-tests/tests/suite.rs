@@ -5,12 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the first line of a case says: `// H01 (E0277): ..`.
-#[derive(Debug)]
-struct Header {
-    hazard: String,
-    expected: BTreeSet<String>,
-}
+use ui_tests::{Header, refusals};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -31,34 +26,6 @@ fn read(name: &str, program: &str, extension: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn header(source: &str) -> Option<Header> {
-    let (hazard, rest) = source.lines().next()?.strip_prefix("// ")?.split_once(" (")?;
-    let (expected, reason) = rest.split_once("): ")?;
-    let expected = expected.split(", ").map(str::to_owned).collect();
-    (!reason.is_empty()).then(|| Header {
-        hazard: hazard.to_owned(),
-        expected,
-    })
-}
-
-/// How the compiler refused a program, in the words of the headers.
-fn refusals(stderr: &str) -> BTreeSet<String> {
-    let kind = |line: &str| {
-        let error = line.strip_prefix("error")?;
-        if let Some(code) = error.strip_prefix('[') {
-            return Some(code.split(']').next()?.to_owned());
-        }
-        let kind = match error.strip_prefix(": ")? {
-            text if text.starts_with("lifetime may not live long enough") => "lifetime",
-            text if text.ends_with("is not general enough") => "lifetime",
-            text if text.contains("`unsafe`") => "lint",
-            _ => "macro",
-        };
-        Some(kind.to_owned())
-    };
-    stderr.lines().filter_map(kind).collect()
-}
-
 fn for_each_case(check: impl Fn(&str, &str) -> Result<(), String>) {
     let cases = programs("cases", "rs");
     assert!(cases.len() > 50, "only {} cases were found", cases.len());
@@ -75,7 +42,8 @@ fn for_each_case(check: impl Fn(&str, &str) -> Result<(), String>) {
 #[test]
 fn each_case_says_which_hazard_it_has_and_how_it_is_refused() {
     for_each_case(|case, source| {
-        let header = header(source).ok_or("the first line is not `// HNN (E0000): what would go wrong`")?;
+        let header =
+            Header::of(source).ok_or("the first line is not `// HNN (E0000): what would go wrong`")?;
         let prefix = format!("{}_", header.hazard.to_lowercase());
         match case.starts_with(&prefix) {
             true => Ok(()),
@@ -87,7 +55,7 @@ fn each_case_says_which_hazard_it_has_and_how_it_is_refused() {
 #[test]
 fn each_case_is_refused_as_its_header_says() {
     for_each_case(|case, source| {
-        let expected = header(source).ok_or("no header")?.expected;
+        let expected = Header::of(source).ok_or("no header")?.expected;
         let found = refusals(&read("cases", case, "stderr"));
         match expected == found {
             true => Ok(()),
@@ -118,8 +86,8 @@ fn each_error_points_into_the_program() {
 fn each_case_has_a_twin() {
     let twins = programs("twins", "rs");
     for_each_case(|case, source| {
-        let named = source.lines().find_map(|line| line.strip_prefix("// Twin: "));
-        let twin = named.unwrap_or(case);
+        let named = Header::of(source).and_then(|header| header.twin);
+        let twin = named.as_deref().unwrap_or(case);
         match twins.contains(twin) {
             true => Ok(()),
             false => Err(format!("twins/{twin}.rs is missing")),
@@ -148,10 +116,10 @@ fn every_twin_is_run() {
 
 #[test]
 fn headers_and_messages_are_read_as_written() {
-    let read = header("// H25 (E0277, E0521): a buffer leaves.\nfn main() {}").unwrap();
+    let read = Header::of("// H25 (E0277, E0521): a buffer leaves.\nfn main() {}").unwrap();
     assert_eq!(read.hazard, "H25");
     assert_eq!(read.expected, ["E0277", "E0521"].map(str::to_owned).into());
-    assert!(header("// H25 E0277: a buffer leaves.").is_none());
+    assert!(Header::of("// H25 E0277: a buffer leaves.").is_none());
     let found = refusals(
         "error[E0382]: borrow of moved value: `a`\nerror: implementation of `Fn` is not general enough\n  | error: no\n\
          error: usage of an `unsafe` block\nerror: a kernel is not generic\n",

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod hazard_programs;
+mod hazards;
 mod ptx;
 mod ptxas;
 mod unsafe_budget;
@@ -11,6 +12,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
+  hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
+                           is missing
+  hazards --check          the same, but compare
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
@@ -24,6 +28,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["hazards"] => hazards::write(),
+        ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", file] => hazard_programs::check(file, false),
         ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
             hazard_programs::check(file, true)
