@@ -475,10 +475,11 @@ fn cupti_and_events_agree() {
         true
     });
     if !checked.unwrap().contains(&true) {
+        let why = cuda_rt::driver::cuda::why_no_cupti().unwrap_or_else(|| "there is no GPU".into());
         assert!(
             std::env::var_os("CUDA_RT_REQUIRE_CUPTI").is_none(),
-            "CUPTI is required, and not there"
+            "CUPTI is required, and not to be had: {why}"
         );
-        eprintln!("SKIPPED: there is no GPU, or no CUPTI");
+        eprintln!("SKIPPED: {why}");
     }
 }

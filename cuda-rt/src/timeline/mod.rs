@@ -24,7 +24,7 @@
 //! | device | times of its work | error |
 //! |---|---|---|
 //! | simulated | the model ([`Model`](crate::driver::sim::Model)) | none; they are no measurement, and everything printed says so |
-//! | CUDA, with the feature `cupti` and where `libcupti` can be had | CUPTI's activity records | the engines' own times |
+//! | CUDA, with the feature `cupti` and where `libcupti` of CUDA 11.8 to 12.9 or 13.0 to 13.5 can be had | CUPTI's activity records | the engines' own times |
 //! | CUDA | timing events that the recording puts around each operation | see below |
 //!
 //! An event is stamped when its stream reaches it. So a span also holds the time for which an operation waited for its engine

@@ -3,19 +3,22 @@
 //! CUPTI traces the whole process, and gives its records to one pair of callbacks. So there is one trace at a time, and what
 //! belongs to other contexts is left out. CUPTI reads its clock for each record; it enqueues nothing.
 //!
-//! The library is found and loaded at run time (`libcupti`, of the CUDA toolkit), and no call is made to it unless a trace
-//! is begun. Where it is missing, too old, or in use by a profiler, there is no trace, which is no error.
+//! The library is found and loaded at run time ([`NAMES`]), and no call is made to it unless a trace is begun. Where it is
+//! missing, of a version that is not in [`VERSIONS`], or in use by a profiler, there is no trace, which is no error;
+//! [`why_none`] then says why.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::cupti::sys as cupti;
 use cudarc::driver::sys;
+use libloading::Library;
 
 use super::context::Context;
 use super::stream;
@@ -28,6 +31,24 @@ const SUCCESS: Status = 0;
 type RequestBuffer = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type CompleteBuffer = unsafe extern "C" fn(sys::CUcontext, u32, *mut u8, usize, usize);
 
+/// What the library is called, in the order of trying. The last one is where the toolkit's installer puts it, which is not on
+/// the loader's path.
+///
+/// Not what cudarc's bindings try: of versions that have a number in their name those know no later one than their own.
+const NAMES: [&str; 4] = [
+    "libcupti.so.13",
+    "libcupti.so.12",
+    "libcupti.so",
+    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+];
+
+/// Versions, as `cuptiGetVersion` has them, whose records begin as [`Transfer`] and [`Launch`] say: CUDA 11.8 to 12.9, and 13.0
+/// to 13.5 with their updates. Seen in the headers of 12.9 and 13.5, which declare each layout that a release before wrote.
+///
+/// A library writes the newest layout it knows, whatever its caller was built for. So far each has only added to the end of the one
+/// before it; that the next does too is a habit and no promise, so it is not read unseen.
+const VERSIONS: [RangeInclusive<u32>; 2] = [18..=28, 130_000..=130_599];
+
 /// Declares the entry points used. As in `library`, a status is a number, and activity kinds are too: a CUPTI newer than the
 /// bindings may return others.
 macro_rules! entry_points {
@@ -38,24 +59,51 @@ macro_rules! entry_points {
         $(const _: $bindings = cupti::$name;)*
 
         impl Cupti {
-            fn find() -> Option<Self> {
-                // SAFETY: loading the library runs its initialisers, which set up its own state only.
-                if !unsafe { cupti::is_culib_present() } {
-                    return None;
-                }
-                // SAFETY: as above; the library is there, so that this doesn't panic, and is never unloaded.
-                let library = unsafe { cupti::culib() };
-                Some(Self { $(
+            /// The entry points; else the name of the first that is missing.
+            fn of(library: &'static Library) -> Result<Self, &'static str> {
+                Ok(Self { $(
                     $name: {
                         // SAFETY: the signature is the one in cudarc's bindings, which is written beside it, but for enums,
                         // which have the representation of `u32`.
                         let found = unsafe { library.get::<unsafe extern "C" fn($($type),*) -> Status>(stringify!($name)) };
-                        *found.ok()?
+                        *found.map_err(|_| stringify!($name))?
                     },
                 )* })
             }
         }
     };
+}
+
+impl Cupti {
+    /// The first library that can be loaded, if it can be used; else why not.
+    fn find() -> Result<Self, String> {
+        let load = |name: &&'static str| {
+            // SAFETY: loading the library runs its initialisers, which set up its own state only.
+            Some((*name, unsafe { Library::new(*name) }.ok()?))
+        };
+        let Some((name, library)) = NAMES.iter().find_map(load) else {
+            return Err(format!("CUPTI is not there: tried {}", NAMES.join(", ")));
+        };
+        // Never unloaded: it may have started threads.
+        let cupti =
+            Self::of(Box::leak(Box::new(library))).map_err(|entry| format!("{name} has no {entry}"))?;
+        let mut version = 0;
+        // SAFETY: the pointer is to a live u32.
+        let status = unsafe { (cupti.cuptiGetVersion)(&mut version) };
+        if status != SUCCESS {
+            return Err(format!("{name} does not say its version (status {status})"));
+        }
+        if !is_known(version) {
+            return Err(format!(
+                "{name} is of version {version}; its records are known of {VERSIONS:?}"
+            ));
+        }
+        Ok(cupti)
+    }
+}
+
+fn is_known(version: u32) -> bool {
+    VERSIONS.iter().any(|known| known.contains(&version))
 }
 
 entry_points! {
@@ -66,6 +114,7 @@ entry_points! {
     cuptiActivityFlushAll: fn(u32) in unsafe fn(u32) -> cupti::CUptiResult;
     cuptiActivityGetNextRecord: fn(*mut u8, usize, *mut *mut Record)
         in unsafe fn(*mut u8, usize, *mut *mut cupti::CUpti_Activity) -> cupti::CUptiResult;
+    cuptiGetVersion: fn(*mut u32) in unsafe fn(*mut u32) -> cupti::CUptiResult;
     cuptiGetTimestamp: fn(*mut u64) in unsafe fn(*mut u64) -> cupti::CUptiResult;
     cuptiGetContextId: fn(sys::CUcontext, *mut u32) in unsafe fn(sys::CUcontext, *mut u32) -> cupti::CUptiResult;
     cuptiGetStreamIdEx: fn(sys::CUcontext, sys::CUstream, u8, *mut u32)
@@ -124,6 +173,8 @@ macro_rules! same_offsets {
 }
 same_offsets!(Transfer = cupti::CUpti_ActivityMemcpy5: kind = kind, way = copyKind, bytes = bytes, start_ns = start,
     end_ns = end, context = contextId, stream = streamId, correlation = correlationId);
+same_offsets!(Transfer = cupti::CUpti_ActivityMemcpy6: kind = kind, way = copyKind, bytes = bytes, start_ns = start,
+    end_ns = end, device = deviceId, context = contextId, stream = streamId, correlation = correlationId);
 same_offsets!(Transfer = cupti::CUpti_ActivityMemset4: kind = kind, bytes = bytes, start_ns = start, end_ns = end,
     context = contextId, stream = streamId, correlation = correlationId);
 same_offsets!(Launch = cupti::CUpti_ActivityKernel9: kind = kind, start_ns = start, end_ns = end, context = contextId,
@@ -152,10 +203,16 @@ fn activities() -> MutexGuard<'static, Vec<Activity>> {
     ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// CUPTI, with our callbacks registered.
-fn library() -> Option<&'static Cupti> {
-    static LIBRARY: OnceLock<Option<Cupti>> = OnceLock::new();
-    LIBRARY.get_or_init(Cupti::find).as_ref()
+fn library() -> Result<&'static Cupti, &'static str> {
+    static LIBRARY: OnceLock<Result<Cupti, String>> = OnceLock::new();
+    LIBRARY.get_or_init(Cupti::find).as_ref().map_err(String::as_str)
+}
+
+static WHY_NONE: Mutex<Option<String>> = Mutex::new(None);
+
+/// Why the last trace of this process that was asked for could not be had of CUPTI; `None` if it could, or was never asked for.
+pub fn why_none() -> Option<String> {
+    WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
@@ -186,7 +243,7 @@ unsafe extern "C" fn complete_buffer(_: sys::CUcontext, _: u32, buffer: *mut u8,
     if buffer.is_null() {
         return;
     }
-    if let Some(cupti) = library()
+    if let Ok(cupti) = library()
         && valid > 0
     {
         let mut found = activities();
@@ -261,6 +318,13 @@ unsafe fn read(record: *const Record) -> Option<Activity> {
     (activity.start_ns > 0 && activity.end_ns >= activity.start_ns).then_some(activity)
 }
 
+fn told(call: &str, status: Status) -> Result<(), String> {
+    match status {
+        SUCCESS => Ok(()),
+        _ => Err(format!("{call} says {status} (CUptiResult)")),
+    }
+}
+
 /// A trace of one context.
 pub(super) struct CuptiTrace {
     cupti: &'static Cupti,
@@ -280,11 +344,18 @@ impl std::fmt::Debug for CuptiTrace {
 
 impl CuptiTrace {
     /// Begins a trace; `None` without CUPTI, or while another trace is being taken by us or by a profiler. The first takes
-    /// some hundred milliseconds.
+    /// some hundred milliseconds. [`why_none`] tells why.
     pub(super) fn begin(context: &Context) -> Option<Self> {
+        let begun = Self::try_begin(context);
+        let mut why = WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner);
+        *why = begun.as_ref().err().cloned();
+        begun.ok()
+    }
+
+    fn try_begin(context: &Context) -> Result<Self, String> {
         let cupti = library()?;
         if TRACING.swap(true, Ordering::Acquire) {
-            return None;
+            return Err("another trace is being taken".into());
         }
         let mut trace = Self {
             cupti,
@@ -293,19 +364,19 @@ impl CuptiTrace {
         };
         // SAFETY: the callbacks are as CUPTI's documentation asks; registering them again changes nothing.
         let registered = unsafe { (cupti.cuptiActivityRegisterCallbacks)(request_buffer, complete_buffer) };
+        told("cuptiActivityRegisterCallbacks", registered)?;
         // On an error what was enabled is disabled by the drop.
-        let enable = |kind: u32| {
+        for kind in KINDS {
             // SAFETY: a kind that this CUPTI knows or refuses.
-            (unsafe { (cupti.cuptiActivityEnable)(kind) }) == SUCCESS
-        };
-        if registered != SUCCESS || !KINDS.into_iter().all(enable) {
-            return None;
+            let enabled = unsafe { (cupti.cuptiActivityEnable)(kind) };
+            told("cuptiActivityEnable", enabled)?;
         }
         trace.flush();
         activities().clear();
         // SAFETY: the pointer is to a live u64.
         let timed = unsafe { (cupti.cuptiGetTimestamp)(&mut trace.zero_ns) };
-        (timed == SUCCESS).then_some(trace)
+        told("cuptiGetTimestamp", timed)?;
+        Ok(trace)
     }
 
     /// Has all buffers handed over, also those that are not full. Blocks until they are.
@@ -454,12 +525,33 @@ mod tests {
     }
 
     #[test]
-    fn the_library_has_all_that_is_called_or_is_not_used() {
-        // SAFETY: loading the library runs its initialisers only.
-        let present = unsafe { cupti::is_culib_present() };
-        assert_eq!(library().is_some(), present);
-        if !present {
-            eprintln!("SKIPPED: libcupti is not there");
+    fn versions_that_were_not_seen_are_refused() {
+        assert!([18, 26, 28, 130_000, 130_001, 130_500].into_iter().all(is_known));
+        assert!(![0, 17, 29, 129_999, 130_600, 140_000].into_iter().any(is_known));
+    }
+
+    #[test]
+    fn the_library_is_used_or_it_is_said_why_not() {
+        let loaded = NAMES.iter().find(|name| {
+            // SAFETY: loading the library runs its initialisers only.
+            unsafe { Library::new(**name) }.is_ok()
+        });
+        match (library(), loaded) {
+            (Ok(_), Some(_)) => {}
+            // It finds its version only where there is a driver.
+            (Err(why), Some(name)) => {
+                assert!(why.contains(name), "{why}");
+                assert!(
+                    !why.contains("has no"),
+                    "every version has all that is called: {why}"
+                );
+                eprintln!("SKIPPED: {why}");
+            }
+            (found, None) => {
+                let why = found.err().expect("there is nothing to find");
+                assert!(NAMES.iter().all(|name| why.contains(name)), "{why}");
+                eprintln!("SKIPPED: {why}");
+            }
         }
     }
 }

@@ -41,6 +41,8 @@ use super::{
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
 pub use context::ContextCheck;
+#[cfg(feature = "cupti")]
+pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
 use module::Modules;
 
