@@ -13,7 +13,7 @@ use crate::place::Priority;
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and streams keep it alive.
 ///
 /// # Invariants
-/// C1. A stream in `streams`, `pooled` or `reaper` is live until the core is dropped.
+/// C1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
 /// C2. One entry in `streams` for each key, never replaced: a tag names one CUDA stream (DESIGN.md §5.1).
 #[derive(Debug)]
 pub(crate) struct DeviceCore {

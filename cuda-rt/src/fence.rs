@@ -232,7 +232,8 @@ impl Drop for EventLease {
         let event = unsafe { ManuallyDrop::take(&mut self.event) };
         let pool = Arc::as_ptr(&event.pool);
         // SAFETY: the event that is being pushed keeps the pool alive until the push makes it visible to others, after which
-        // `push` touches nothing.
+        // `push` touches nothing: its last step is the store that does so (crossbeam-queue 0.3.12, `ArrayQueue::push`; read
+        // it anew before another version is taken).
         let pool = unsafe { &*pool };
         if pool.closed.load(Ordering::Relaxed) {
             return;

@@ -94,3 +94,14 @@ fn attack_free_after_a_lend_that_could_not_be_joined() {
     })
     .unwrap();
 }
+
+/// Gives away what the borrower still writes, to someone who may free it after what the owner holds.
+#[test]
+fn attack_give_away_what_a_failed_lend_still_writes() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let (_owner, buffer) = unjoined(&gpu);
+        let given = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buffer.into_raw()));
+        assert!(given.is_err(), "nothing says when it may be freed");
+    })
+    .unwrap();
+}

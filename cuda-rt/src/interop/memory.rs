@@ -29,9 +29,13 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// handle to it.
     ///
     /// # Panics
-    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its address alone cannot be freed.
+    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its address alone cannot be freed. And if
+    /// a [loan](Stream::lend) on this device could not be joined: then nothing says when the memory is no longer used.
     #[track_caller]
     pub fn into_raw(self) -> (DeviceAddress, usize) {
+        if let Err(error) = self.core().check() {
+            panic!("memory of a device whose work is not ordered any more cannot be given away: {error}");
+        }
         let (address, len) = (self.address(), self.len());
         self.forget_memory();
         (address, len)

@@ -63,6 +63,10 @@ impl<T, P> DeviceBuffer<T, P> {
         self.address
     }
 
+    pub(crate) fn core(&self) -> &DeviceCore {
+        &self.core
+    }
+
     /// # Safety
     /// B1 to B3, but for the address of 0 bytes.
     pub(crate) unsafe fn from_raw_at(
