@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::ErrorCode;
 use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::driver::{DeviceAddress, ErrorCode, ForeignUse, RawStream};
 use cuda_rt::{Device, Handoff, PinnedBuffer, Scoped, Stream};
 
 cuda_rt::streams! { Download; Compute; }
@@ -202,4 +202,28 @@ fn attack_halves_of_a_pinned_block_on_two_devices() {
         })
         .unwrap();
     }
+}
+
+/// What a foreign call is said to use comes from anyone who asks for the driver: nonsense must not panic with the checker locked.
+#[test]
+fn attack_tell_the_checker_of_memory_past_the_end() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let uses = [ForeignUse {
+            address: DeviceAddress(u64::MAX - 1),
+            bytes: 16,
+            writes: false,
+        }];
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut ran = false;
+        let told = gpu
+            .driver()
+            .foreign("nonsense", stream.raw(), &uses, &mut || ran = true);
+        assert!(told.is_ok() && ran);
+        let _ = gpu
+            .driver()
+            .foreign("of no one's", RawStream(u64::MAX), &uses, &mut || ());
+        drop(stream.alloc_zeroed::<u32>(LEN).unwrap());
+        stream.synchronize().unwrap();
+    })
+    .unwrap();
 }
