@@ -7,7 +7,7 @@
 //!   only a few others are: thousands in flight cost a round about as much as one for each stream.
 //! - The thread asks without pause while something arrived or was done a moment ago; after that it sleeps a 64th of the time
 //!   since, so that it is late by a small part of what it waits for, and long waits cost next to nothing.
-//! - No lock is held while a task is woken, and a waker that panics is contained. Closures run on a thread of their own
+//! - No lock is held while a waker is cloned, woken or dropped, and one that panics there is contained. Closures run on a thread of their own
 //!   (`closures`): they may block.
 //!
 //! The thread starts with the first wait and ends with the device. A future that was dropped or leaked has no part
@@ -108,18 +108,18 @@ impl Watch {
 
     /// The outcome, or `waker` is the one to be woken from now on.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<DriverResult<()>> {
-        let mut state = self.lock();
-        match &mut *state {
-            State::Over(outcome) => Poll::Ready(outcome.clone()),
-            State::Pending(old) if old.will_wake(waker) => Poll::Pending,
-            State::Pending(old) => {
-                let old = std::mem::replace(old, waker.clone());
-                // A waker's drop is the executor's code.
-                drop(state);
-                drop(old);
-                Poll::Pending
-            }
+        match &*self.lock() {
+            State::Over(outcome) => return Poll::Ready(outcome.clone()),
+            State::Pending(old) if old.will_wake(waker) => return Poll::Pending,
+            State::Pending(_) => {}
         }
+        // A waker's clone and drop are the executor's code: not under the lock, which the thread of all wake-ups takes.
+        let mut waker = waker.clone();
+        match &mut *self.lock() {
+            State::Over(outcome) => return Poll::Ready(outcome.clone()),
+            State::Pending(old) => std::mem::swap(old, &mut waker),
+        }
+        Poll::Pending
     }
 
     fn end(&self, outcome: DriverResult<()>) {
@@ -198,7 +198,10 @@ impl Watcher {
     fn finish(self, answer: Answer) {
         // First, so that the events are the other holder's alone when it is woken.
         drop(self.fence);
-        let Answer::Over(outcome) = answer else { return };
+        let Answer::Over(outcome) = answer else {
+            // With the waker, whose drop is the executor's code.
+            return contain(|| drop(self.done));
+        };
         match self.done {
             Done::Wake(watch) => contain(|| watch.end(outcome)),
             // Received until the last sender is gone, and this is one. Else the handoff in it is dropped, behind its fence.

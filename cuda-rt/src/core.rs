@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::driver::{CalledAt, Driver, DriverError, DriverResult};
+use crate::driver::{CalledAt, Driver, DriverError, DriverResult, Trace, Traced};
 use crate::fence::{EventPool, StreamAt, StreamId};
 use crate::memory::PinnedPool;
 use crate::place::Priority;
@@ -139,6 +139,19 @@ impl DeviceCore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(key, at);
+    }
+
+    /// Ends a trace of this device, and says of which of `streams`, all of this core, each piece of work is. That of adopted ones,
+    /// which may be gone, is of none.
+    pub(crate) fn finish_trace(&self, trace: Box<dyn Trace>, streams: &[StreamAt]) -> Vec<Traced> {
+        let kept = streams.iter().enumerate().filter(|(_, at)| !at.id.is_adopted());
+        let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.raw)).unzip();
+        // SAFETY: C1.
+        let mut found = unsafe { trace.finish(&raws) };
+        for traced in &mut found {
+            traced.stream = traced.stream.map(|index| places[index]);
+        }
+        found
     }
 
     /// Makes `at` wait for every other named stream.

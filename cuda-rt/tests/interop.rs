@@ -319,6 +319,34 @@ fn parts_of_an_adopted_stream_outlive_it() {
     });
 }
 
+/// A recording knows every stream that had work, and is finished when an adopted one may be gone.
+#[test]
+fn a_recording_outlives_an_adopted_stream() {
+    for_each_device(|gpu| {
+        for by_events in [false, true] {
+            let recording = if by_events {
+                gpu.record_timeline_by_events()
+            } else {
+                gpu.record_timeline()
+            };
+            // Another test may be recording the device.
+            let Ok(recording) = recording else { continue };
+            let filled = on_a_foreign_stream(gpu, |stream| {
+                stream.release(stream.init_filled(stream.alloc_uninit::<u32>(LEN)?, 3)?)
+            });
+            let filled = filled.synchronize().unwrap();
+            let timeline = recording.finish().unwrap();
+            assert!(
+                timeline
+                    .spans()
+                    .iter()
+                    .any(|span| span.kind == cuda_rt::timeline::Kind::Fill)
+            );
+            drop(filled);
+        }
+    });
+}
+
 #[test]
 #[should_panic(expected = "a part of a block cannot be given away")]
 fn a_part_is_not_given_away_by_its_address() {

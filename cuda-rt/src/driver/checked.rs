@@ -581,7 +581,7 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             };
             let begun = monitor.begin(stream.0);
             for used in uses {
-                let bytes = used.address.0..used.address.0 + used.bytes as u64;
+                let bytes = device(used.address, used.bytes);
                 monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
             }
         })

@@ -28,5 +28,8 @@ pub struct Traced {
 /// A trace that is being taken.
 pub trait Trace: Send + Sync + fmt::Debug {
     /// Ends the trace, and gives what of it has ended, by start.
-    fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced>;
+    ///
+    /// # Safety
+    /// `streams` are live streams of the driver that began it.
+    unsafe fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced>;
 }

@@ -11,7 +11,7 @@ use super::scope;
 use super::{Kind, Row, Source, Span, Timeline};
 use crate::device::Device;
 use crate::driver::sim::{Simulator, SpanKind};
-use crate::driver::{RawStream, Trace, Traced};
+use crate::driver::{RawStream, Traced};
 use crate::error::{During, Error, Result};
 use crate::fence::StreamId;
 use crate::place::Live;
@@ -98,7 +98,8 @@ impl<D: Live> Device<D> {
 }
 
 impl<D: Live> Recording<D> {
-    /// Ends the recording, and blocks until the work that is in it is done.
+    /// Ends the recording, and blocks until the work that is in it is done. Work of
+    /// [adopted](Device::adopt_stream) streams is not waited for: wait for it first. CUPTI tells it as that of "other streams".
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails while its work is waited for.
@@ -107,7 +108,8 @@ impl<D: Live> Recording<D> {
         let core = self.device.core();
         core.events().recorder().stop();
         let streams = self.session.collected().streams.clone();
-        for (at, _) in &streams {
+        // An adopted one may be gone.
+        for (at, _) in streams.iter().filter(|(at, _)| !at.id.is_adopted()) {
             let end = core.events().record(*at, false).during(DURING)?;
             end.synchronize().during(DURING)?;
         }
@@ -116,7 +118,11 @@ impl<D: Live> Recording<D> {
         let mut spans = Vec::new();
         let simulator = self.device.simulator();
         match (simulator, collected.trace.take()) {
-            (_, Some(trace)) => traced(trace, &mut collected, &mut rows, &mut spans),
+            (_, Some(trace)) => {
+                let streams: Vec<_> = collected.streams.iter().map(|(at, _)| *at).collect();
+                let found = core.finish_trace(trace, &streams);
+                traced(found, &mut collected, &mut rows, &mut spans);
+            }
             (Some(simulator), None) if self.session.source() == Source::Model => {
                 modelled(simulator, &mut rows, &mut spans);
             }
@@ -286,10 +292,9 @@ fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
 
 /// Work that was traced. Where a stream's calls are as many as its operations, they are taken for each other: so operations
 /// have their names, and waits their times.
-fn traced(trace: Box<dyn Trace>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
-    let raws: Vec<_> = collected.streams.iter().map(|(at, _)| at.raw).collect();
-    let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); raws.len()];
-    for traced in trace.finish(&raws) {
+fn traced(found: Vec<Traced>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
+    let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); collected.streams.len()];
+    for traced in found {
         match traced.stream {
             Some(stream) => of_streams[stream].push(traced),
             None => spans.push(traced_span(traced, rows.unknown())),
@@ -362,21 +367,6 @@ mod tests {
     use crate::fence::StreamAt;
     use crate::timeline::Operation;
 
-    /// What a driver's tracing found.
-    #[derive(Debug)]
-    struct Found(Vec<Traced>);
-
-    impl Trace for Found {
-        fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
-            assert!(
-                self.0
-                    .iter()
-                    .all(|traced| traced.stream.is_none_or(|index| index < streams.len()))
-            );
-            self.0
-        }
-    }
-
     fn found(stream: impl Into<Option<usize>>, kind: Kind, start_ns: u64, end_ns: u64, call: u32) -> Traced {
         Traced {
             stream: stream.into(),
@@ -420,7 +410,7 @@ mod tests {
     fn spans(found: Vec<Traced>) -> (Rows, Vec<Span>, u64) {
         let mut collected = collected();
         let (mut rows, mut spans) = (Rows::new(&collected), Vec::new());
-        traced(Box::new(Found(found)), &mut collected, &mut rows, &mut spans);
+        traced(found, &mut collected, &mut rows, &mut spans);
         add_waits(&collected.log, &rows, &mut spans);
         (rows, spans, collected.log.missing())
     }

@@ -391,12 +391,15 @@ impl CuptiTrace {
     }
 
     /// CUPTI's numbers of the streams, with their indices.
-    fn stream_ids(&self, streams: &[RawStream]) -> HashMap<u32, usize> {
+    ///
+    /// # Safety
+    /// They are live.
+    unsafe fn stream_ids(&self, streams: &[RawStream]) -> HashMap<u32, usize> {
         let id = |raw: &RawStream| {
             let mut id = 0;
             const OWN_DEFAULT_STREAM: u8 = 0;
             let handle = stream::handle(*raw);
-            // SAFETY: the context and the streams are live: the device's core keeps them. The pointer is to a live u32.
+            // SAFETY: the context is live, and the caller's streams are. The pointer is to a live u32.
             let status = unsafe {
                 (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
             };
@@ -411,12 +414,13 @@ impl CuptiTrace {
 }
 
 impl Trace for CuptiTrace {
-    fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
+    unsafe fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
         self.flush();
         let mut context = 0;
         // SAFETY: the context is live, and the pointer is to a live u32.
         let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) } == SUCCESS;
-        let streams = self.stream_ids(streams);
+        // SAFETY: the caller's.
+        let streams = unsafe { self.stream_ids(streams) };
         let found = std::mem::take(&mut *activities());
         let traced = |activity: Activity| Traced {
             stream: streams.get(&activity.stream).copied(),
