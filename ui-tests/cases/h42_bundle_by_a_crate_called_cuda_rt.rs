@@ -13,7 +13,7 @@ macro_rules! __resource {
             type Idle = DeviceBuffer<f32, Idle<<__S as Place>::Device>>;
 
             unsafe fn detach(self) -> Self::Idle {
-                unimplemented!()
+                loop {}
             }
         }
     };
