@@ -29,7 +29,8 @@ pub struct Captured<'g, S>(PhantomData<fn(&'g S) -> &'g S>);
 unsafe impl<'g, S: StreamTag> Place for Captured<'g, S> {
     type Device = InGraph<'g, S::Device>;
 }
-// SAFETY: the capture's core has one stream for each key, and the one that it begins on is entered under the key of `S`.
+// SAFETY: the capture's core has one stream for each key, and the one that it begins on is entered under the key of `S`, if that has
+// one; a tag that has none cannot be forked to.
 unsafe impl<S: StreamTag> StreamTag for Captured<'_, S> {}
 
 /// Work of stream `S` that was captured, with all the memory that it uses (`CUgraphExec`).

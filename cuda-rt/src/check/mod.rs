@@ -20,7 +20,7 @@
 //! An operation is reported exactly if some earlier operation, in the order of the calls, races with it: nothing that could
 //! race is forgotten, and nothing ordered is reported. What it forgets, so that memory stays bounded, is ordered before
 //! an access to the same bytes that it keeps, or before everything that can still come. The test
-//! `tests/oracle` compares it with reachability over the explicit graph.
+//! `tests/litmus/oracle.rs` compares it with reachability over the explicit graph.
 //!
 //! # What it does not see
 //!

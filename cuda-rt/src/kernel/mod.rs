@@ -76,7 +76,8 @@ pub enum ParameterKind {
     Extent,
 }
 
-/// A kernel as the host knows it: made by `#[kernel]` only, from the same item as the device code.
+/// A kernel as the host knows it: made by `#[kernel]` from the same item as the device code, or by hand for one that is launched
+/// through the `unsafe` door of [`Stream::foreign_kernel`](crate::Stream::foreign_kernel).
 #[derive(Debug)]
 pub struct Kernel {
     /// Path of the function, for messages.
