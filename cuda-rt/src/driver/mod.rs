@@ -36,7 +36,7 @@ pub mod sim;
 mod trace;
 
 pub(crate) use checked::CalledAt;
-pub use checked::{Check, Checked};
+pub use checked::{Check, Checked, at_statement};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub use trace::{Trace, Traced};
