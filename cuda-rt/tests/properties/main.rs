@@ -7,12 +7,23 @@
 //! | `object`, `side`, `run` | a plan in the typed API: where a bundle lives is known at run time only, and held typed |
 //! | `work` | what streams compute, and the same on plain vectors |
 //! | `programs` | property 1: every order gives the model's bytes, and no race |
+//! | `log`, `record` | the driver calls of a plan as data, and the driver that writes them down |
+//! | `order` | which of them race, by brute force |
+//! | `bytes` | what the host sees if two of them run the other way round, on plain memory |
+//! | `replay` | the calls made again, with one left out, on simulated devices |
+//! | `mutants` | property 2: what each edge that is left out does, and what the checker says of it |
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets how many plans each property tries.
 
+mod bytes;
+mod log;
+mod mutants;
 mod object;
+mod order;
 mod plan;
 mod programs;
+mod record;
+mod replay;
 mod run;
 mod side;
 mod work;

@@ -10,6 +10,8 @@ use proptest::prelude::*;
 /// A program: the steps of each thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// Of the order in which it runs first.
+    pub(crate) seed: u8,
     pub(crate) threads: Vec<Vec<Step>>,
 }
 
@@ -207,11 +209,11 @@ pub(crate) struct Shape {
 pub(crate) fn plan(shape: Shape) -> impl Strategy<Value = Plan> {
     let threads = if shape.threads { 3 } else { 1 };
     let one = move || prop::collection::vec(step(shape), 1..shape.most_steps);
-    prop_oneof![
+    let threads = prop_oneof![
         2 => prop::collection::vec(one(), 1..=1),
         1 => prop::collection::vec(one(), 1..=threads),
-    ]
-    .prop_map(|threads| Plan { threads })
+    ];
+    (any::<u8>(), threads).prop_map(|(seed, threads)| Plan { seed, threads })
 }
 
 fn step(shape: Shape) -> impl Strategy<Value = Step> {

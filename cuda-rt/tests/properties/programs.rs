@@ -55,7 +55,7 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
     let result = TestRunner::new(cases).run(&plan(shape), |plan| {
         plans.set(plans.get() + 1);
         steps.set(steps.get() + plan.steps() as u64);
-        for config in orders(plans.get()) {
+        for config in orders(u64::from(plan.seed)) {
             let (done, made) = simulate(&plan, &config, shape.faults);
             calls.set(calls.get() + made);
             let mut sum = tally.get();

@@ -234,7 +234,9 @@ impl<D: Live> Side<D> {
         Ok(match (how, source) {
             (Make::Zeroed, _) => (stream.alloc_zeroed(len)?, vec![0.0; len]),
             (Make::FromHost(value), _) => {
-                let values: Vec<f32> = (0..len).map(|i| f32::from(value) + i as f32).collect();
+                // No two alike: bytes that stand in for others are then other bytes.
+                let base = f32::from(value) + self.blocks as f32 / 8.0;
+                let values: Vec<f32> = (0..len).map(|i| base + i as f32).collect();
                 let source = stream.adopt(self.lanes.gpu.pinned_from(&values)?)?;
                 (stream.init_from_host(stream.alloc_uninit(len)?, &source)?, values)
             }
