@@ -37,12 +37,11 @@ struct Replay {
     wrong: Option<usize>,
 }
 
-/// In which order a replay runs: the simulated device's, and perhaps an entry after which the host does something else for a long
-/// while.
+/// In which order a replay runs: the simulated device's, and entries after which the host does something else for a long while.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) config: SimConfig,
-    pub(crate) pause_after: Option<usize>,
+    pub(crate) pauses: Vec<usize>,
 }
 
 /// Replays `log` without one of its entries; `whole` goes on past the first wrong byte.
@@ -70,7 +69,7 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
         if replay.wrong.is_some() && !whole {
             break;
         }
-        if schedule.pause_after == Some(i) {
+        if schedule.pauses.contains(&i) {
             for driver in &replay.drivers {
                 // Any call lets run what is not starved.
                 driver.memory_info().expect("no fault");
