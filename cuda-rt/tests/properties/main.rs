@@ -49,7 +49,7 @@ fn config(quick: u32, long: u32) -> Config {
         cases,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         source_file: Some(file!()),
-        max_shrink_iters: 4096,
+        max_shrink_time: 60_000,
         ..Config::default()
     }
 }
