@@ -19,7 +19,10 @@ impl Memory {
     }
 
     fn address(&mut self, place: Place) -> *mut u8 {
-        self.0[place.life].as_mut_ptr().cast::<u8>().wrapping_add(place.offset as usize)
+        self.0[place.life]
+            .as_mut_ptr()
+            .cast::<u8>()
+            .wrapping_add(place.offset as usize)
     }
 
     fn bytes(&mut self, place: Place, bytes: usize) -> &mut [u8] {
@@ -39,13 +42,19 @@ impl Memory {
                 let source = self.bytes(*from, *bytes).to_vec();
                 self.write(*to, &source);
             }
-            Call::Fill { to, pattern, count, .. } => {
+            Call::Fill {
+                to, pattern, count, ..
+            } => {
                 let bytes = pattern.len() * count;
-                self.bytes(*to, bytes).chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(pattern));
+                self.bytes(*to, bytes)
+                    .chunks_exact_mut(pattern.len())
+                    .for_each(|chunk| chunk.copy_from_slice(pattern));
             }
             Call::Launch { launch, .. } => {
-                let addresses: Vec<u64> =
-                    launch.places().map(|place| self.address(place).expose_provenance() as u64).collect();
+                let addresses: Vec<u64> = launch
+                    .places()
+                    .map(|place| self.address(place).expose_provenance() as u64)
+                    .collect();
                 let pointers = launch.pointers(&addresses);
                 // SAFETY: one pointer for each parameter, and the memory that they name is this value's, of which nothing else is
                 // borrowed now.
@@ -73,7 +82,9 @@ pub(crate) fn same_if_flipped(log: &Log, order: &Order, second: Option<Node>) ->
                     same &= memory.perform(&log.entries[order.nodes[inside].entry].call);
                 }
             }
-            None if order.nodes[node].acts() => same &= memory.perform(&log.entries[order.nodes[node].entry].call),
+            None if order.nodes[node].acts() => {
+                same &= memory.perform(&log.entries[order.nodes[node].entry].call)
+            }
             None => {}
         }
     }

@@ -37,28 +37,69 @@ pub(crate) enum Call {
     CreateStream(u64),
     DestroyStream(u64),
     SynchronizeStream(u64),
-    CreateEvent { event: u64, timing: bool },
+    CreateEvent {
+        event: u64,
+        timing: bool,
+    },
     DestroyEvent(u64),
-    Record { event: u64, stream: u64 },
-    Wait { stream: u64, event: u64 },
+    Record {
+        event: u64,
+        stream: u64,
+    },
+    Wait {
+        stream: u64,
+        event: u64,
+    },
     /// A query that found the event done. Others order nothing, and are left out.
     SeenDone(u64),
     SynchronizeEvent(u64),
-    Alloc { life: Life, stream: u64 },
-    Free { life: Life, stream: u64 },
+    Alloc {
+        life: Life,
+        stream: u64,
+    },
+    Free {
+        life: Life,
+        stream: u64,
+    },
     Register(Life),
     Unregister(Life),
-    Copy { direction: Direction, to: Place, from: Place, bytes: usize, stream: u64 },
-    Fill { to: Place, pattern: Vec<u8>, count: usize, stream: u64 },
-    Launch { launch: Launch, stream: u64 },
+    Copy {
+        direction: Direction,
+        to: Place,
+        from: Place,
+        bytes: usize,
+        stream: u64,
+    },
+    Fill {
+        to: Place,
+        pattern: Vec<u8>,
+        count: usize,
+        stream: u64,
+    },
+    Launch {
+        launch: Launch,
+        stream: u64,
+    },
     BeginCapture(u64),
-    EndCapture { stream: u64, graph: u64 },
-    LaunchGraph { graph: u64, stream: u64 },
+    EndCapture {
+        stream: u64,
+        graph: u64,
+    },
+    LaunchGraph {
+        graph: u64,
+        stream: u64,
+    },
     DestroyGraph(u64),
     /// Host memory passes to a stream, holding these bytes.
-    HostWrote { to: Place, bytes: Vec<u8> },
+    HostWrote {
+        to: Place,
+        bytes: Vec<u8>,
+    },
     /// Host memory passes to the host, which sees these bytes.
-    HostSees { from: Place, bytes: Vec<u8> },
+    HostSees {
+        from: Place,
+        bytes: Vec<u8>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +148,9 @@ impl Launch {
         let mut addresses = addresses.iter();
         let pointer = |parameter: &'a Parameter| match parameter {
             Parameter::Value(value) => value.pointer(),
-            Parameter::Address(_) => std::ptr::from_ref(addresses.next().expect("one for each buffer")).cast(),
+            Parameter::Address(_) => {
+                std::ptr::from_ref(addresses.next().expect("one for each buffer")).cast()
+            }
         };
         self.parameters.iter().map(pointer).collect()
     }
@@ -130,7 +173,8 @@ impl Launch {
                     ParameterKind::Write { element_bytes } => (Write, element_bytes),
                     _ => return None,
                 };
-                let (Parameter::Address(place), Parameter::Value(len)) = (parameter, &self.parameters[i + 1]) else {
+                let (Parameter::Address(place), Parameter::Value(len)) = (parameter, &self.parameters[i + 1])
+                else {
                     return None;
                 };
                 // SAFETY: a length is a `u64`, copied from one.
@@ -163,9 +207,14 @@ impl Log {
         match call {
             Call::Alloc { life, .. } | Call::Free { life, .. } | Call::Unregister(life) => whole(*life),
             Call::Copy { to, from, bytes, .. } => {
-                vec![Touch::new(Read, *from, *bytes as u64), Touch::new(Write, *to, *bytes as u64)]
+                vec![
+                    Touch::new(Read, *from, *bytes as u64),
+                    Touch::new(Write, *to, *bytes as u64),
+                ]
             }
-            Call::Fill { to, pattern, count, .. } => vec![Touch::new(Write, *to, (pattern.len() * count) as u64)],
+            Call::Fill {
+                to, pattern, count, ..
+            } => vec![Touch::new(Write, *to, (pattern.len() * count) as u64)],
             Call::Launch { launch, .. } => launch.touches(),
             Call::HostWrote { to: place, bytes } | Call::HostSees { from: place, bytes } => {
                 vec![Touch::new(Write, *place, bytes.len() as u64)]

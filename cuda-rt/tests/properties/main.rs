@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `plan` | a small language of programs, which proptest generates and shrinks |
-//! | `object`, `side`, `run` | a plan in the typed API: where a bundle lives is known at run time only, and held typed |
+//! | `object`, `side/`, `run` | a plan in the typed API: where a bundle lives is known at run time only, and held typed |
 //! | `work` | what streams compute, and the same on plain vectors |
 //! | `programs` | property 1: every order gives the model's bytes, and no race |
 //! | `log`, `record` | the driver calls of a plan as data, and the driver that writes them down |
@@ -12,6 +12,7 @@
 //! | `bytes` | what the host sees if two of them run the other way round, on plain memory |
 //! | `replay` | the calls made again, with one left out, on simulated devices |
 //! | `mutants` | property 2: what each edge that is left out does, and what the checker says of it |
+//! | `regressions` | plans that once found something |
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets how many plans each property tries.
 
@@ -23,6 +24,7 @@ mod order;
 mod plan;
 mod programs;
 mod record;
+mod regressions;
 mod replay;
 mod run;
 mod side;

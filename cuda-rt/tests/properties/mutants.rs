@@ -46,13 +46,13 @@ const MOST: u64 = 400;
 const STREAMS: u64 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+pub(crate) struct Count {
     plans: u64,
     calls: u64,
     mutants: u64,
     equivalent: u64,
     refused: u64,
-    shown: u64,
+    pub(crate) shown: u64,
     silent: u64,
     /// Races that were reported, each of them expected.
     races: u64,
@@ -69,7 +69,10 @@ fn seeded(seed: u64) -> Schedule {
         odd => (Orders::Starve, seed / 4 * 2 + odd - 2),
     };
     let config = SimConfig::new().seed(seed).order(order);
-    Schedule { config, pauses: Vec::new() }
+    Schedule {
+        config,
+        pauses: Vec::new(),
+    }
 }
 
 /// Orders made for two entries that race: all before the first has run, its stream, perhaps, waits until the second has run, and then
@@ -105,7 +108,10 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
     };
     let outcome = attempt(&seeded(0), true);
     if let Some(error) = &outcome.refused {
-        let captures = log.entries.iter().any(|entry| matches!(entry.call, Call::BeginCapture(_)));
+        let captures = log
+            .entries
+            .iter()
+            .any(|entry| matches!(entry.call, Call::BeginCapture(_)));
         assert!(left_out.is_some() && captures, "{}: {error}", name());
         count.refused += 1;
         count.replays += tried;
@@ -113,14 +119,21 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
     }
     let order = Order::of(log, left_out);
     let conflicts = order.conflicts();
-    let expected: BTreeSet<_> = conflicts.iter().filter(|c| c.reported).map(|c| c.report).collect();
+    let expected: BTreeSet<_> = conflicts
+        .iter()
+        .filter(|c| c.reported)
+        .map(|c| c.report)
+        .collect();
     let reported: BTreeSet<_> = outcome.races.iter().copied().collect();
     let told = |pairs: Vec<&((usize, bool), (usize, bool))>| {
         let entry = |(entry, writes): (usize, bool)| {
             let verb = if writes { "writes" } else { "reads" };
             format!("{entry} {verb}: {:?}", log.entries[entry].call)
         };
-        pairs.iter().map(|(a, b)| format!("\n    {}\n    {}\n", entry(*a), entry(*b))).collect::<String>()
+        pairs
+            .iter()
+            .map(|(a, b)| format!("\n    {}\n    {}\n", entry(*a), entry(*b)))
+            .collect::<String>()
     };
     assert!(
         reported == expected,
@@ -133,14 +146,27 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
     if conflicts.is_empty() {
         for seed in 0..FIRST {
             let outcome = attempt(&seeded(seed), true);
-            assert_eq!((outcome.wrong, outcome.races.len()), (None, 0), "{}, seed {seed}", name());
+            assert_eq!(
+                (outcome.wrong, outcome.races.len()),
+                (None, 0),
+                "{}, seed {seed}",
+                name()
+            );
         }
-        assert!(same_if_flipped(log, &order, None), "{}: the oracle computes other bytes", name());
+        assert!(
+            same_if_flipped(log, &order, None),
+            "{}: the oracle computes other bytes",
+            name()
+        );
         count.equivalent += 1;
         count.replays += tried;
         return;
     }
-    assert!(left_out.is_some(), "a program in the safe API races: {}", told(expected.iter().collect()));
+    assert!(
+        left_out.is_some(),
+        "a program in the safe API races: {}",
+        told(expected.iter().collect())
+    );
     let shows = |conflict: &&Conflict| !same_if_flipped(log, &order, Some(conflict.second));
     let shown = (0..FIRST).any(|seed| attempt(&seeded(seed), false).wrong.is_some());
     if !shown {
@@ -151,38 +177,55 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
             return;
         };
         let entry = |node: usize| order.nodes[node].entry;
-        let made = (visible.iter()).flat_map(|conflict| made_for(entry(conflict.first), entry(conflict.second)));
+        let made =
+            (visible.iter()).flat_map(|conflict| made_for(entry(conflict.first), entry(conflict.second)));
         let mut schedules = made.chain((FIRST..MOST).map(seeded));
         let shown = schedules.any(|schedule| attempt(&schedule, false).wrong.is_some());
-        assert!(shown, "{}: no order tried shows it, and this one does:{}", name(), told(vec![&first.report]));
+        assert!(
+            shown,
+            "{}: no order tried shows it, and this one does:{}",
+            name(),
+            told(vec![&first.report])
+        );
     }
     count.shown += 1;
     count.replays += tried;
     count.most_tried = count.most_tried.max(tried);
 }
 
+/// Judges each mutant of a plan.
+pub(crate) fn mutants_of(plan: &Plan, count: &mut Count) {
+    count.plans += 1;
+    let log = record(plan, &SimConfig::new().seed(plan.seed.into()));
+    count.calls += log.entries.len() as u64;
+    judge(&log, None, &mut Count::default());
+    for edge in log.edges() {
+        count.mutants += 1;
+        judge(&log, Some(edge), count);
+    }
+}
+
 #[test]
 fn each_edge_that_is_left_out_is_reported_and_shows() {
-    let shape = Shape { most_steps: 24, threads: true, faults: false, all: true };
+    let shape = Shape {
+        most_steps: 24,
+        threads: true,
+        faults: false,
+        all: true,
+    };
     let total = Cell::new(Count::default());
     let result = TestRunner::new(config(16, 4_000)).run(&plan(shape), |plan| {
         let mut count = total.get();
-        count.plans += 1;
-        let log = record(&plan, &SimConfig::new().seed(plan.seed.into()));
-        count.calls += log.entries.len() as u64;
-        let before = count;
-        judge(&log, None, &mut count);
-        count = Count { replays: count.replays, ..before };
-        for edge in log.edges() {
-            count.mutants += 1;
-            judge(&log, Some(edge), &mut count);
-        }
+        mutants_of(&plan, &mut count);
         total.set(count);
         Ok(())
     });
     let count = total.get();
     println!("{count:#?}");
     result.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(count.mutants, count.equivalent + count.refused + count.shown + count.silent);
+    assert_eq!(
+        count.mutants,
+        count.equivalent + count.refused + count.shown + count.silent
+    );
     assert!(count.shown * 10 > count.mutants, "few mutants race: {count:?}");
 }

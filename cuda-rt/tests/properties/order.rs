@@ -78,10 +78,19 @@ impl Order {
     }
 
     pub(crate) fn is_before(&self, a: Node, b: Node) -> bool {
-        self.nodes[b].before.get(a / 64).is_some_and(|word| word >> (a % 64) & 1 == 1)
+        self.nodes[b]
+            .before
+            .get(a / 64)
+            .is_some_and(|word| word >> (a % 64) & 1 == 1)
     }
 
-    fn node(&mut self, entry: usize, world: World, after: impl IntoIterator<Item = Node>, touches: Vec<Touch>) -> Node {
+    fn node(
+        &mut self,
+        entry: usize,
+        world: World,
+        after: impl IntoIterator<Item = Node>,
+        touches: Vec<Touch>,
+    ) -> Node {
         let mut before = vec![0; self.nodes.len().div_ceil(64)];
         for node in after {
             before[node / 64] |= 1 << (node % 64);
@@ -90,7 +99,12 @@ impl Order {
             }
         }
         let touches = touches.into_iter().map(|touch| (entry, touch)).collect();
-        self.nodes.push(Info { entry, world, touches, before });
+        self.nodes.push(Info {
+            entry,
+            world,
+            touches,
+            before,
+        });
         self.nodes.len() - 1
     }
 
@@ -101,7 +115,14 @@ impl Order {
     }
 
     /// A stream's next operation: after what it holds, and after the call; in a capture only after what it holds.
-    fn operation(&mut self, entry: usize, device: usize, stream: u64, after: Option<Node>, touches: Vec<Touch>) -> (World, Node) {
+    fn operation(
+        &mut self,
+        entry: usize,
+        device: usize,
+        stream: u64,
+        after: Option<Node>,
+        touches: Vec<Touch>,
+    ) -> (World, Node) {
         let key = (device, stream);
         if let Some((capture, last)) = self.streams.entry(key).or_default().capture {
             let world = World::Capture(capture);
@@ -110,7 +131,12 @@ impl Order {
             return (world, node);
         }
         self.host(entry, device, None, Vec::new());
-        let after: Vec<Node> = self.streams[&key].last.into_iter().chain(self.host).chain(after).collect();
+        let after: Vec<Node> = self.streams[&key]
+            .last
+            .into_iter()
+            .chain(self.host)
+            .chain(after)
+            .collect();
         let world = World::Device(device);
         let node = self.node(entry, world, after, touches);
         self.streams.entry(key).or_default().last = Some(node);
@@ -138,7 +164,11 @@ impl Order {
                     self.operation(i, device, *stream, Some(node), touches);
                 }
                 Some((World::Capture(capture), node)) => {
-                    self.streams.entry(own(stream)).or_default().capture.get_or_insert((capture, None));
+                    self.streams
+                        .entry(own(stream))
+                        .or_default()
+                        .capture
+                        .get_or_insert((capture, None));
                     self.operation(i, device, *stream, Some(node), touches);
                 }
             },
@@ -151,13 +181,18 @@ impl Order {
                 let last = self.streams.get(&own(stream)).and_then(|stream| stream.last);
                 self.host(i, device, last, touches);
             }
-            Call::Unregister(_) | Call::HostWrote { .. } | Call::HostSees { .. } => self.host(i, device, None, touches),
+            Call::Unregister(_) | Call::HostWrote { .. } | Call::HostSees { .. } => {
+                self.host(i, device, None, touches)
+            }
             Call::BeginCapture(stream) => {
                 self.captures.push(own(stream));
                 self.streams.entry(own(stream)).or_default().capture = Some((self.captures.len() - 1, None));
             }
             Call::EndCapture { stream, graph } => {
-                let Some((capture, _)) = self.streams.get(&own(stream)).and_then(|stream| stream.capture) else { return };
+                let Some((capture, _)) = self.streams.get(&own(stream)).and_then(|stream| stream.capture)
+                else {
+                    return;
+                };
                 let world = World::Capture(capture);
                 let inside = self.nodes.iter().filter(|node| node.world == world);
                 let touched = inside.flat_map(|node| node.touches.iter().cloned()).collect();
@@ -187,7 +222,12 @@ impl Order {
         let mut accesses: HashMap<(World, Life), Vec<Access<'_>>> = HashMap::new();
         for (node, info) in self.nodes.iter().enumerate() {
             for (entry, touch) in &info.touches {
-                let access = Access { node, entry: *entry, kind: touch.kind, bytes: &touch.bytes };
+                let access = Access {
+                    node,
+                    entry: *entry,
+                    kind: touch.kind,
+                    bytes: &touch.bytes,
+                };
                 accesses.entry((info.world, touch.life)).or_default().push(access);
             }
         }
@@ -195,7 +235,8 @@ impl Order {
         for accesses in accesses.values() {
             for (j, second) in accesses.iter().enumerate() {
                 for (i, first) in accesses[..j].iter().enumerate() {
-                    let both = first.bytes.start.max(second.bytes.start)..first.bytes.end.min(second.bytes.end);
+                    let both =
+                        first.bytes.start.max(second.bytes.start)..first.bytes.end.min(second.bytes.end);
                     let conflict = (first.kind == Write || second.kind == Write) && both.start < both.end;
                     if conflict && first.node != second.node && !self.is_before(first.node, second.node) {
                         conflicts.insert(Conflict {
@@ -234,9 +275,13 @@ impl Order {
     /// The nodes of one world in an order that its edges allow, in which `second` comes before `first` though it was called later;
     /// in the order of the calls where neither is said.
     pub(crate) fn flipped(&self, is_in: impl Fn(&Info) -> bool, second: Option<Node>) -> Vec<Node> {
-        let early = |node: &Node| second.is_some_and(|second| *node == second || self.is_before(*node, second));
+        let early =
+            |node: &Node| second.is_some_and(|second| *node == second || self.is_before(*node, second));
         let nodes = || (0..self.nodes.len()).filter(|node| is_in(&self.nodes[*node]));
-        nodes().filter(|node| early(node)).chain(nodes().filter(|node| !early(node))).collect()
+        nodes()
+            .filter(|node| early(node))
+            .chain(nodes().filter(|node| !early(node)))
+            .collect()
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cuda_rt::check::Race;
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats, Note, Properties,
-    RawEvent, RawGraph, RawStream,
+    DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats, Note,
+    Properties, RawEvent, RawGraph, RawStream,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
@@ -27,7 +27,8 @@ impl Tape {
         self.log.lives.push(bytes as u64);
         let life = self.log.lives.len() - 1;
         // What a graph held there ended with it, which no call says.
-        self.live.retain(|start, _| !(address..address + bytes as u64).contains(start));
+        self.live
+            .retain(|start, _| !(address..address + bytes as u64).contains(start));
         self.live.insert(address, life);
         life
     }
@@ -37,9 +38,19 @@ impl Tape {
     }
 
     fn place(&self, address: u64) -> Place {
-        let (start, life) = self.live.range(..=address).next_back().expect("memory of the program");
-        let place = Place { life: *life, offset: address - start };
-        assert!(place.offset < self.log.lives[place.life], "{address:#x} is in no block");
+        let (start, life) = self
+            .live
+            .range(..=address)
+            .next_back()
+            .expect("memory of the program");
+        let place = Place {
+            life: *life,
+            offset: address - start,
+        };
+        assert!(
+            place.offset < self.log.lives[place.life],
+            "{address:#x} is in no block"
+        );
         place
     }
 }
@@ -131,7 +142,12 @@ unsafe impl Driver for Recorder {
 
     fn note(&self, note: Note<'_>) {
         let mut tape = self.tape();
-        if let Note::HostHas { address: start, bytes: len, passed } = note {
+        if let Note::HostHas {
+            address: start,
+            bytes: len,
+            passed,
+        } = note
+        {
             // SAFETY: page-locked memory that is the host's at this moment, which is what the note says; initialised (P2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
             let place = tape.place(address(start));
@@ -139,7 +155,10 @@ unsafe impl Driver for Recorder {
                 "Device::pinned" | "Stream::adopt" | "Handoff::ready" => Call::HostWrote { to: place, bytes },
                 _ => Call::HostSees { from: place, bytes },
             };
-            tape.log.entries.push(Entry { device: self.device, call });
+            tape.log.entries.push(Entry {
+                device: self.device,
+                call,
+            });
         }
         self.inner.note(note);
     }
@@ -166,13 +185,21 @@ unsafe impl Driver for Recorder {
     }
 
     fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
-        self.record(|inner| inner.create_stream(priority), |_, stream| Some(Call::CreateStream(stream.0)))
+        self.record(
+            |inner| inner.create_stream(priority),
+            |_, stream| Some(Call::CreateStream(stream.0)),
+        )
     }
 
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
         self.record(
             |inner| inner.create_event(timing),
-            |_, event| Some(Call::CreateEvent { event: event.0, timing }),
+            |_, event| {
+                Some(Call::CreateEvent {
+                    event: event.0,
+                    timing,
+                })
+            },
         )
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use cuda_rt::check::{AccessKind, Race, Site};
 use cuda_rt::driver::sim::{SimConfig, SimDriver};
 use cuda_rt::driver::{
-    Check, DeviceAddress, Driver, DriverError, DriverResult, HostMemory, Passed, RawEvent, RawGraph, RawStream, Note,
-    at_statement,
+    Check, DeviceAddress, Driver, DriverError, DriverResult, HostMemory, Note, Passed, RawEvent, RawGraph,
+    RawStream, at_statement,
 };
 
 use crate::log::{Call, Direction, Entry, Log, Place};
@@ -85,7 +85,10 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
     Outcome {
         refused,
         wrong: replay.wrong,
-        races: races.iter().map(|race| (side(&race.first), side(&race.second))).collect(),
+        races: races
+            .iter()
+            .map(|race| (side(&race.first), side(&race.second)))
+            .collect(),
     }
 }
 
@@ -124,7 +127,12 @@ impl Replay {
             Call::HostWrote { to, bytes } => {
                 self.note(&driver, *to, bytes.len());
                 // SAFETY: in bounds; the simulated devices run on this thread only, so not now.
-                unsafe { self.host(*to).cast::<u8>().as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                unsafe {
+                    self.host(*to)
+                        .cast::<u8>()
+                        .as_ptr()
+                        .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+                };
             }
             Call::HostSees { from, bytes } => {
                 self.note(&driver, *from, bytes.len());
@@ -157,9 +165,15 @@ impl Replay {
             // SAFETY: above.
             Call::DestroyEvent(gone) => unsafe { driver.destroy_event(event(self, gone)) }?,
             // SAFETY: above.
-            Call::Record { event: of, stream: at } => unsafe { driver.record_event(event(self, of), stream(self, at)) }?,
+            Call::Record {
+                event: of,
+                stream: at,
+            } => unsafe { driver.record_event(event(self, of), stream(self, at)) }?,
             // SAFETY: above.
-            Call::Wait { stream: at, event: on } => unsafe { driver.wait_event(stream(self, at), event(self, on)) }?,
+            Call::Wait {
+                stream: at,
+                event: on,
+            } => unsafe { driver.wait_event(stream(self, at), event(self, on)) }?,
             // SAFETY: above.
             Call::SynchronizeEvent(on) => unsafe { driver.synchronize_event(event(self, on)) }?,
             Call::Free { life, stream: at } => {
@@ -168,19 +182,37 @@ impl Replay {
             }
             // SAFETY: above.
             Call::Unregister(life) => unsafe { driver.unregister_host(&self.hosts[life]) }?,
-            Call::Copy { direction, to, from, bytes, stream: at } => {
-                let (stream, to_address, from_address) =
-                    (stream(self, at), DeviceAddress(self.address(*to)), DeviceAddress(self.address(*from)));
+            Call::Copy {
+                direction,
+                to,
+                from,
+                bytes,
+                stream: at,
+            } => {
+                let (stream, to_address, from_address) = (
+                    stream(self, at),
+                    DeviceAddress(self.address(*to)),
+                    DeviceAddress(self.address(*from)),
+                );
                 match direction {
                     // SAFETY: above.
-                    Direction::ToDevice => unsafe { driver.copy_to_device(to_address, self.host(*from), *bytes, stream) }?,
+                    Direction::ToDevice => {
+                        unsafe { driver.copy_to_device(to_address, self.host(*from), *bytes, stream) }?
+                    }
                     // SAFETY: above.
-                    Direction::ToHost => unsafe { driver.copy_to_host(self.host(*to), from_address, *bytes, stream) }?,
+                    Direction::ToHost => {
+                        unsafe { driver.copy_to_host(self.host(*to), from_address, *bytes, stream) }?
+                    }
                     // SAFETY: above.
                     Direction::Within => unsafe { driver.copy(to_address, from_address, *bytes, stream) }?,
                 }
             }
-            Call::Fill { to, pattern, count, stream: at } => {
+            Call::Fill {
+                to,
+                pattern,
+                count,
+                stream: at,
+            } => {
                 let to = DeviceAddress(self.address(*to));
                 // SAFETY: above.
                 unsafe { driver.fill(to, pattern, *count, stream(self, at)) }?;
@@ -194,7 +226,9 @@ impl Replay {
             // SAFETY: above.
             Call::BeginCapture(at) => unsafe { driver.begin_capture(stream(self, at)) }?,
             // SAFETY: above.
-            Call::LaunchGraph { graph, stream: at } => unsafe { driver.launch_graph(self.graphs[&own(graph)], stream(self, at)) }?,
+            Call::LaunchGraph { graph, stream: at } => {
+                unsafe { driver.launch_graph(self.graphs[&own(graph)], stream(self, at)) }?
+            }
             // SAFETY: above.
             Call::DestroyGraph(graph) => unsafe { driver.destroy_graph(self.graphs[&own(graph)]) }?,
         }
@@ -205,6 +239,10 @@ impl Replay {
     fn note(&self, driver: &SimDriver, place: Place, bytes: usize) {
         driver.memory_info().expect("no fault");
         let (address, passed) = (self.host(place), Passed::here("replay"));
-        driver.note(Note::HostHas { address, bytes, passed });
+        driver.note(Note::HostHas {
+            address,
+            bytes,
+            passed,
+        });
     }
 }
