@@ -109,6 +109,10 @@ suite! {
         an_empty_capture_is_a_graph,
         an_unjoined_fork_fails_and_the_streams_go_on,
         others_work_while_a_stream_is_captured,
+        an_update_changes_later_launches_only,
+        an_update_to_other_work_is_refused,
+        a_launch_is_set_for_later_replays_only,
+        a_launch_is_set_in_a_graph_that_allocates,
     }
     threads {
         streams_of_many_threads,
