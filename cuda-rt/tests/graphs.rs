@@ -476,3 +476,74 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
     })
     .unwrap();
 }
+
+/// CUDA would call it an unjoined fork; ours is joined at the end of the capture, whatever it holds by then.
+#[test]
+fn a_fork_that_goes_on_after_its_join_is_joined_again() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let bundle = (filled(&compute, 1.0), filled(&compute, 0.0));
+        let mut graph = compute
+            .capture(bundle, |stream, (a, mut b)| {
+                let fork = stream.fork::<Left<_>>()?;
+                stream.lend(&fork, &mut b, |b| fork.fill(b, 5.0))??;
+                let mut more = fork.alloc_zeroed::<f32>(LEN)?;
+                fork.fill(&mut more, 1.0)?;
+                scale(stream, Grid1::covering(LEN), &a, &mut b, 4.0)?;
+                // Dropped by the fork, after all that was joined.
+                drop(more);
+                Ok(())
+            })
+            .unwrap();
+        graph.launch(&compute).unwrap();
+        assert_eq!(value(&compute, copied(gpu, &compute, &graph.views().1)), 4.0);
+    });
+}
+
+#[test]
+fn the_outer_stream_works_while_a_capture_is_made() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let outside = filled(&compute, 3.0);
+        let mut graph = compute
+            .capture(filled(&compute, 0.0), |stream, mut view| {
+                stream.fill(&mut view, 1.0)?;
+                assert_eq!(value(&compute, copied(gpu, &compute, &outside)), 3.0);
+                let elsewhere = std::thread::scope(|scope| {
+                    let thread = scope.spawn(|| {
+                        let left = gpu.stream::<Left<_>>()?;
+                        let buffer = left.init_filled(left.alloc_uninit(LEN)?, 4.0_f32)?;
+                        let mut host = left.adopt(gpu.pinned(LEN)?)?;
+                        left.copy_to_host(&buffer, &mut host)?;
+                        left.release(host)?.synchronize()
+                    });
+                    thread.join().unwrap()
+                })?;
+                assert_eq!(elsewhere[LEN - 1], 4.0);
+                compute.synchronize()?;
+                stream.fill(&mut view, 2.0)
+            })
+            .unwrap();
+        graph.launch(&compute).unwrap();
+        assert_eq!(value(&compute, copied(gpu, &compute, &graph.views())), 2.0);
+    });
+}
+
+#[test]
+fn what_is_passed_by_value_is_the_graphs() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let bundle = (filled(&compute, 2.0), filled(&compute, 0.0));
+        let mut graph = {
+            let factors = vec![3.0_f32; 1];
+            compute.capture(bundle, |stream, (a, mut b)| {
+                let factor = Box::new(factors[0]);
+                scale(stream, Grid1::covering(LEN), &a, &mut b, *factor)
+            })
+        }
+        .unwrap();
+        let _reused: Vec<Box<f32>> = (0..64).map(|_| Box::new(100.0)).collect();
+        graph.launch(&compute).unwrap();
+        assert_eq!(value(&compute, copied(gpu, &compute, &graph.views().1)), 6.0);
+    });
+}
