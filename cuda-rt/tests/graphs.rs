@@ -143,9 +143,9 @@ fn copies_and_fills_change_through_another_capture() {
             let half = a.len() / 2;
             let fork = stream.fork::<Left<D>>()?;
             let other = stream.fork::<Right<D>>()?;
-            let (mut low, mut high) = b.split_at_mut(half);
-            stream.lend(&fork, &mut low, |low| fork.fill(low, fill))??;
-            stream.lend(&other, &mut high, |high| other.fill(high, fill))??;
+            let (low, high) = b.split_at_mut(half);
+            stream.lend(&fork, low, |low| fork.fill(low, fill))??;
+            stream.lend(&other, high, |high| other.fill(high, fill))??;
             saxpy(stream, Grid1::covering(b.len()), factor, &a, &mut b)
         }
         let bundle = (filled(&compute, 1.0), filled(&compute, 0.0));
@@ -260,13 +260,12 @@ fn other_work_is_no_update() {
         );
         // On another stream.
         refused(
-            graph.update(|stream, (a, mut b)| {
+            graph.update(|stream, (_, mut b)| {
                 let fork = stream.fork::<Left<_>>()?;
                 stream.lend(&fork, &mut b, |b| {
                     let data = fork.alloc_zeroed::<f32>(LEN)?;
                     scale(&fork, Grid1::covering(LEN), &data, b, 9.0)
                 })??;
-                drop(a);
                 Ok(())
             }),
             1,
@@ -356,19 +355,17 @@ fn a_bundle_of_another_shape_is_the_bodys_affair() {
             drop(ones);
             buffers.into_iter().try_for_each(|mut buffer| {
                 let len = buffer.len();
-                let (low, mut high) = buffer.split_at_mut(len / 2);
-                saxpy(stream, Grid1::covering(len / 2), 1.0, &low, &mut high)
+                let (low, high) = buffer.split_at_mut(len / 2);
+                saxpy(stream, Grid1::covering(len / 2), 1.0, low, high)
             })
         }
-        let mut graph = compute.capture(make(2, 64, 1.0), |s, v| body(s, v)).unwrap();
+        let mut graph = compute.capture(make(2, 64, 1.0), body).unwrap();
         // Shorter: other grids, and that is fine.
-        let old = graph.replace(make(2, 8, 3.0), |s, v| body(s, v)).unwrap();
+        let old = graph.replace(make(2, 8, 3.0), body).unwrap();
         assert_eq!(old.len(), 2);
         // More of them, or of no length: other work.
         for (count, len) in [(3, 64), (1, 64), (2, 0)] {
-            let refused = graph
-                .replace(make(count, len, 1.0), |s, v| body(s, v))
-                .unwrap_err();
+            let refused = graph.replace(make(count, len, 1.0), body).unwrap_err();
             assert!(
                 matches!(refused.error, Error::NotAnUpdate { .. }),
                 "{:?}",
@@ -535,7 +532,7 @@ fn what_is_passed_by_value_is_the_graphs() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let bundle = (filled(&compute, 2.0), filled(&compute, 0.0));
         let mut graph = {
-            let factors = vec![3.0_f32; 1];
+            let factors = Vec::from([3.0_f32]);
             compute.capture(bundle, |stream, (a, mut b)| {
                 let factor = Box::new(factors[0]);
                 scale(stream, Grid1::covering(LEN), &a, &mut b, *factor)
