@@ -181,6 +181,26 @@ fn copies_and_fills_change_through_another_capture() {
     });
 }
 
+#[test]
+fn a_grid_alone_changes() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let bundle = (filled(&compute, 2.0), filled(&compute, 0.0));
+        let mut graph = compute
+            .capture(bundle, |stream, (a, mut b)| {
+                scale(stream, Grid1::covering(100), &a, &mut b, 1.0)
+            })
+            .unwrap();
+        graph
+            .update(|stream, (a, mut b)| scale(stream, Grid1::covering(200), &a, &mut b, 1.0))
+            .unwrap();
+        graph.launch(&compute).unwrap();
+        let (_, b) = graph.into_inner();
+        assert_eq!(value(&compute, copied(gpu, &compute, &b[..200])), 2.0);
+        assert_eq!(value(&compute, copied(gpu, &compute, &b[200..])), 0.0);
+    });
+}
+
 /// A graph of `two_launches` whose result is `8 * value`, and whether it still is that.
 struct Known<D: Live> {
     compute: Stream<Compute<D>>,
