@@ -194,6 +194,13 @@ fn a_grid_alone_changes() {
         graph
             .update(|stream, (a, mut b)| scale(stream, Grid1::covering(200), &a, &mut b, 1.0))
             .unwrap();
+        let set = calls(gpu.simulator(), Call::SetLaunch);
+        graph
+            .update(|stream, (a, mut b)| scale(stream, Grid1::covering(200).block(64), &a, &mut b, 1.0))
+            .unwrap();
+        if gpu.simulator().is_some() {
+            assert_eq!(calls(gpu.simulator(), Call::SetLaunch), set + 1, "other blocks");
+        }
         graph.launch(&compute).unwrap();
         let (_, b) = graph.into_inner();
         assert_eq!(value(&compute, copied(gpu, &compute, &b[..200])), 2.0);

@@ -298,8 +298,8 @@ fn a_changed_graph_is_checked_for_what_it_does_now() {
         }
     };
     for by_capture in [false, true] {
-        let races_with = |fill_new| named(&races(|rig| change(rig, by_capture, fill_new)));
-        assert_eq!(races_with(true), [("tests::add", "fill")]);
+        let races_with = |fill_new| races(|rig| change(rig, by_capture, fill_new));
+        assert_eq!(named(&races_with(true)), [("tests::add", "fill")]);
         assert_eq!(races_with(false), []);
     }
 }
