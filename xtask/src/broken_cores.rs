@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -48,6 +49,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     for broken in chosen {
         let verdict = scratch.verdict(broken)?;
         println!("{}: {verdict}", broken.name);
+        std::io::stdout().flush()?;
         rows.push((broken, verdict));
     }
     let missed: Vec<&str> = rows
@@ -149,13 +151,17 @@ impl Scratch {
 
     /// Breaks the copy, runs what is to notice, and mends it.
     fn verdict(&self, broken: &Broken) -> Result<Verdict, Box<dyn Error>> {
-        let changed = broken.apply(root())?;
+        let changed = broken.apply(&self.sources)?;
+        let whole: Vec<Vec<u8>> = changed
+            .iter()
+            .map(|(file, _)| fs::read(self.sources.join(file)))
+            .collect::<Result<_, _>>()?;
         for (file, text) in &changed {
             self.write(file, text.as_bytes())?;
         }
         let outcomes: Result<Vec<Outcome>, _> = broken.runs.iter().map(|run| self.test(run)).collect();
-        for (file, _) in &changed {
-            self.write(file, &fs::read(root().join(file))?)?;
+        for ((file, _), text) in changed.iter().zip(&whole) {
+            self.write(file, text)?;
         }
         Ok(Verdict::new(broken.refusal.as_deref(), outcomes?))
     }
