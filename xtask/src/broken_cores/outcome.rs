@@ -22,6 +22,7 @@ impl Outcome {
         let mut outcome = Self::default();
         let mut target = String::new();
         for line in log.lines() {
+            let line = without_colours(line);
             let line = line.trim();
             if let Some(running) = line.strip_prefix("Running ") {
                 target = target_of(running);
@@ -61,6 +62,15 @@ impl Outcome {
         }
         outcome
     }
+}
+
+/// What trybuild colours, into files too.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let start = parts.next().unwrap_or_default().to_owned();
+    parts.fold(start, |text, part| {
+        text + part.split_once('m').map_or(part, |(_, rest)| rest)
+    })
 }
 
 /// `typed` of `tests/typed.rs (target/debug/deps/typed-0f)`, `cuda_rt` of `unittests src/lib.rs (.../cuda_rt-0f)`.
@@ -158,7 +168,7 @@ mod tests {
             "     Running tests/typed.rs (target/debug/deps/typed-0f)\ntest a::b ... FAILED\n",
         );
         assert!(failed.failed.contains("typed::a::b") && failed.unbuilt.is_none());
-        let cases = "     Running tests/cases.rs (deps/cases-0f)\ntest cases/h01_a.rs ... error\ntest cases/h01_b.rs ... mismatch\n\
+        let cases = "     Running tests/cases.rs (deps/cases-0f)\ntest \x1b[0m\x1b[1mcases/h01_a.rs\x1b[0m ... \x1b[31merror\n\x1b[0mtest cases/h01_b.rs ... mismatch\n\
                      test cases/h01_c.rs ... ok\ntest cases_do_not_compile ... FAILED\n";
         let Outcome {
             failed, other_words, ..
