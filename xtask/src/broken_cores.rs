@@ -9,7 +9,6 @@ mod outcome;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ const PAGE: &str = "docs/broken-cores.md";
 /// A core that is broken may wait for ever.
 const LIMIT_S: u32 = 900;
 
-/// Breaks the cores called `names`, or all, and then writes the table where each was caught.
+/// Breaks the cores called `names`, or all, and then, where each was caught, writes their rows of the table.
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = descriptions()?;
     for name in names {
@@ -60,10 +59,13 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     if !missed.is_empty() {
         return Err(format!("no test notices: {}", missed.join(", ")).into());
     }
-    if names.is_empty() {
-        fs::write(root().join(PAGE), page(&rows))?;
-    }
-    Ok(())
+    let new: Vec<String> = rows
+        .iter()
+        .map(|(broken, verdict)| row(broken, verdict))
+        .collect();
+    // None before the first run.
+    let old = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
+    Ok(fs::write(root().join(PAGE), page(&all, &new, &old))?)
 }
 
 /// Whether every description still fits the sources, and the table has each; builds nothing.
@@ -208,22 +210,34 @@ fn remove_others(sources: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::
     Ok(())
 }
 
-fn page(rows: &[(&Broken, Verdict)]) -> String {
+fn row(broken: &Broken, verdict: &Verdict) -> String {
+    format!("{} {verdict} |", cells(broken))
+}
+
+/// What a row of the table says of the break itself.
+fn cells(broken: &Broken) -> String {
+    format!("| `{}` | {} | {} |", broken.name, broken.what, broken.guards)
+}
+
+/// The table: new rows where there are, and else those that it had.
+fn page(all: &[Broken], new: &[String], old: &str) -> String {
     let mut text = String::from(
         "# Broken cores\n\n\
          Each guard below was taken out of the core, by itself, and the tests named with it were seen to fail; without the break they \
-         pass. What was taken out is in `xtask/broken-cores`, one file each. Written by `cargo xtask broken-cores`, which does all of it \
-         again; `cargo xtask broken-cores --check` sees that the descriptions still fit the code.\n\n\
-         A program of `ui-tests/cases` has noticed where it compiles, not where it is refused in other words. A test that names the \
-         obligation or the hazard alone is not asked for: what counts is that something fails.\n\n\
+         pass. What was taken out is in `xtask/broken-cores`, one file each. `cargo xtask broken-cores` does all of it again, and writes \
+         this page; `cargo xtask broken-cores NAME` does one, and writes its row; `cargo xtask broken-cores --check` sees that the \
+         descriptions still fit the code.\n\n\
+         A program of `ui-tests/cases` has noticed where it compiles, not where it is refused in other words.\n\n\
          | core | what is broken | guard | noticed by |\n|---|---|---|---|\n",
     );
-    for (broken, verdict) in rows {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {verdict} |",
-            broken.name, broken.what, broken.guards
-        );
+    for broken in all {
+        let name = format!("| `{}` |", broken.name);
+        let row = new
+            .iter()
+            .map(String::as_str)
+            .chain(old.lines())
+            .find(|row| row.starts_with(&name));
+        text.extend(row.into_iter().chain(["\n"]));
     }
     text
 }
@@ -239,5 +253,23 @@ mod tests {
         for broken in all {
             broken.apply(root()).unwrap();
         }
+    }
+
+    #[test]
+    fn rows_are_replaced_and_those_of_no_description_go() {
+        let text = |what: &str| format!("{what}\nguards: §5\nrun: -p a\n@@ f\n-a\n+b\n");
+        let broken = |name, what| Broken::parse(name, &text(what)).unwrap();
+        let all = [broken("a", "new"), broken("b", "same"), broken("c", "never run")];
+        let old = "| `a` | old | §5 | x |\n| `b` | same | §5 | y |\n| `gone` | z | §5 | z |\n";
+        let caught = Verdict::new(Some("E"), vec![]);
+        let page = page(&all, &[row(&all[0], &caught)], old);
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `a` | new | §5 | MISSED: the build does not say `E` |",
+                "| `b` | same | §5 | y |"
+            ]
+        );
     }
 }

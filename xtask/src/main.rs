@@ -14,7 +14,7 @@ const USAGE: &str = "\
 cargo xtask <task>
 
   broken-cores [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
-                           named; half an hour for all, which then writes docs/broken-cores.md
+                           named; half an hour for all; into docs/broken-cores.md
   broken-cores --check     see that the descriptions of the breaks fit the sources; builds nothing
   hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
                            is missing
