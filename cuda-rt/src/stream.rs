@@ -336,7 +336,7 @@ impl<S: StreamTag> Stream<S> {
     /// released, so the host cannot change the source under the copy (H14).
     ///
     /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and nothing says when
-    /// they are over. Use [`Device::pinned_from`].
+    /// they are over. Use [`Device::pinned_from`], or [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].

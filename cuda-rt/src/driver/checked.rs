@@ -134,20 +134,28 @@ thread_local! {
     static CALLED_AT: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// Until it is dropped, the driver calls of this thread count as made at one place.
+/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
+/// where one is made of others.
 #[derive(Debug)]
-pub(crate) struct CalledAt(());
+pub(crate) struct CalledAt {
+    outermost: bool,
+}
 
 impl CalledAt {
     pub(crate) fn new(location: &'static Location<'static>) -> Self {
-        CALLED_AT.set(Some(location));
-        Self(())
+        let outermost = CALLED_AT.get().is_none();
+        if outermost {
+            CALLED_AT.set(Some(location));
+        }
+        Self { outermost }
     }
 }
 
 impl Drop for CalledAt {
     fn drop(&mut self) {
-        CALLED_AT.set(None);
+        if self.outermost {
+            CALLED_AT.set(None);
+        }
     }
 }
 

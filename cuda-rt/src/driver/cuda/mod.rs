@@ -23,8 +23,6 @@ mod launch;
 mod library;
 mod memory;
 mod module;
-#[cfg(feature = "nvtx")]
-pub(crate) mod nvtx;
 mod properties;
 mod stream;
 
