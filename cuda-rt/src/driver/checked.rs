@@ -130,8 +130,8 @@ impl Watch {
 }
 
 thread_local! {
-    /// The call of the typed API that this thread is in.
-    static CALLED_AT: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    /// The call of the typed API, or the statement of a program, that this thread is in.
+    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
 /// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
@@ -143,9 +143,13 @@ pub(crate) struct CalledAt {
 
 impl CalledAt {
     pub(crate) fn new(location: &'static Location<'static>) -> Self {
+        Self::at(Site::Code(location))
+    }
+
+    fn at(site: Site) -> Self {
         let outermost = CALLED_AT.get().is_none();
         if outermost {
-            CALLED_AT.set(Some(location));
+            CALLED_AT.set(Some(site));
         }
         Self { outermost }
     }
@@ -159,10 +163,33 @@ impl Drop for CalledAt {
     }
 }
 
+/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
+/// log apart, which all stand at one place in the code.
+///
+/// ```
+/// use cuda_rt::check::Site;
+/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+/// use cuda_rt::driver::{Check, Driver, at_statement};
+///
+/// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
+/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// at_statement(7, || unsafe {
+///     let data = driver.alloc(64, a)?;
+///     driver.fill(data, &[1], 64, b)
+/// })?;
+/// assert_eq!(driver.races()[0].second.operation.site, Site::Statement(7));
+/// # Ok::<(), cuda_rt::driver::DriverError>(())
+/// ```
+pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
+    let _until = CalledAt::at(Site::Statement(index));
+    body()
+}
+
 /// The place of a call that came in at `caller`.
 fn site(caller: &'static Location<'static>) -> Site {
     match CALLED_AT.get() {
-        Some(location) => Site::Code(location),
+        Some(site) => site,
         // Through `dyn Driver` the caller is the method itself.
         None if caller.file() == file!() => Site::Unknown,
         None => Site::Code(caller),
@@ -314,9 +341,10 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 bytes,
                 passed,
             } => {
+                let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
                 let operation = Operation {
                     name: passed.during,
-                    site: Site::Code(passed.at),
+                    site: statement.unwrap_or(Site::Code(passed.at)),
                 };
                 monitor.host_access(host(address, bytes), Write, operation);
             }

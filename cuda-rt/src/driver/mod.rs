@@ -38,7 +38,7 @@ mod tape;
 mod trace;
 
 pub(crate) use checked::CalledAt;
-pub use checked::{Check, Checked};
+pub use checked::{Check, Checked, at_statement};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub(crate) use tape::{Difference, Entries, Rehearsed, Tape, Unchanged};
