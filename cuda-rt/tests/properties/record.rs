@@ -9,7 +9,7 @@ use cuda_rt::check::Race;
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
     DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats, Note,
-    Properties, RawEvent, RawGraph, RawStream,
+    Properties, RawEvent, RawGraph, RawNode, RawStream,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
@@ -201,6 +201,26 @@ unsafe impl Driver for Recorder {
                 })
             },
         )
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the caller's.
+        unsafe { self.inner.captured_node(stream) }
+    }
+
+    unsafe fn update_graph(&self, _graph: RawGraph, _stream: RawStream) -> DriverResult<()> {
+        unreachable!("plans update no graphs")
+    }
+
+    unsafe fn set_launch(
+        &self,
+        _graph: RawGraph,
+        _node: RawNode,
+        _kernel: &'static Kernel,
+        _shape: &LaunchShape,
+        _parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        unreachable!("plans update no graphs")
     }
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {

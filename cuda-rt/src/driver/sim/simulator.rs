@@ -169,7 +169,7 @@ impl Counters {
     /// Counts an operation that ran.
     pub(super) fn count(&mut self, op: &Op) {
         match op {
-            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph(_) => return,
+            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } => return,
             Op::Fill { .. } | Op::Launch(_) => {}
             Op::Copy { kind, bytes, .. } => {
                 let total = match kind {
