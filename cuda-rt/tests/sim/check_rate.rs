@@ -82,7 +82,7 @@ fn the_checker_keeps_up_and_forgets() {
     let (unchecked, checked) = (Pipeline::new(Check::Off), Pipeline::new(Check::Record));
     let rounds = rounds();
     let without = unchecked.rate(rounds / 10);
-    checked.rate(rounds / 100);
+    checked.rate(rounds / 10);
     let early = checked.rig.sim().checker_footprint();
     let (started, mut resident) = (Instant::now(), vec![resident_kib()]);
     for _ in 0..10 {
