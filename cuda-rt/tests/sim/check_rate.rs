@@ -99,8 +99,9 @@ fn the_checker_keeps_up_and_forgets() {
         rounds * 8,
     );
     assert_eq!(checked.rig.sim().races(), []);
+    // The most temporary blocks that were in use at once are a matter of luck; one range a round would be thousands.
     assert!(
-        late.0 <= early.0 + 4 && late.1 <= early.1,
+        late.0 <= 2 * early.0 && late.1 <= early.1,
         "{early:?} -> {late:?}"
     );
     let known: Vec<u64> = resident.iter().flatten().copied().collect();
