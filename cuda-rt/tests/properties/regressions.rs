@@ -31,7 +31,13 @@ fn a_block_that_is_taken_again_too_early_shows() {
 #[test]
 fn zeroed_memory_that_is_read_too_early_shows() {
     // Every plan begins with zeroed memory on the second device.
-    judge(3, vec![Step { device: 1, ..step(0, 0, 0, Act::Release) }]);
+    judge(
+        3,
+        vec![Step {
+            device: 1,
+            ..step(0, 0, 0, Act::Release)
+        }],
+    );
 }
 
 /// A download that comes after the next one into the same memory shows in the moment between the host's wait and its look.
@@ -90,6 +96,7 @@ fn a_graph_that_is_launched_too_early_shows() {
         fork: Some(2),
         launches: 2,
         between: None,
+        update: None,
         drops: true,
     };
     let steps = vec![
