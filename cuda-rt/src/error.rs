@@ -143,6 +143,10 @@ pub enum Error {
     )]
     OtherBackend,
 
+    /// A simulated device is made beside simulated ones only.
+    #[error("a simulated device cannot be the peer of a GPU: open another GPU with `Device::nth`")]
+    NotSimulated,
+
     /// The device is being recorded already, and one recording at a time is.
     #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
     AlreadyRecording,

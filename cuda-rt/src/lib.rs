@@ -66,6 +66,7 @@ pub mod kernel;
 mod lend;
 mod marker;
 mod memory;
+mod peer;
 pub mod pipeline;
 mod place;
 mod pools;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawStream, Trace, sim,
+    MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
@@ -66,7 +66,7 @@ impl<D: Driver + ?Sized> fmt::Debug for Checked<D> {
     }
 }
 
-/// The checker of one device, and what it does about a race.
+/// The checker of the devices of one host, and what it does about a race.
 #[derive(Debug)]
 pub(super) struct Watch {
     check: Check,
@@ -174,6 +174,12 @@ impl<D: Driver + ?Sized> Checked<D> {
     pub fn over(inner: Arc<D>, check: Check) -> Arc<Self> {
         let seed = inner.simulator().map(sim::Simulator::seed);
         Self::watching(inner, Watch::new(check, seed))
+    }
+
+    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between devices are edges between streams.
+    pub(crate) fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
+        static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+        Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
     }
 
     pub(super) fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
@@ -513,6 +519,32 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         self.enqueue("copy", Location::caller(), stream, accesses, |inner| {
             // SAFETY: the caller's.
             unsafe { inner.copy(destination, source, bytes, stream) }
+        })
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.inner.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.inner.peer_access(peer)
+    }
+
+    #[track_caller]
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [
+            (Read, device(source.1, bytes)),
+            (Write, device(destination.1, bytes)),
+        ];
+        self.enqueue("copy to peer", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy_peer(destination, source, bytes, stream) }
         })
     }
 

@@ -69,6 +69,8 @@ raw_handles! {
     DeviceAddress;
     /// An instantiated graph (`CUgraphExec`).
     RawGraph;
+    /// A device, as other devices of its backend name it (`CUdevice`).
+    RawPeer;
 }
 
 /// Which kind of device a driver drives.
@@ -223,6 +225,16 @@ impl fmt::Display for Properties {
     }
 }
 
+/// How a device gets at the memory of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerAccess {
+    /// Over the link between the two, or because they are one GPU.
+    Direct,
+    /// The hardware has no way: what is copied goes through host memory, piece by piece, and is slower.
+    Staged,
+}
+
 /// Free and total device memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryInfo {
@@ -365,7 +377,7 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()>;
 
     /// Makes later work of `stream` wait for `event`'s most recent record; an event never recorded counts as done
-    /// (`cuStreamWaitEvent`).
+    /// (`cuStreamWaitEvent`). The stream may be another device's, if [`peer_access`](Self::peer_access) knows that device.
     ///
     /// # Safety
     /// Both handles are live.
@@ -482,6 +494,28 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         &self,
         destination: DeviceAddress,
         source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    /// How other devices name this one. Calls nothing.
+    fn peer(&self) -> RawPeer;
+
+    /// Lets this device get at what [`alloc`](Self::alloc) of `peer` gives out, from now on, and says how it does
+    /// (`cuDeviceCanAccessPeer`, `cuMemPoolSetAccess`). Cheap once done. An error if `peer` is no device that this one
+    /// can exchange anything with, events included: one of another backend, or of another simulated host.
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess>;
+
+    /// Copies `bytes` from memory of one device to memory of another, of which one is this device, in the order of `stream`, which is
+    /// this device's (`cuMemcpyDtoDAsync`, where [`peer_access`](Self::peer_access) said that it is direct; else
+    /// `cuMemcpyPeerAsync`).
+    ///
+    /// # Safety
+    /// As [`copy_to_device`](Self::copy_to_device), and `peer_access` of the other device has succeeded.
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<()>;

@@ -49,6 +49,8 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CopyToDevice => rig.upload(a, host, 1, s),
         Call::CopyToHost => rig.download(host, a, 1, s),
         Call::Copy => rig.copy(a, b, 4, s),
+        Call::PeerAccess => rig.driver.peer_access(rig.driver.peer()).map(drop),
+        Call::CopyPeer => rig.copy_peer((&rig.driver, a), (&rig.driver, b), 4, s),
         Call::Fill => rig.fill(a, &[1], 1, s),
         Call::Prepare => rig.driver.prepare(&kernels::ADD),
         Call::Launch => rig.add(a, 1, 1, s),

@@ -25,6 +25,7 @@ mod memory;
 mod module;
 #[cfg(feature = "nvtx")]
 pub(crate) mod nvtx;
+mod peer;
 mod properties;
 mod stream;
 
@@ -36,7 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    Properties, RawEvent, RawGraph, RawStream,
+    PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -45,6 +46,7 @@ pub use context::ContextCheck;
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
 use module::Modules;
+use peer::Peers;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -53,9 +55,13 @@ pub struct CudaDriver {
     context: Context,
     pool: Pool,
     modules: Modules,
+    peers: Peers,
     /// The kernel launched last, to be named when one of them is found to have trapped.
     last_kernel: AtomicPtr<Kernel>,
 }
+
+/// The drivers that were opened, by ordinal; kept until the process ends.
+static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
 
 impl CudaDriver {
     /// Number of GPUs that this process may use (`cuDeviceGetCount`).
@@ -74,7 +80,6 @@ impl CudaDriver {
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
-        static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
         // Held while a device is opened, so that no two instances of one are made.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {
@@ -85,11 +90,18 @@ impl CudaDriver {
         Ok(driver)
     }
 
+    /// The driver of this ordinal, if it was opened.
+    fn opened(ordinal: u64) -> Option<Arc<Self>> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&usize::try_from(ordinal).ok()?).cloned()
+    }
+
     fn create(ordinal: usize) -> DriverResult<Self> {
         let context = Context::retain(library::library()?, ordinal)?;
         Ok(Self {
             properties: properties::read(&context)?,
             pool: Pool::create(&context)?,
+            peers: Peers::new(library::device_count()?),
             context,
             modules: Modules::new(),
             last_kernel: AtomicPtr::new(ptr::null_mut()),
@@ -266,6 +278,25 @@ unsafe impl Driver for CudaDriver {
     ) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    fn peer(&self) -> RawPeer {
+        RawPeer(self.context.ordinal() as u64)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.report(self.reach(peer).map(|reached| reached.access))
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
     }
 
     unsafe fn fill(

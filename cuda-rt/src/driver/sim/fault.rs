@@ -43,6 +43,8 @@ calls! {
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";
+    PeerAccess "cuMemPoolSetAccess";
+    CopyPeer "cuMemcpyPeerAsync";
     Fill "cuMemsetAsync";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";

@@ -89,6 +89,11 @@ impl Op {
                 bytes,
                 ..
             } => (*kind, "copy to host", *bytes),
+            Self::Copy {
+                kind: kind @ SpanKind::CopyPeer,
+                bytes,
+                ..
+            } => (*kind, "copy to peer", *bytes),
             Self::Copy { kind, bytes, .. } => (*kind, "copy", *bytes),
             Self::Fill { bytes, .. } => (SpanKind::Fill, "fill", *bytes),
         };
@@ -111,7 +116,7 @@ impl Op {
                 bytes,
                 ..
             } => {
-                // SAFETY: the device's side was found in its memory, which stays mapped (C1); whoever enqueued the copy answers for
+                // SAFETY: a device's side was found in its memory, which stays mapped (C1); whoever enqueued the copy answers for
                 // the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
@@ -131,6 +136,8 @@ impl Op {
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
+    /// The device that it is on, by its number.
+    pub(super) device: usize,
     pub(super) queue: VecDeque<Op>,
     /// Operations that ever ran; `queue` holds those after them.
     pub(super) executed: u64,
@@ -183,7 +190,7 @@ impl State {
         self.check_lost(Call::SynchronizeStream)?;
         self.clock.wait_until(end_ns);
         self.clock.spend(self.config.model.other_call_ns);
-        self.memory.synchronized();
+        self.synchronized();
         Ok(())
     }
 
@@ -208,7 +215,9 @@ impl State {
         s.modelled_end_ns = s.modelled_end_ns.max(host_ns + cost_ns);
         if let Some(work) = work {
             let place = (stream, s.issued());
-            s.modelled_end_ns = self.clock.run(&self.config, &work, s.modelled_end_ns, place);
+            s.modelled_end_ns = self
+                .clock
+                .run(&self.config, s.device, &work, s.modelled_end_ns, place);
         }
         self.enqueue(stream.0, op);
         Ok(())
@@ -245,17 +254,15 @@ impl State {
             .expect("a stream with pending work stays");
         let mut op = s.queue.pop_front().expect("the caller saw it");
         self.schedule.pending -= 1;
+        let memory = &mut self.memories[s.device];
         // It stays unexecuted if it traps, so that nothing takes it for done.
         let result = match &mut op {
             Op::Free { address, len_bytes } => {
-                self.memory
-                    .recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
+                memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
                 Ok(())
             }
             Op::Graph(graph) => self.replay(*graph),
-            other => other
-                .perform(&self.memory)
-                .inspect(|()| self.counters.count(other)),
+            other => other.perform(memory).inspect(|()| self.counters.count(other)),
         };
         if let Err(trap) = result {
             let detail = format!("{} ({})", trap.detail, self.origin());
