@@ -54,10 +54,7 @@ impl<D: Live> Device<D> {
 }
 
 /// Copies from and to memory of other devices.
-impl<S: StreamTag> Stream<S>
-where
-    S::Device: Live,
-{
+impl<S: StreamTag> Stream<S> {
     /// Copies `range` of a buffer of another device to memory of this stream (`cuMemcpyDtoDAsync`, or `cuMemcpyPeerAsync` where the
     /// devices have [no link](Device::peer_access)). Stream-ordered here: after what the handoff waits for, and the handoff that
     /// is returned waits for the copy. The other device does nothing, and its streams wait only if they acquire the buffer.
@@ -98,7 +95,10 @@ where
         source: Theirs<T, D>,
         range: impl RangeIndex,
         destination: &mut DeviceSlice<T, Q>,
-    ) -> Result<Theirs<T, D>> {
+    ) -> Result<Theirs<T, D>>
+    where
+        S::Device: Live,
+    {
         Ok(self.try_copy_from_peer(source, range, destination)?)
     }
 
@@ -112,7 +112,10 @@ where
         source: Theirs<T, D>,
         range: impl RangeIndex,
         destination: &mut DeviceSlice<T, Q>,
-    ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
+    ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>>
+    where
+        S::Device: Live,
+    {
         const DURING: &str = "Stream::copy_from_peer";
         let range = range.within(source.pending_ref().len());
         let bytes = same_length::<T>(range.len(), destination.len(), DURING);
@@ -154,7 +157,10 @@ where
         source: &DeviceSlice<T, P>,
         destination: Theirs<T, D>,
         range: impl RangeIndex,
-    ) -> Result<Theirs<T, D>> {
+    ) -> Result<Theirs<T, D>>
+    where
+        S::Device: Live,
+    {
         Ok(self.try_copy_to_peer(source, destination, range)?)
     }
 
@@ -168,7 +174,10 @@ where
         source: &DeviceSlice<T, P>,
         destination: Theirs<T, D>,
         range: impl RangeIndex,
-    ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
+    ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>>
+    where
+        S::Device: Live,
+    {
         const DURING: &str = "Stream::copy_to_peer";
         let range = range.within(destination.pending_ref().len());
         let bytes = same_length::<T>(source.len(), range.len(), DURING);
