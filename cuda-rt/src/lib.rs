@@ -49,6 +49,7 @@
 
 #[forbid(unsafe_code)]
 pub mod check;
+mod collective;
 mod completion;
 mod constant;
 mod core;
@@ -77,8 +78,10 @@ mod stream_pool;
 pub mod timeline;
 mod timestamp;
 
+pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Reducible};
 pub use constant::Constant;
 pub use device::Device;
+pub use driver::Reduction;
 pub use error::{Error, GridError, Refused, Result};
 pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};

@@ -9,8 +9,9 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream, Trace, sim,
+    Collective, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostMemory, MemoryInfo, MemoryPoolStats, Note, Number, Part, PeerAccess, Properties, RawEvent, RawGraph,
+    RawPeer, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
@@ -177,6 +178,7 @@ impl<D: Driver + ?Sized> Checked<D> {
     }
 
     /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between devices are edges between streams.
+    #[cfg(feature = "cuda")]
     pub(crate) fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
         static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
         Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
@@ -243,6 +245,61 @@ impl<D: Driver + ?Sized> Checked<D> {
         call(&self.inner)?;
         self.watch.lock().seen_done(&contents);
         Ok(())
+    }
+}
+
+/// A communicator whose every collective a checker follows: of each rank what it sends and what it receives, in its own stream. That a rank
+/// has received says nothing to the checker of the others, though some collectives imply it.
+#[derive(Debug)]
+struct CheckedCommunicator {
+    inner: Box<dyn Communicator>,
+    watch: Arc<Watch>,
+}
+
+// SAFETY: as `inner`, to which every call is passed on as it is.
+unsafe impl Communicator for CheckedCommunicator {
+    unsafe fn enqueue(
+        &self,
+        collective: Collective,
+        number: Number,
+        count: usize,
+        parts: &[Part],
+    ) -> DriverResult<()> {
+        if self.watch.is_off() {
+            // SAFETY: the caller's.
+            return unsafe { self.inner.enqueue(collective, number, count, parts) };
+        }
+        self.watch.check_denied()?;
+        let mut monitor = self.watch.lock();
+        // SAFETY: the caller's.
+        unsafe { self.inner.enqueue(collective, number, count, parts) }?;
+        let operation = Operation {
+            name: collective.name(),
+            site: CALLED_AT.get().map_or(Site::Unknown, Site::Code),
+        };
+        let (send, receive) = collective.lens(count, parts.len());
+        self.watch.tell(&mut monitor, |monitor| {
+            for (rank, part) in parts.iter().enumerate() {
+                let begun = monitor.begin(part.stream.0);
+                if collective.sends(rank) {
+                    monitor.access(begun, device(part.send, send * number.bytes()), Read, operation);
+                }
+                monitor.access(
+                    begun,
+                    device(part.receive, receive * number.bytes()),
+                    Write,
+                    operation,
+                );
+            }
+        })
+    }
+
+    fn status(&self) -> DriverResult<()> {
+        self.inner.status()
+    }
+
+    fn abort(&self) {
+        self.inner.abort();
     }
 }
 
@@ -520,6 +577,11 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             // SAFETY: the caller's.
             unsafe { inner.copy(destination, source, bytes, stream) }
         })
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        let (inner, watch) = (self.inner.communicator(ranks)?, Arc::clone(&self.watch));
+        Ok(Box::new(CheckedCommunicator { inner, watch }))
     }
 
     fn peer(&self) -> RawPeer {

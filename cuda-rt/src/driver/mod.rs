@@ -28,6 +28,7 @@ use crate::check::Race;
 use crate::kernel::{Kernel, LaunchShape};
 
 mod checked;
+mod collective;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod error;
@@ -37,6 +38,7 @@ mod trace;
 
 pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked};
+pub use collective::{Collective, Communicator, Number, Part, Reduction};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub use trace::{Trace, Traced};
@@ -519,6 +521,11 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<()>;
+
+    /// Makes ranks of this device and others, by rank, this one among them (`ncclCommInitAll`). Blocks for as long as the devices take to
+    /// connect. Where two of them have a link, [`peer_access`](Self::peer_access) was asked for both ways before: what the
+    /// ranks send and receive is used by all of them.
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>>;
 
     /// Writes `pattern` (1 byte or more) `count` times, one after another, in stream order (`cuMemsetD8Async`,
     /// `cuMemsetD16Async`, `cuMemsetD32Async`, and their 2-D forms for longer patterns). `destination` is

@@ -77,7 +77,7 @@ pub enum Kind {
     CopyToHost,
     /// A copy within the device.
     Copy,
-    /// A copy between two devices.
+    /// A copy between two devices, or a collective.
     CopyPeer,
     /// A fill.
     Fill,

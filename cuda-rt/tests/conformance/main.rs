@@ -146,6 +146,8 @@ pairs! {
     copies_at_odd_offsets_and_lengths,
     a_copy_of_nothing_does_nothing,
     the_host_waits_for_both,
+    collectives_of_two_ranks,
+    a_communicator_that_was_aborted,
 }
 
 /// Cases that only mean something on a GPU.

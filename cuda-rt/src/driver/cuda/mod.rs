@@ -23,6 +23,8 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+#[cfg(feature = "nccl")]
+mod nccl;
 #[cfg(feature = "nvtx")]
 pub(crate) mod nvtx;
 mod peer;
@@ -35,9 +37,11 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(feature = "nccl"))]
+use super::ErrorCode;
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -278,6 +282,20 @@ unsafe impl Driver for CudaDriver {
     ) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    #[cfg(feature = "nccl")]
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.report(nccl::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+    }
+
+    #[cfg(not(feature = "nccl"))]
+    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        Err(DriverError::with_detail(
+            "ncclCommInitAll",
+            ErrorCode::NOT_SUPPORTED,
+            "cuda-rt was built without its feature `nccl`",
+        ))
     }
 
     fn peer(&self) -> RawPeer {

@@ -19,7 +19,7 @@ pub enum Engine {
     ToHost,
     /// Kernels, fills, and copies within the device.
     Compute,
-    /// Copies between the device and others.
+    /// Copies between the device and others, and collectives.
     Peer,
 }
 
@@ -40,6 +40,8 @@ pub enum SpanKind {
     Copy,
     /// A copy between two devices.
     CopyPeer,
+    /// A rank's part in a collective.
+    Collective,
     /// A fill.
     Fill,
     /// A kernel.
@@ -95,7 +97,7 @@ impl Work {
         match self.kind {
             SpanKind::CopyToDevice => Engine::ToDevice,
             SpanKind::CopyToHost => Engine::ToHost,
-            SpanKind::CopyPeer => Engine::Peer,
+            SpanKind::CopyPeer | SpanKind::Collective => Engine::Peer,
             SpanKind::Copy | SpanKind::Fill | SpanKind::Kernel => Engine::Compute,
         }
     }
@@ -107,7 +109,9 @@ impl Work {
             SpanKind::CopyToDevice => model.copy_latency_ns + (bytes / model.to_device_gb_per_s) as u64,
             SpanKind::CopyToHost => model.copy_latency_ns + (bytes / model.to_host_gb_per_s) as u64,
             SpanKind::Copy => model.kernel_floor_ns + (2.0 * bytes / model.device_gb_per_s) as u64,
-            SpanKind::CopyPeer => model.copy_latency_ns + (bytes / config.peer_gb_per_s()) as u64,
+            SpanKind::CopyPeer | SpanKind::Collective => {
+                model.copy_latency_ns + (bytes / config.peer_gb_per_s()) as u64
+            }
             SpanKind::Fill => model.kernel_floor_ns + (bytes / model.device_gb_per_s) as u64,
             SpanKind::Kernel => {
                 let threads = self.threads as f64;

@@ -45,6 +45,9 @@ calls! {
     Copy "cuMemcpyDtoDAsync";
     PeerAccess "cuMemPoolSetAccess";
     CopyPeer "cuMemcpyPeerAsync";
+    CommunicatorInit "ncclCommInitAll";
+    Collective "ncclGroupEnd";
+    CollectiveStatus "ncclCommGetAsyncError";
     Fill "cuMemsetAsync";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";

@@ -399,7 +399,9 @@ impl Op {
             },
             Self::Launch(launch) => Self::Launch(Box::new(launch.duplicate())),
             Self::Spoil { .. } => return None,
-            Self::Wait(_) | Self::Free { .. } | Self::Graph(_) => unreachable!("never in a graph"),
+            Self::Wait(_) | Self::Free { .. } | Self::Graph(_) | Self::Send { .. } | Self::Receive(_) => {
+                unreachable!("never in a graph")
+            }
         })
     }
 }

@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod clock;
+mod collective;
 mod config;
 mod event;
 mod fault;
@@ -44,11 +45,12 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
+use self::collective::SimCommunicator;
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
-    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
+    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -513,6 +515,19 @@ unsafe impl Driver for SimDevice {
         } else {
             PeerAccess::Staged
         })
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        let state = self.enter(Call::CommunicatorInit)?;
+        let mut devices = Vec::with_capacity(ranks.len());
+        for rank in ranks {
+            let device = self.device_of(&state, Call::CommunicatorInit, *rank)?;
+            if devices.contains(&device) {
+                return Err(state.error(Call::CommunicatorInit, ErrorCode::NCCL_INVALID_USAGE));
+            }
+            devices.push(device);
+        }
+        Ok(Box::new(SimCommunicator::new(self.simulator.clone(), devices)))
     }
 
     unsafe fn copy_peer(

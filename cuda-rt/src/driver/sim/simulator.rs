@@ -148,7 +148,7 @@ pub struct Counters {
     pub registrations_live: usize,
     /// Operations that were enqueued and did not run yet.
     pub operations_pending: usize,
-    /// Operations that ran: copies, fills, kernels.
+    /// Operations that ran: copies, fills, kernels, ranks' parts in collectives.
     pub operations_run: u64,
     /// Bytes copied from host to device.
     pub bytes_to_device: u64,
@@ -158,24 +158,34 @@ pub struct Counters {
     pub bytes_within_device: u64,
     /// Bytes copied between two devices.
     pub bytes_between_devices: u64,
-    calls: [u64; Call::ALL.len()],
+    calls: Calls,
+}
+
+/// How often each call was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Calls([u64; Call::ALL.len()]);
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self([0; Call::ALL.len()])
+    }
 }
 
 impl Counters {
     /// How often `call` was made, with or without success.
     pub fn calls(&self, call: Call) -> u64 {
-        self.calls[call as usize]
+        self.calls.0[call as usize]
     }
 
     pub(super) fn call(&mut self, call: Call) {
-        self.calls[call as usize] += 1;
+        self.calls.0[call as usize] += 1;
     }
 
     /// Counts an operation that ran.
     pub(super) fn count(&mut self, op: &Op) {
         match op {
-            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph(_) => return,
-            Op::Fill { .. } | Op::Launch(_) => {}
+            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph(_) | Op::Send { .. } => return,
+            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) => {}
             Op::Copy { kind, bytes, .. } => {
                 let total = match kind {
                     SpanKind::CopyToDevice => &mut self.bytes_to_device,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::State;
 use super::clock::{SpanKind, Work};
+use super::collective::{self, Exchange, Receive};
 use super::config::Order;
 use super::fault::Call;
 use super::graph::Membership;
@@ -40,6 +41,15 @@ pub(super) enum Op {
         pattern: Pattern,
         bytes: usize,
     },
+    /// Gives what a rank sends.
+    Send {
+        from: u64,
+        bytes: usize,
+        rank: usize,
+        exchange: Exchange,
+    },
+    /// Computes what a rank receives, of what all gave.
+    Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
     /// Replays a graph.
@@ -77,7 +87,10 @@ impl Op {
     /// What it asks of an engine, if of one.
     pub(super) fn work(&mut self) -> Option<Work> {
         let (kind, label, bytes) = match self {
-            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph(_) => return None,
+            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph(_) | Self::Send { .. } => {
+                return None;
+            }
+            Self::Receive(receive) => return Some(receive.work()),
             Self::Launch(launch) => return Some(launch.work()),
             Self::Copy {
                 kind: kind @ SpanKind::CopyToDevice,
@@ -128,6 +141,13 @@ impl Op {
                 // SAFETY: as above.
                 unsafe { memory::repeat(*destination, pattern.bytes(), *bytes) };
             }
+            Self::Send {
+                from,
+                bytes,
+                rank,
+                exchange,
+            } => collective::send(memory, *from, *bytes, *rank, exchange),
+            Self::Receive(receive) => receive.run(memory),
             Self::Launch(launch) => launch.run(memory)?,
         }
         Ok(())
@@ -200,10 +220,10 @@ impl State {
         let work = op.work();
         let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
         let cost_ns = match op {
-            Op::Launch(_) | Op::Graph(_) => model.launch_call_ns,
+            Op::Launch(_) | Op::Graph(_) | Op::Receive(_) => model.launch_call_ns,
             Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
-            Op::Spoil { .. } | Op::Free { .. } => model.other_call_ns,
+            Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } => model.other_call_ns,
         };
         if captured {
             self.capture_op(call, stream, op)?;

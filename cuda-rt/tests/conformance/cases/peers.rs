@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use cuda_rt::driver::{DeviceAddress, Driver, ErrorCode, PeerAccess, RawPeer, RawStream};
+use cuda_rt::driver::{
+    Backend, Collective, Communicator, DeviceAddress, Driver, ErrorCode, Number, Part, PeerAccess, RawPeer,
+    RawStream, Reduction,
+};
 
 use crate::support::{Block, Rig, SLOW};
 
@@ -147,4 +150,117 @@ pub(crate) fn the_host_waits_for_both(first: &Arc<dyn Driver>, second: &Arc<dyn 
     here.poll(copied);
     assert!(there.query(written), "the copy came after it");
     assert_eq!(here.read_words(ours, s), [5; 1024]);
+}
+
+/// The two as ranks; none, with a word, where GPUs cannot be.
+fn ranks(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) -> Option<Box<dyn Communicator>> {
+    let is_cuda = first.properties().backend == Backend::Cuda;
+    if first.peer() == second.peer() {
+        eprintln!("SKIPPED ON CUDA: one GPU is no two ranks");
+        return None;
+    }
+    for (one, other) in [(first, second), (second, first)] {
+        one.peer_access(other.peer()).expect("ask for access");
+    }
+    match first.communicator(&[first.peer(), second.peer()]) {
+        Ok(ranks) => Some(ranks),
+        Err(error) if is_cuda && !cfg!(feature = "nccl") => {
+            eprintln!("SKIPPED ON CUDA: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// One collective after another: in the order of each rank's stream, and on what that wrote before.
+pub(crate) fn collectives_of_two_ranks(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
+    let Some(ranks) = ranks(first, second) else { return };
+    let (here, there) = (Rig::new(first), Rig::new(second));
+    let (s, t) = (here.stream(), there.stream());
+    let (a, b) = (here.zeroed(8192, s), there.zeroed(8192, t));
+    let (halves_a, halves_b) = (
+        (a.part(0, 4096), a.part(4096, 4096)),
+        (b.part(0, 4096), b.part(4096, 4096)),
+    );
+    let run = |collective, number, count, send: [Block; 2], receive: [Block; 2]| {
+        let part = |stream, send: Block, receive: Block| Part {
+            stream,
+            send: send.address,
+            receive: receive.address,
+        };
+        let parts = [part(s, send[0], receive[0]), part(t, send[1], receive[1])];
+        // SAFETY: live and in bounds, and ordered by the two streams, by the suite's convention.
+        unsafe { ranks.enqueue(collective, number, count, &parts) }.expect("enqueue a collective");
+    };
+    // Slow, so that what does not wait comes too early.
+    here.step(halves_a.0, SLOW, 0, 3, s);
+    there.fill(halves_b.0, &[4, 0, 0, 0], t);
+    let (whole, left, right) = ([a, b], [halves_a.0, halves_b.0], [halves_a.1, halves_b.1]);
+    run(
+        Collective::AllReduce(Reduction::Sum),
+        Number::U32,
+        1024,
+        left,
+        right,
+    );
+    assert_eq!(
+        here.read_words(a, s),
+        [[3; 1024], [7; 1024]].concat(),
+        "all-reduce"
+    );
+    assert_eq!(
+        there.read_words(b, t),
+        [[4; 1024], [7; 1024]].concat(),
+        "all-reduce"
+    );
+    let parted = [here.zeroed(4096, s), there.zeroed(4096, t)];
+    run(
+        Collective::ReduceScatter(Reduction::Max),
+        Number::U32,
+        1024,
+        whole,
+        parted,
+    );
+    assert_eq!(here.read_words(parted[0], s), [4; 1024], "reduce-scatter");
+    assert_eq!(there.read_words(parted[1], t), [7; 1024], "reduce-scatter");
+    run(
+        Collective::Broadcast { root: 0 },
+        Number::U8,
+        4096,
+        parted,
+        parted,
+    );
+    assert_eq!(there.read_words(parted[1], t), [4; 1024], "broadcast in place");
+    there.fill(parted[1], &[9, 0, 0, 0], t);
+    let gathered = [here.zeroed(8192, s), there.zeroed(8192, t)];
+    run(Collective::AllGather, Number::U32, 1024, parted, gathered);
+    here.fill(parted[0], &[0], s);
+    let expected = [[4; 1024], [9; 1024]].concat();
+    assert_eq!(here.read_words(gathered[0], s), expected, "all-gather");
+    assert_eq!(there.read_words(gathered[1], t), expected, "all-gather");
+    ranks.status().expect("all is well");
+}
+
+pub(crate) fn a_communicator_that_was_aborted(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
+    let Some(ranks) = ranks(first, second) else { return };
+    ranks.abort();
+    ranks.abort();
+    assert_eq!(
+        ranks.status().expect_err("it was aborted").code(),
+        ErrorCode::NCCL_INVALID_USAGE
+    );
+    let (here, there) = (Rig::new(first), Rig::new(second));
+    let (s, t) = (here.stream(), there.stream());
+    let part = |stream, block: Block| Part {
+        stream,
+        send: block.address,
+        receive: block.address,
+    };
+    let parts = [part(s, here.zeroed(64, s)), part(t, there.zeroed(64, t))];
+    // SAFETY: live and in bounds; refused.
+    let refused = unsafe { ranks.enqueue(Collective::AllGather, Number::U8, 1, &parts) };
+    assert_eq!(
+        refused.expect_err("it was aborted").code(),
+        ErrorCode::NCCL_INVALID_USAGE
+    );
 }
