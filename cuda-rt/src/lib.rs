@@ -78,7 +78,7 @@ mod stream_pool;
 pub mod timeline;
 mod timestamp;
 
-pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Reducible};
+pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Rank, Reducible};
 pub use constant::Constant;
 pub use device::Device;
 pub use driver::Reduction;

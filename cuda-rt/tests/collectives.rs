@@ -70,13 +70,13 @@ fn all_reduce_gives_every_rank_the_same() {
             (Reduction::Max, 5.0),
         ] {
             let (a, b) = (filled(&here, LEN, 2.0_f32), filled(&there, LEN, 5.0_f32));
-            let (a, b) = ranks.all_reduce(by, ((&here, a), (&there, b))).unwrap();
+            let (a, b) = ranks.all_reduce(by, (here.rank(a), there.rank(b))).unwrap();
             assert_eq!(contents(&here, &a), [expected; LEN], "{by:?}");
             assert_eq!(contents(&there, &b), [expected; LEN], "{by:?}");
         }
         let (a, b) = (filled(&here, LEN, -7_i64), filled(&there, LEN, i64::MAX));
         let (a, b) = ranks
-            .all_reduce(Reduction::Min, ((&here, a), (&there, b)))
+            .all_reduce(Reduction::Min, (here.rank(a), there.rank(b)))
             .unwrap();
         assert_eq!(
             (contents(&here, &a), contents(&there, &b)),
@@ -84,7 +84,7 @@ fn all_reduce_gives_every_rank_the_same() {
         );
         let (a, b) = (filled(&here, 3, 200_u8), filled(&there, 3, 100_u8));
         let (a, b) = ranks
-            .all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+            .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
             .unwrap();
         assert_eq!(
             (contents(&here, &a), contents(&there, &b)),
@@ -110,7 +110,7 @@ fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
         let mut kept = here.alloc_zeroed::<u32>(LEN).unwrap();
         for round in 0..3 {
             (a, b) = ranks
-                .all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+                .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
                 .unwrap();
             here.copy(&a, &mut kept).unwrap();
             here.fill(&mut a, 10 * round).unwrap();
@@ -138,7 +138,9 @@ fn broadcast_copies_what_the_root_holds() {
         };
         let (a, b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
         let all = (filled(&here, 2 * LEN, 0_u32), filled(&there, 2 * LEN, 0_u32));
-        let ((mut a, all_a), (b, all_b)) = ranks.all_gather(((&here, a, all.0), (&there, b, all.1))).unwrap();
+        let ((mut a, all_a), (b, all_b)) = ranks
+            .all_gather((here.rank((a, all.0)), there.rank((b, all.1))))
+            .unwrap();
         here.fill(&mut a, 77).unwrap();
         let expected = [[1; LEN], [2; LEN]].concat();
         assert_eq!(contents(&here, &all_a), expected);
@@ -146,7 +148,7 @@ fn broadcast_copies_what_the_root_holds() {
 
         // Rank 0 gets 1 + 1 of the first half, and rank 1 gets 2 + 2 of the second.
         let ((all_a, a), (all_b, b)) = ranks
-            .reduce_scatter(Reduction::Sum, ((&here, all_a, a), (&there, all_b, b)))
+            .reduce_scatter(Reduction::Sum, (here.rank((all_a, a)), there.rank((all_b, b))))
             .unwrap();
         assert_eq!(
             (contents(&here, &a), contents(&there, &b)),
@@ -175,7 +177,7 @@ fn buffers_may_be_dropped_under_a_collective() {
         let tail = whole.split_off(LEN);
         let b = filled(&there, LEN, 2_u32);
         let (a, b) = ranks
-            .all_reduce(Reduction::Sum, ((&here, tail), (&there, b)))
+            .all_reduce(Reduction::Sum, (here.rank(tail), there.rank(b)))
             .unwrap();
         drop((a, whole));
         drop(filled(&here, 2 * LEN, 100_u32));
@@ -197,14 +199,14 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         let (a, b) = (filled(&here, 8, 1_u32), filled(&there, 9, 2_u32));
         let before = first.simulator().map(|simulator| simulator.counters());
         let Refused { error, value } = ranks
-            .try_all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+            .try_all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
             .unwrap_err();
         assert_eq!(
             error.to_string(),
             "Communicator::all_reduce: rank 1 sends 9 elements, and must 8, by those of rank 0"
         );
         let (a, b) = value.unwrap();
-        let Refused { error, value } = ranks.try_broadcast(0, ((&here, a), (&there, b))).unwrap_err();
+        let Refused { error, value } = ranks.try_broadcast(0, (here.rank(a), there.rank(b))).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -221,7 +223,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         assert_eq!(before, first.simulator().map(|simulator| simulator.counters()));
         let all = (filled(&here, 16, 0_u32), filled(&there, 17, 0_u32));
         let Refused { error, value } = ranks
-            .try_all_gather(((&here, a, all.0), (&there, b, all.1)))
+            .try_all_gather((here.rank((a, all.0)), there.rank((b, all.1))))
             .unwrap_err();
         assert!(
             matches!(
@@ -238,7 +240,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         );
         let ((a, all_a), (b, all_b)) = value.unwrap();
         let Refused { error, .. } = ranks
-            .try_reduce_scatter(Reduction::Sum, ((&here, all_a, a), (&there, all_b, b)))
+            .try_reduce_scatter(Reduction::Sum, (here.rank((all_a, a)), there.rank((all_b, b))))
             .unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -247,7 +249,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         // Of no harm to what follows.
         let (a, b) = (filled(&here, 8, 1_u32), filled(&there, 8, 2_u32));
         let (a, b) = ranks
-            .all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+            .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
             .unwrap();
         assert_eq!(
             (contents(&here, &a), contents(&there, &b)),
@@ -271,7 +273,7 @@ fn nothing_is_reduced_at_no_cost() {
             there.alloc_zeroed::<f32>(0).unwrap(),
         );
         let (a, b) = ranks
-            .all_reduce(Reduction::Max, ((&here, a), (&there, b)))
+            .all_reduce(Reduction::Max, (here.rank(a), there.rank(b)))
             .unwrap();
         assert!(a.is_empty() && b.is_empty());
         if let Some(simulator) = first.simulator() {
@@ -291,7 +293,7 @@ fn a_root_that_is_no_rank() {
                 second.stream::<Compute<_>>().unwrap(),
             );
             let (a, b) = (filled(&here, 1, 1), filled(&there, 1, 1));
-            drop(ranks.broadcast(2, ((&here, a), (&there, b))));
+            drop(ranks.broadcast(2, (here.rank(a), there.rank(b))));
         })
     })
     .unwrap()
@@ -312,7 +314,7 @@ fn attack_one_device_as_two_ranks() {
         let here = first.stream::<Compute<_>>().unwrap();
         let ranks = Communicator::new((&first,)).unwrap();
         let (a,) = ranks
-            .all_reduce(Reduction::Sum, ((&here, filled(&here, LEN, 3_u32)),))
+            .all_reduce(Reduction::Sum, (here.rank(filled(&here, LEN, 3_u32)),))
             .unwrap();
         assert_eq!(contents(&here, &a), [3; LEN]);
     })
@@ -373,7 +375,12 @@ fn four<A: Live, B: Live, C: Live, D: Live>(
         filled(&streams.3, LEN, 4_u64),
     );
     for _ in 0..3 {
-        let given = ((&streams.0, x), (&streams.1, y), (&streams.2, z), (&streams.3, w));
+        let given = (
+            streams.0.rank(x),
+            streams.1.rank(y),
+            streams.2.rank(z),
+            streams.3.rank(w),
+        );
         (x, y, z, w) = ranks.all_reduce(Reduction::Sum, given)?;
     }
     let expected = vec![160; LEN];
@@ -382,7 +389,12 @@ fn four<A: Live, B: Live, C: Live, D: Live>(
     let other = a.stream::<Other<A>>()?;
     let mut x = other.acquire(streams.0.release(x)?)?;
     other.fill(&mut x, 5)?;
-    let given = ((&other, x), (&streams.1, y), (&streams.2, z), (&streams.3, w));
+    let given = (
+        other.rank(x),
+        streams.1.rank(y),
+        streams.2.rank(z),
+        streams.3.rank(w),
+    );
     let (x, y, ..) = ranks.broadcast(0, given)?;
     assert_eq!(contents(&streams.1, &y), [5; LEN]);
     drop(x);
@@ -409,7 +421,7 @@ fn threads_share_a_communicator() {
                     for _ in 0..20 {
                         let (a, b) = (filled(&here.0, LEN, 1_u32), filled(&there.0, LEN, 2_u32));
                         let (a, b) = ranks
-                            .all_reduce(Reduction::Sum, ((&here.0, a), (&there.0, b)))
+                            .all_reduce(Reduction::Sum, (here.0.rank(a), there.0.rank(b)))
                             .unwrap();
                         assert_eq!(
                             (contents(&here.0, &a), contents(&there.0, &b)),
@@ -423,7 +435,7 @@ fn threads_share_a_communicator() {
                             here.1.alloc_zeroed::<u32>(LEN).unwrap(),
                             there.1.alloc_zeroed::<u32>(LEN).unwrap(),
                         );
-                        drop(ranks.broadcast(0, ((&here.1, a), (&there.1, b))).unwrap());
+                        drop(ranks.broadcast(0, (here.1.rank(a), there.1.rank(b))).unwrap());
                     }
                 });
             });
@@ -449,7 +461,7 @@ fn an_aborted_communicator_takes_nothing_more_and_gives_back_what_it_is_given() 
         assert!(ranks.status().unwrap_err().to_string().contains("aborted"));
         let (a, b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
         let Refused { error, value } = ranks
-            .try_all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+            .try_all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
             .unwrap_err();
         assert_eq!(error.driver().unwrap().code(), ErrorCode::NCCL_INVALID_USAGE);
         let (a, b) = value.unwrap();
@@ -460,7 +472,7 @@ fn an_aborted_communicator_takes_nothing_more_and_gives_back_what_it_is_given() 
         // Another one of the same devices works.
         let again = Communicator::new((first, second)).unwrap();
         let (a, _b) = again
-            .all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+            .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
             .unwrap();
         assert_eq!(contents(&here, &a), [3; LEN]);
     });
@@ -488,7 +500,7 @@ fn attack_a_collective_that_fails_half_way() {
                         let b = filled(&there, LEN, 2_u32);
                         simulator.fail_next(Call::Collective, code);
                         let Refused { error, value } = ranks
-                            .try_all_reduce(Reduction::Sum, ((&here, part), (&there, b)))
+                            .try_all_reduce(Reduction::Sum, (here.rank(part), there.rank(b)))
                             .unwrap_err();
                         assert!(value.is_none());
                         assert_eq!(error.driver().unwrap().code(), code);
@@ -503,7 +515,7 @@ fn attack_a_collective_that_fails_half_way() {
                         // The same error, for ever, and what is given comes back.
                         let (c, d) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
                         let Refused { error, value } = ranks
-                            .try_all_reduce(Reduction::Sum, ((&here, c), (&there, d)))
+                            .try_all_reduce(Reduction::Sum, (here.rank(c), there.rank(d)))
                             .unwrap_err();
                         assert_eq!(error.driver().unwrap().code(), code);
                         assert_eq!(contents(&there, &value.unwrap().1), [2; LEN]);
@@ -571,7 +583,7 @@ fn attack_a_rank_on_which_an_ordering_could_not_be_made() {
                 .lend(&other, &mut b, |view| other.fill(view, 7))
                 .unwrap_err();
             let Refused { value, .. } = ranks
-                .try_all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+                .try_all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
                 .unwrap_err();
             assert_eq!(simulator.counters().calls(Call::Collective), 0);
             let (a, _b) = value.unwrap();
@@ -596,7 +608,7 @@ fn attack_drop_everything_under_a_collective() {
                         let there = second.stream::<Compute<_>>().unwrap();
                         let (a, b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
                         let (a, b) = ranks
-                            .all_reduce(Reduction::Sum, ((&here, a), (&there, b)))
+                            .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
                             .unwrap();
                         drop(ranks);
                         drop((a, here, first));

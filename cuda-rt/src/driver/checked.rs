@@ -9,13 +9,15 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    Collective, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse,
-    HostMemory, MemoryInfo, MemoryPoolStats, Note, Number, Part, PeerAccess, Properties, RawEvent, RawGraph,
-    RawPeer, RawStream, Trace, sim,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream, Trace,
+    sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+
+mod communicator;
 
 /// What becomes of a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,61 +247,6 @@ impl<D: Driver + ?Sized> Checked<D> {
         call(&self.inner)?;
         self.watch.lock().seen_done(&contents);
         Ok(())
-    }
-}
-
-/// A communicator whose every collective a checker follows: of each rank what it sends and what it receives, in its own stream. That a rank
-/// has received says nothing to the checker of the others, though some collectives imply it.
-#[derive(Debug)]
-struct CheckedCommunicator {
-    inner: Box<dyn Communicator>,
-    watch: Arc<Watch>,
-}
-
-// SAFETY: as `inner`, to which every call is passed on as it is.
-unsafe impl Communicator for CheckedCommunicator {
-    unsafe fn enqueue(
-        &self,
-        collective: Collective,
-        number: Number,
-        count: usize,
-        parts: &[Part],
-    ) -> DriverResult<()> {
-        if self.watch.is_off() {
-            // SAFETY: the caller's.
-            return unsafe { self.inner.enqueue(collective, number, count, parts) };
-        }
-        self.watch.check_denied()?;
-        let mut monitor = self.watch.lock();
-        // SAFETY: the caller's.
-        unsafe { self.inner.enqueue(collective, number, count, parts) }?;
-        let operation = Operation {
-            name: collective.name(),
-            site: CALLED_AT.get().map_or(Site::Unknown, Site::Code),
-        };
-        let (send, receive) = collective.lens(count, parts.len());
-        self.watch.tell(&mut monitor, |monitor| {
-            for (rank, part) in parts.iter().enumerate() {
-                let begun = monitor.begin(part.stream.0);
-                if collective.sends(rank) {
-                    monitor.access(begun, device(part.send, send * number.bytes()), Read, operation);
-                }
-                monitor.access(
-                    begun,
-                    device(part.receive, receive * number.bytes()),
-                    Write,
-                    operation,
-                );
-            }
-        })
-    }
-
-    fn status(&self) -> DriverResult<()> {
-        self.inner.status()
-    }
-
-    fn abort(&self) {
-        self.inner.abort();
     }
 }
 
@@ -581,7 +528,7 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
 
     fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
         let (inner, watch) = (self.inner.communicator(ranks)?, Arc::clone(&self.watch));
-        Ok(Box::new(CheckedCommunicator { inner, watch }))
+        Ok(Box::new(communicator::Checked { inner, watch }))
     }
 
     fn peer(&self) -> RawPeer {

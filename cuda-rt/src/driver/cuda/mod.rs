@@ -12,6 +12,8 @@
 //! Callers validate; see [the seam](super). Raw driver calls are made in this folder only.
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
+#[cfg(feature = "nccl")]
+mod collective;
 mod context;
 #[cfg(feature = "cupti")]
 mod cupti;
@@ -23,8 +25,6 @@ mod launch;
 mod library;
 mod memory;
 mod module;
-#[cfg(feature = "nccl")]
-mod nccl;
 #[cfg(feature = "nvtx")]
 pub(crate) mod nvtx;
 mod peer;
@@ -286,7 +286,7 @@ unsafe impl Driver for CudaDriver {
 
     #[cfg(feature = "nccl")]
     fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        self.report(nccl::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
     }
 
     #[cfg(not(feature = "nccl"))]

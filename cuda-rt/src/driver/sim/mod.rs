@@ -35,6 +35,7 @@ mod fault;
 mod graph;
 mod launch;
 mod memory;
+mod peer;
 mod schedule;
 mod simulator;
 mod slab;
@@ -45,7 +46,6 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
-use self::collective::SimCommunicator;
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
@@ -157,22 +157,6 @@ impl SimDevice {
         let mut state = self.simulator.0.lock();
         state.enter(call)?;
         Ok(state)
-    }
-
-    /// How others name a device of this host.
-    fn peer_at(&self, device: usize) -> RawPeer {
-        // Not a number that a GPU could have.
-        RawPeer(1 << 63 | self.simulator.0.host << 16 | device as u64)
-    }
-
-    /// The device of this host that others name so.
-    fn device_of(&self, state: &State, call: Call, peer: RawPeer) -> DriverResult<usize> {
-        let mut devices = 0..state.memories.len();
-        let found = devices.find(|device| self.peer_at(*device) == peer);
-        found.ok_or_else(|| {
-            let detail = format!("no device of the same simulated host ({})", state.origin());
-            DriverError::with_detail(call.name(), ErrorCode::INVALID_DEVICE, detail)
-        })
     }
 
     /// What CUDA checks of a launch.
@@ -508,51 +492,21 @@ unsafe impl Driver for SimDevice {
     }
 
     fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        let state = self.enter(Call::PeerAccess)?;
-        let device = self.device_of(&state, Call::PeerAccess, peer)?;
-        Ok(if device == self.device || state.config.peer_access {
-            PeerAccess::Direct
-        } else {
-            PeerAccess::Staged
-        })
+        self.access_to(peer)
     }
 
     fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        let state = self.enter(Call::CommunicatorInit)?;
-        let mut devices = Vec::with_capacity(ranks.len());
-        for rank in ranks {
-            let device = self.device_of(&state, Call::CommunicatorInit, *rank)?;
-            if devices.contains(&device) {
-                return Err(state.error(Call::CommunicatorInit, ErrorCode::NCCL_INVALID_USAGE));
-            }
-            devices.push(device);
-        }
-        Ok(Box::new(SimCommunicator::new(self.simulator.clone(), devices)))
+        self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
     }
 
     unsafe fn copy_peer(
         &self,
-        (to, destination): (RawPeer, DeviceAddress),
-        (from, source): (RawPeer, DeviceAddress),
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<()> {
-        let mut state = self.enter(Call::CopyPeer)?;
-        let to = self.device_of(&state, Call::CopyPeer, to)?;
-        let from = self.device_of(&state, Call::CopyPeer, from)?;
-        let op = Op::Copy {
-            kind: SpanKind::CopyPeer,
-            destination: destination.0,
-            source: source.0,
-            bytes,
-        };
-        state.transfer(
-            Call::CopyPeer,
-            stream,
-            &[(to, destination), (from, source)],
-            bytes,
-            op,
-        )
+        self.copy_between(destination, source, bytes, stream)
     }
 
     unsafe fn fill(

@@ -4,17 +4,17 @@
 //! else is needed of the ranks but that all take part. Buffers are given by value and come back once all is enqueued: what a
 //! call that failed half-way left in flight is never seen again.
 
+mod ranks;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::device::Device;
 use crate::driver::{self, Collective, DriverError, DriverResult, Number, Part, Reduction};
 use crate::error::{During, Error, Refused, Result};
-use crate::memory::{DeviceBuffer, Element};
-use crate::place::{Live, StreamTag};
-use crate::stream::Stream;
-use crate::timeline::Kind;
+use crate::memory::Element;
+use ranks::sealed::{Devices as Ranked, RankPart, RankStream, Ranks};
+pub use ranks::{Apart, Devices, InPlace, Rank, Reducible};
 
 /// Devices that take part in collectives together, each as one rank: `G` is the tuple of their tags, and a device's place in it
 /// its rank. Up to eight, all different.
@@ -34,7 +34,7 @@ use crate::timeline::Kind;
 /// let (mut a, mut b) = (here.alloc_zeroed::<f32>(1024)?, there.alloc_zeroed::<f32>(1024)?);
 /// here.fill(&mut a, 1.0)?;
 /// there.fill(&mut b, 2.0)?;
-/// let (a, b) = ranks.all_reduce(Reduction::Sum, ((&here, a), (&there, b)))?; // 3.0 everywhere
+/// let (a, b) = ranks.all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))?; // 3.0 everywhere
 /// # drop((a, b));
 /// # Ok::<(), cuda_rt::Error>(())
 /// # }))???;
@@ -68,217 +68,8 @@ impl<G> fmt::Debug for Communicator<G> {
     }
 }
 
-/// Numbers that can be reduced.
-pub trait Reducible: Element + sealed::Reducible {}
-
-mod sealed {
-    use super::{DriverResult, Number, Part};
-
-    #[diagnostic::on_unimplemented(
-        message = "`{Self}` cannot be reduced over several devices",
-        label = "not `i8`, `u8`, `i32`, `u32`, `i64`, `u64`, `f32` or `f64`"
-    )]
-    pub trait Reducible {
-        const NUMBER: Number;
-    }
-
-    /// Devices by rank.
-    pub trait Devices {
-        type Tags;
-        fn drivers(&self) -> Vec<&dyn crate::driver::Driver>;
-    }
-
-    /// What ranks give, by rank: memory of the streams that they give with it.
-    pub trait Ranks {
-        /// What they get back.
-        type Buffers;
-        fn parts(&self) -> Vec<RankPart<'_>>;
-        fn into_buffers(self) -> Self::Buffers;
-        /// Leaks the memory, which no one may use or free any more, and nothing else.
-        fn leak(self);
-    }
-
-    /// What one rank gives.
-    pub struct RankPart<'a> {
-        pub(crate) part: Part,
-        /// In elements.
-        pub(crate) send_len: usize,
-        /// In elements.
-        pub(crate) receive_len: usize,
-        pub(crate) stream: &'a dyn RankStream,
-    }
-
-    /// A rank's stream, whatever its tag.
-    pub(crate) trait RankStream {
-        /// An error if its device takes no more work.
-        fn check(&self) -> DriverResult<()>;
-        /// Tells the recording of its device of `work`, a collective.
-        fn around(
-            &self,
-            label: &'static str,
-            bytes: usize,
-            work: &mut dyn FnMut() -> DriverResult<()>,
-        ) -> DriverResult<()>;
-    }
-}
-use sealed::{RankPart, RankStream};
-
-impl<S: StreamTag> RankStream for Stream<S> {
-    fn check(&self) -> DriverResult<()> {
-        self.core().check()
-    }
-
-    fn around(
-        &self,
-        label: &'static str,
-        bytes: usize,
-        work: &mut dyn FnMut() -> DriverResult<()>,
-    ) -> DriverResult<()> {
-        self.recorded(Kind::CopyPeer, label, bytes, work)
-    }
-}
-
-macro_rules! reducible {
-    ($($type:ty = $number:ident;)*) => { $(
-        impl sealed::Reducible for $type {
-            const NUMBER: Number = Number::$number;
-        }
-        impl Reducible for $type {}
-    )* };
-}
-
-reducible! {
-    i8 = I8;
-    u8 = U8;
-    i32 = I32;
-    u32 = U32;
-    i64 = I64;
-    u64 = U64;
-    f32 = F32;
-    f64 = F64;
-}
-
-/// Devices that can be ranks: a tuple of references to up to eight.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tuple of devices",
-    label = "a communicator is made of its devices, by rank: `Communicator::new((&first, &second))`"
-)]
-pub trait Devices: sealed::Devices {}
-
-/// What each rank of the devices `G` gives to a collective that leaves the result in place: `((&stream, buffer), ..)`, by rank.
-#[diagnostic::on_unimplemented(
-    message = "these are not a stream and a buffer of it for each of the devices `{G}`",
-    label = "one `(&stream, buffer)` for each rank, in the order of the communicator's devices",
-    note = "H38: each buffer belongs to the stream that is given with it, on the device of that rank"
-)]
-///
-/// # Safety
-/// One stream and one buffer of `T` for each of `G`, by rank: the stream is of that device.
-pub unsafe trait InPlace<T, G>: sealed::Ranks {}
-
-/// What each rank of the devices `G` sends and where it receives: `((&stream, send, receive), ..)`, by rank.
-#[diagnostic::on_unimplemented(
-    message = "these are not a stream and two buffers of it for each of the devices `{G}`",
-    label = "one `(&stream, send, receive)` for each rank, in the order of the communicator's devices",
-    note = "H38: each buffer belongs to the stream that is given with it, on the device of that rank"
-)]
-///
-/// # Safety
-/// One stream and two buffers of `T` for each of `G`, by rank: the stream is of that device.
-pub unsafe trait Apart<T, G>: sealed::Ranks {}
-
-macro_rules! ranks {
-    ($(($($tag:ident $stream:ident $device:ident $index:tt),*);)*) => { $(
-        impl<'a, $($device: Live),*> sealed::Devices for ($(&'a Device<$device>,)*) {
-            type Tags = ($($device,)*);
-
-            fn drivers(&self) -> Vec<&dyn driver::Driver> {
-                vec![$(self.$index.core().driver()),*]
-            }
-        }
-        impl<'a, $($device: Live),*> Devices for ($(&'a Device<$device>,)*) {}
-
-        impl<'a, T, $($tag: StreamTag),*> sealed::Ranks for ($((&'a Stream<$tag>, DeviceBuffer<T, $tag>),)*) {
-            type Buffers = ($(DeviceBuffer<T, $tag>,)*);
-
-            fn parts(&self) -> Vec<RankPart<'_>> {
-                vec![$({
-                    let (stream, buffer) = &self.$index;
-                    RankPart {
-                        part: Part { stream: stream.at().raw, send: buffer.address(), receive: buffer.address() },
-                        send_len: buffer.len(),
-                        receive_len: buffer.len(),
-                        stream: *stream,
-                    }
-                }),*]
-            }
-
-            fn into_buffers(self) -> Self::Buffers {
-                ($(self.$index.1,)*)
-            }
-
-            fn leak(self) {
-                $(self.$index.1.leak();)*
-            }
-        }
-        // SAFETY: by the bounds on the tags.
-        unsafe impl<'a, T, $($device: Live, $tag: StreamTag<Device = $device>),*> InPlace<T, ($($device,)*)>
-            for ($((&'a Stream<$tag>, DeviceBuffer<T, $tag>),)*)
-        {
-        }
-
-        impl<'a, T, $($tag: StreamTag),*> sealed::Ranks
-            for ($((&'a Stream<$tag>, DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>),)*)
-        {
-            type Buffers = ($((DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>),)*);
-
-            fn parts(&self) -> Vec<RankPart<'_>> {
-                vec![$({
-                    let (stream, send, receive) = &self.$index;
-                    RankPart {
-                        part: Part { stream: stream.at().raw, send: send.address(), receive: receive.address() },
-                        send_len: send.len(),
-                        receive_len: receive.len(),
-                        stream: *stream,
-                    }
-                }),*]
-            }
-
-            fn into_buffers(self) -> Self::Buffers {
-                ($({
-                    let (_, send, receive) = self.$index;
-                    (send, receive)
-                },)*)
-            }
-
-            fn leak(self) {
-                $(
-                    self.$index.1.leak();
-                    self.$index.2.leak();
-                )*
-            }
-        }
-        // SAFETY: by the bounds on the tags.
-        unsafe impl<'a, T, $($device: Live, $tag: StreamTag<Device = $device>),*> Apart<T, ($($device,)*)>
-            for ($((&'a Stream<$tag>, DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>),)*)
-        {
-        }
-    )* };
-}
-
-ranks! {
-    (A a D1 0);
-    (A a D1 0, B b D2 1);
-    (A a D1 0, B b D2 1, C c D3 2);
-    (A a D1 0, B b D2 1, C c D3 2, E e D4 3);
-    (A a D1 0, B b D2 1, C c D3 2, E e D4 3, F f D5 4);
-    (A a D1 0, B b D2 1, C c D3 2, E e D4 3, F f D5 4, H h D6 5);
-    (A a D1 0, B b D2 1, C c D3 2, E e D4 3, F f D5 4, H h D6 5, I i D7 6);
-    (A a D1 0, B b D2 1, C c D3 2, E e D4 3, F f D5 4, H h D6 5, I i D7 6, J j D8 7);
-}
-
 /// The buffers of a collective that was refused; `None` where it may be in flight, and what it uses was leaked.
-pub type GivenBack<R> = Refused<Option<<R as sealed::Ranks>::Buffers>>;
+pub type GivenBack<B> = Refused<Option<B>>;
 
 impl<G> Communicator<G> {
     /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and lets each get at the memory of the others
@@ -287,7 +78,7 @@ impl<G> Communicator<G> {
     /// # Errors
     /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature `nccl`, or where no NCCL is installed, the
     /// message says so; and for devices that can exchange nothing.
-    pub fn new<L: Devices + sealed::Devices<Tags = G>>(devices: L) -> Result<Self> {
+    pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
         let drivers = devices.drivers();
         let peers: Vec<_> = drivers.iter().map(|driver| driver.peer()).collect();
@@ -332,7 +123,7 @@ impl<G> Communicator<G> {
         &self,
         by: Reduction,
         ranks: R,
-    ) -> Result<R::Buffers, GivenBack<R>> {
+    ) -> Result<R::Buffers, GivenBack<R::Buffers>> {
         self.run(
             "Communicator::all_reduce",
             Collective::AllReduce(by),
@@ -369,7 +160,7 @@ impl<G> Communicator<G> {
         &self,
         root: usize,
         ranks: R,
-    ) -> Result<R::Buffers, GivenBack<R>> {
+    ) -> Result<R::Buffers, GivenBack<R::Buffers>> {
         let count = ranks.parts().len();
         assert!(root < count, "rank {root} of {count} is to broadcast");
         let collective = Collective::Broadcast { root };
@@ -400,7 +191,10 @@ impl<G> Communicator<G> {
     /// # Errors
     /// As [`try_all_reduce`](Self::try_all_reduce).
     #[track_caller]
-    pub fn try_all_gather<T: Element, R: Apart<T, G>>(&self, ranks: R) -> Result<R::Buffers, GivenBack<R>> {
+    pub fn try_all_gather<T: Element, R: Apart<T, G>>(
+        &self,
+        ranks: R,
+    ) -> Result<R::Buffers, GivenBack<R::Buffers>> {
         let collective = Collective::AllGather;
         self.run(
             "Communicator::all_gather",
@@ -437,7 +231,7 @@ impl<G> Communicator<G> {
         &self,
         by: Reduction,
         ranks: R,
-    ) -> Result<R::Buffers, GivenBack<R>> {
+    ) -> Result<R::Buffers, GivenBack<R::Buffers>> {
         let collective = Collective::ReduceScatter(by);
         self.run("Communicator::reduce_scatter", collective, T::NUMBER, 1, ranks)
     }
@@ -479,14 +273,14 @@ impl<G> Communicator<G> {
 
     /// A collective of elements that are `scale` numbers each.
     #[track_caller]
-    fn run<R: sealed::Ranks>(
+    fn run<R: Ranks>(
         &self,
         during: &'static str,
         collective: Collective,
         number: Number,
         scale: usize,
         ranks: R,
-    ) -> Result<R::Buffers, GivenBack<R>> {
+    ) -> Result<R::Given, GivenBack<R::Given>> {
         let _at = driver::CalledAt::new(std::panic::Location::caller());
         let _order = self.in_order();
         let parts = ranks.parts();
@@ -502,7 +296,7 @@ impl<G> Communicator<G> {
             Ok(count) => count,
             Err(error) => {
                 drop(parts);
-                let value = Some(ranks.into_buffers());
+                let value = Some(ranks.into_given());
                 return Err(Refused { error, value });
             }
         };
@@ -520,7 +314,7 @@ impl<G> Communicator<G> {
         };
         drop(parts);
         match enqueued {
-            Ok(()) => Ok(ranks.into_buffers()),
+            Ok(()) => Ok(ranks.into_given()),
             Err(source) => {
                 // What is in flight is not known, on any rank.
                 ranks.leak();
