@@ -33,7 +33,7 @@ unsafe impl Communicator for Checked {
         unsafe { self.inner.enqueue(collective, number, count, parts) }?;
         let operation = Operation {
             name: collective.name(),
-            site: CALLED_AT.get().map_or(Site::Unknown, Site::Code),
+            site: CALLED_AT.get().unwrap_or(Site::Unknown),
         };
         let (send, receive) = collective.lens(count, parts.len());
         self.watch.tell(&mut monitor, |monitor| {

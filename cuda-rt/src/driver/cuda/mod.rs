@@ -25,8 +25,6 @@ mod launch;
 mod library;
 mod memory;
 mod module;
-#[cfg(feature = "nvtx")]
-pub(crate) mod nvtx;
 mod peer;
 mod properties;
 mod stream;
@@ -41,7 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::ErrorCode;
 use super::{
     Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -367,6 +365,29 @@ unsafe impl Driver for CudaDriver {
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::end(&self.context, stream) })
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::captured_node(&self.context, stream) })
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::update(&self.context, graph, stream) })
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let function = self.report(self.modules.function(&self.context, kernel))?;
+        // SAFETY: the same contract; the function is the kernel's.
+        self.report(unsafe { graph::set_launch(&self.context, graph, node, function, shape, parameters) })
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {

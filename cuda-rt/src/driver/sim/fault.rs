@@ -53,6 +53,9 @@ calls! {
     Launch "cuLaunchKernel";
     BeginCapture "cuStreamBeginCapture";
     EndCapture "cuStreamEndCapture";
+    CapturedNode "cuStreamGetCaptureInfo";
+    UpdateGraph "cuGraphExecUpdate";
+    SetLaunch "cuGraphExecKernelNodeSetParams";
     LaunchGraph "cuGraphLaunch";
     DestroyGraph "cuGraphExecDestroy";
 }

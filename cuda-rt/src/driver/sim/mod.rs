@@ -50,7 +50,7 @@ use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
     Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawPeer, RawStream,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -88,6 +88,8 @@ struct State {
     graphs: slab::Slab<graph::Graph>,
     /// By device.
     memories: Vec<memory::Memory>,
+    /// Nodes ever made.
+    nodes_made: u64,
     /// Addresses of registered host memory.
     registered: HashSet<usize>,
     counters: Counters,
@@ -197,6 +199,7 @@ impl State {
             captures: slab::Slab::default(),
             graphs: slab::Slab::default(),
             memories: Vec::new(),
+            nodes_made: 0,
             registered: HashSet::new(),
             counters: Counters::default(),
             lost: None,
@@ -561,6 +564,37 @@ unsafe impl Driver for SimDevice {
                 Err(error)
             }
         }
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        self.enter(Call::CapturedNode)?.captured_node(stream)
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        match self.enter(Call::UpdateGraph) {
+            Ok(mut state) => state.update_graph(graph, stream),
+            Err(error) => {
+                self.simulator.0.lock().abandon_capture(stream);
+                Err(error)
+            }
+        }
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let mut state = self.enter(Call::SetLaunch)?;
+        if !self.is_valid(kernel, shape, parameters) {
+            return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+        }
+        // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+        let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+        state.set_launch(graph, node, launch)
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {

@@ -52,8 +52,8 @@ pub(super) enum Op {
     Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
-    /// Replays a graph.
-    Graph(u64),
+    /// Replays a graph, as it was when it was launched.
+    Graph { graph: u64, version: u64 },
 }
 
 /// The pattern of a fill; in place unless it is long.
@@ -87,7 +87,11 @@ impl Op {
     /// What it asks of an engine, if of one.
     pub(super) fn work(&mut self) -> Option<Work> {
         let (kind, label, bytes) = match self {
-            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph(_) | Self::Send { .. } => {
+            Self::Wait(_)
+            | Self::Spoil { .. }
+            | Self::Free { .. }
+            | Self::Graph { .. }
+            | Self::Send { .. } => {
                 return None;
             }
             Self::Receive(receive) => return Some(receive.work()),
@@ -121,7 +125,7 @@ impl Op {
     /// Does to memory what the operation does; nothing for those that only order others.
     pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
         match self {
-            Self::Wait(_) | Self::Free { .. } | Self::Graph(_) => {}
+            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => {}
             Self::Spoil { address, bytes, salt } => memory.spoil(*address, *bytes, *salt),
             Self::Copy {
                 destination,
@@ -220,7 +224,7 @@ impl State {
         let work = op.work();
         let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
         let cost_ns = match op {
-            Op::Launch(_) | Op::Graph(_) | Op::Receive(_) => model.launch_call_ns,
+            Op::Launch(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
             Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
             Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } => model.other_call_ns,
@@ -281,7 +285,7 @@ impl State {
                 memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
                 Ok(())
             }
-            Op::Graph(graph) => self.replay(*graph),
+            Op::Graph { graph, version } => self.replay(*graph, *version),
             other => other.perform(memory).inspect(|()| self.counters.count(other)),
         };
         if let Err(trap) = result {
