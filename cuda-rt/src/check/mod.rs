@@ -56,4 +56,4 @@ pub use report::{ActorKind, Party, Race, Site};
 pub use shadow::AccessKind;
 pub use vector_clock::VectorClock;
 
-pub(crate) use monitor::{Begun, Monitor};
+pub(crate) use monitor::Monitor;

@@ -296,6 +296,41 @@ fn a_capture_is_checked_within_and_each_launch_without() {
 }
 
 #[test]
+fn a_changed_graph_is_checked_for_what_it_does_now() {
+    // Adds to `a`, and then to `b` instead, while another stream fills one of them.
+    let change = |rig: &Rig, by_capture: bool, fill_new: bool| {
+        let (origin, other) = (rig.stream(), rig.stream());
+        let [a, b] = [0; 2].map(|_| rig.alloc(64, origin).unwrap());
+        rig.begin_capture(origin).unwrap();
+        rig.add(a, 16, 1, origin).unwrap();
+        let node = rig.captured_node(origin).unwrap();
+        let graph = rig.end_capture(origin).unwrap();
+        if by_capture {
+            rig.begin_capture(origin).unwrap();
+            rig.add(b, 16, 1, origin).unwrap();
+            rig.update_graph(graph, origin).unwrap();
+        } else {
+            rig.set_add((graph, node), b, 16, 1).unwrap();
+        }
+        rig.synchronize_stream(origin).unwrap();
+        rig.launch_graph(graph, origin).unwrap();
+        rig.fill(if fill_new { b } else { a }, &[0], 64, other).unwrap();
+        // A launch changes after an update by capture as well.
+        if by_capture {
+            rig.synchronize_stream(other).unwrap();
+            rig.set_add((graph, node), a, 16, 1).unwrap();
+            rig.launch_graph(graph, origin).unwrap();
+            rig.fill(b, &[0], 64, origin).unwrap();
+        }
+    };
+    for by_capture in [false, true] {
+        let races_with = |fill_new| races(|rig| change(rig, by_capture, fill_new));
+        assert_eq!(named(&races_with(true)), [("tests::add", "fill")]);
+        assert_eq!(races_with(false), []);
+    }
+}
+
+#[test]
 fn a_denied_race_fails_its_call_and_every_later_one() {
     let rig = Rig::with_check(SimConfig::new().seed(5), Check::Deny);
     let (a, b) = (rig.stream(), rig.stream());
