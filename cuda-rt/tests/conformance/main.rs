@@ -120,7 +120,7 @@ suite! {
 /// Cases that only mean something on a GPU.
 #[cfg(feature = "cuda")]
 mod cuda_only {
-    use crate::cases::{errors, foreign};
+    use crate::cases::{errors, foreign, kernels};
     use crate::drivers::{in_child, on_cuda};
 
     macro_rules! tests {
@@ -136,6 +136,7 @@ mod cuda_only {
         errors::ptx_that_does_not_compile,
         errors::a_kernel_missing_from_its_ptx,
         errors::layouts_that_differ,
+        kernels::the_module_for_the_device_is_loaded,
         foreign::no_context_current,
         foreign::another_context_current,
         foreign::a_capture_of_someone_else,

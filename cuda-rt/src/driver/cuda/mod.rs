@@ -87,11 +87,12 @@ impl CudaDriver {
 
     fn create(ordinal: usize) -> DriverResult<Self> {
         let context = Context::retain(library::library()?, ordinal)?;
+        let properties = properties::read(&context)?;
         Ok(Self {
-            properties: properties::read(&context)?,
             pool: Pool::create(&context)?,
             context,
-            modules: Modules::new(),
+            modules: Modules::new(properties.compute_capability),
+            properties,
             last_kernel: AtomicPtr::new(ptr::null_mut()),
         })
     }
