@@ -42,7 +42,7 @@ pub struct Kernels {
     pub(crate) committed: Option<PathBuf>,
     toolchain: String,
     architectures: Vec<String>,
-    debug_info: bool,
+    pub(crate) debug_info: bool,
 }
 
 /// Where the kernels are.
@@ -121,12 +121,21 @@ impl Kernels {
     }
 
     /// Uses the PTX at `path`, relative to the package, where the toolchain is missing, and says so in a warning: users of the
-    /// package then need neither nightly nor its sources. [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set.
+    /// package then need neither nightly nor its sources. [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set,
+    /// and never with [`debug_info`](Self::debug_info).
     ///
     /// The file notes which sources it was built from. Of other sources it is not used.
     pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
         self.committed = Some(path.into());
         self
+    }
+
+    /// What is built for, in order.
+    pub(crate) fn architectures(&self) -> Vec<String> {
+        if self.architectures.is_empty() {
+            return vec![DEFAULT_ARCHITECTURE.to_owned()];
+        }
+        self.architectures.clone()
     }
 
     /// Looks for what the build needs.
@@ -166,22 +175,18 @@ impl Kernels {
             .map_err(|error| not_a_crate(&package, error.to_string()))?;
         let library = library(toolchain, &package, &manifest)?;
 
-        let default = [DEFAULT_ARCHITECTURE.to_owned()];
-        let architectures = if self.architectures.is_empty() {
-            &default[..]
-        } else {
-            &self.architectures
-        };
+        let architectures = self.architectures();
+        // Cargo takes a build for fresh by what it knows of the compiler and the profile, while the text of a `cdylib` lies in
+        // one place for all of them: so they have a directory each. Between architectures it builds anew.
+        let lines = if self.debug_info { "-lines" } else { "" };
+        let target_dir = target_dir.join(toolchain.slug() + lines);
         let mut module = Module {
             ptx: String::new(),
             entries: Vec::new(),
             compiler: toolchain.version.clone(),
         };
-        for architecture in architectures {
+        for architecture in &architectures {
             toolchain.check_architecture(architecture)?;
-            // A directory for each way to build, so that what lies there is never what another way left.
-            let lines = if self.debug_info { "-lines" } else { "" };
-            let target_dir = target_dir.join(format!("{architecture}{lines}"));
             let (ptx, entries) = self.compile_for(
                 architecture,
                 toolchain,

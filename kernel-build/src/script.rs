@@ -65,13 +65,15 @@ impl Kernels {
             return Ok(self.compile(target_dir)?.ptx);
         };
         println!("cargo::rerun-if-changed={}", committed.display());
-        let note = sources.note()?;
+        let note = sources.note(&self.architectures())?;
         let toolchain = match self.find_toolchain() {
             Ok(toolchain) => toolchain,
             Err(missing) => return fall_back(committed, &note, missing),
         };
         let ptx = note.clone() + &self.compile_with(&toolchain, target_dir)?.ptx;
-        if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
+        if self.debug_info {
+            // It names paths of this machine.
+        } else if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
             fs::write(committed, &ptx).map_err(BuildError::io(committed))?;
         } else if !is_of(committed, &note) {
             println!(
@@ -123,13 +125,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, source) = (directory.path().join("k.ptx"), directory.path().join("k.rs"));
         fs::write(&source, "fn one() {}\n").unwrap();
-        let note = Sources::of_module(&source).note().unwrap();
+        let note = Sources::of_module(&source).note(&[]).unwrap();
         let text = format!("{note}// Built …\n.version 7.0\n");
         fs::write(&file, &text).unwrap();
         assert_eq!(fall_back(&file, &note, missing()).unwrap(), text);
 
         fs::write(&source, "fn two() {}\n").unwrap();
-        let changed = Sources::of_module(&source).note().unwrap();
+        let changed = Sources::of_module(&source).note(&[]).unwrap();
         let error = fall_back(&file, &changed, missing()).unwrap_err();
         assert!(matches!(error, BuildError::Stale { .. }), "{error}");
         let words = error.to_string();

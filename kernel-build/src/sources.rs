@@ -38,8 +38,9 @@ impl Sources {
         self.parts.iter().map(|part| self.root.join(part))
     }
 
-    /// The line that says which sources these are: the same wherever they lie, whatever ends their lines.
-    pub(crate) fn note(&self) -> Result<String, BuildError> {
+    /// The line that says which sources these are, and for what they are built: the same wherever they lie, whatever ends their
+    /// lines.
+    pub(crate) fn note(&self, architectures: &[String]) -> Result<String, BuildError> {
         let mut files = Vec::new();
         for part in &self.parts {
             collect(&self.root, part, &mut files)?;
@@ -48,6 +49,7 @@ impl Sources {
         let mut hash = Fnv::new();
         // What the macros and this crate make of the sources is their version's.
         hash.text(env!("CARGO_PKG_VERSION").as_bytes());
+        hash.text(architectures.join(" ").as_bytes());
         for (name, text) in &files {
             hash.text(name.as_bytes());
             hash.text(text);
@@ -110,7 +112,7 @@ mod tests {
     }
 
     fn note(files: &[(&str, &str)]) -> String {
-        Sources::of_package(package(files).path()).note().unwrap()
+        Sources::of_package(package(files).path()).note(&[]).unwrap()
     }
 
     #[test]
@@ -123,6 +125,11 @@ mod tests {
             one,
             note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc"), ("src/k.rs", "")])
         );
+        let directory = package(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc")]);
+        let newer = Sources::of_package(directory.path())
+            .note(&["sm_90".to_owned()])
+            .unwrap();
+        assert_ne!(one, newer);
         assert_eq!(noted(&one).map(str::len), Some(16));
     }
 
@@ -130,15 +137,15 @@ mod tests {
     fn a_module_is_its_file_or_its_directory() {
         let directory = package(&[("src/kernels.rs", "a"), ("src/main.rs", "x")]);
         let file = directory.path().join("src/kernels.rs");
-        let before = Sources::of_module(&file).note().unwrap();
+        let before = Sources::of_module(&file).note(&[]).unwrap();
         fs::write(directory.path().join("src/main.rs"), "y").unwrap();
-        assert_eq!(before, Sources::of_module(&file).note().unwrap());
+        assert_eq!(before, Sources::of_module(&file).note(&[]).unwrap());
 
         fs::create_dir(directory.path().join("src/kernels")).unwrap();
         let file = directory.path().join("src/kernels/mod.rs");
         fs::write(&file, "a").unwrap();
-        let before = Sources::of_module(&file).note().unwrap();
+        let before = Sources::of_module(&file).note(&[]).unwrap();
         fs::write(directory.path().join("src/kernels/sub.rs"), "b").unwrap();
-        assert_ne!(before, Sources::of_module(&file).note().unwrap());
+        assert_ne!(before, Sources::of_module(&file).note(&[]).unwrap());
     }
 }

@@ -65,6 +65,18 @@ impl Toolchain {
         })
     }
 
+    /// The version as a name for a directory.
+    pub(crate) fn slug(&self) -> String {
+        let kept = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        };
+        self.version.chars().map(kept).collect()
+    }
+
     pub(crate) fn cargo(&self) -> Command {
         Self::command(&self.name, "cargo")
     }

@@ -94,6 +94,11 @@ fn each_architecture_is_a_module_with_the_same_entries() {
         return;
     };
     let module = module.unwrap();
+    let again = compile_with(&kernels).unwrap().unwrap();
+    assert!(
+        module.ptx == again.ptx,
+        "a second build found what the first left"
+    );
     let targets: Vec<&str> = module
         .ptx
         .lines()
