@@ -13,6 +13,9 @@
 //! | time | measured | modelled |
 //! | errors | the driver's | injected on demand |
 //!
+//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs that have those; it is there with
+//! the feature `cust`.
+//!
 //! # Who validates what
 //!
 //! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that conflicting
@@ -30,6 +33,8 @@ use crate::kernel::{Kernel, LaunchShape};
 mod checked;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cust")]
+pub mod cust;
 mod error;
 mod host_memory;
 pub mod sim;

@@ -29,6 +29,9 @@ pub(super) struct Modules {
 struct Loaded {
     /// Modules (`CUmodule`) by the address of their image.
     modules: HashMap<usize, usize>,
+    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that they are used for.
+    #[cfg(feature = "cust")]
+    adopted: HashMap<usize, usize>,
     /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has no room for.
     functions: HashMap<usize, usize>,
 }
@@ -75,6 +78,29 @@ impl Modules {
         Ok(function)
     }
 
+    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does: not if there is one already.
+    ///
+    /// # Safety
+    /// The module is of this device's context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: sys::CUmodule) -> bool {
+        let mut loaded = self.lock();
+        let key = ptr::from_ref(image).addr();
+        if loaded.modules.contains_key(&key) {
+            return false;
+        }
+        loaded.modules.insert(key, module.expose_provenance());
+        loaded.adopted.insert(key, module.expose_provenance());
+        true
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<sys::CUmodule> {
+        let module = self.lock().adopted.get(&ptr::from_ref(image).addr()).copied()?;
+        Some(ptr::with_exposed_provenance_mut(module))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Loaded> {
         // Each entry is inserted whole, so that a panic elsewhere leaves the maps usable.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,7 +133,10 @@ impl Loaded {
 }
 
 /// The module of a text that this device loads.
-fn ptx_for(capability: (u32, u32), image: &'static ModuleImage) -> DriverResult<&'static str> {
+pub(in crate::driver) fn ptx_for(
+    capability: (u32, u32),
+    image: &'static ModuleImage,
+) -> DriverResult<&'static str> {
     image.for_capability(capability).map_err(|targets| {
         let ((major, minor), name) = (capability, image.name);
         let detail = format!(
@@ -185,7 +214,7 @@ fn find_function(
 }
 
 /// Refuses a kernel whose parameters the device code lays out in another way than the host.
-fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
+pub(in crate::driver) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
     let device = layout_table(kernel, ptx);
     // A kernel of hand-written PTX, with no typed parameter, has no table.
     if device.as_deref().unwrap_or_default() == kernel.layout {
