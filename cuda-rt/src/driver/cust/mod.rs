@@ -34,7 +34,7 @@ use cust::stream::Stream;
 use super::cuda::CudaDriver;
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Properties, RawEvent, RawGraph, RawStream,
+    MemoryPoolStats, Properties, RawEvent, RawGraph, RawNode, RawStream,
 };
 use crate::interop::cust::handles;
 use crate::kernel::{Kernel, LaunchShape};
@@ -407,6 +407,28 @@ unsafe impl Driver for CustDriver {
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
         // SAFETY: the same contract.
         unsafe { self.cuda.end_capture(stream) }
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.captured_node(stream) }
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.update_graph(graph, stream) }
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract. The function is that of the kernel in a module of `cuda`'s own, in the same context.
+        unsafe { self.cuda.set_launch(graph, node, kernel, shape, parameters) }
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
