@@ -13,6 +13,9 @@
 //! | time | measured | modelled |
 //! | errors | the driver's | injected on demand |
 //!
+//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs that have those; it is there with
+//! the feature `cust`.
+//!
 //! # Who validates what
 //!
 //! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that conflicting
@@ -31,6 +34,8 @@ mod checked;
 mod collective;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cust")]
+pub mod cust;
 mod error;
 mod host_memory;
 mod packed;
