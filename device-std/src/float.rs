@@ -60,6 +60,66 @@ macro_rules! exact {
 
 exact!(f32 f64);
 
+/// The smaller and the larger of two floats, as `min` and `max` of the hardware have them.
+pub(crate) trait MinMax: Copy {
+    fn minimum(self, other: Self) -> Self;
+    fn maximum(self, other: Self) -> Self;
+}
+
+macro_rules! min_max {
+    ($($float:ident, $nan:expr, $min:literal, $max:literal;)*) => { $(
+        #[cfg(target_arch = "nvptx64")]
+        impl MinMax for $float {
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                unsafe extern "C" {
+                    #[link_name = $min]
+                    safe fn min(left: $float, right: $float) -> $float;
+                }
+                min(self, other)
+            }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                unsafe extern "C" {
+                    #[link_name = $max]
+                    safe fn max(left: $float, right: $float) -> $float;
+                }
+                max(self, other)
+            }
+        }
+
+        // `f32::min` may give either zero for (-0, +0), and any of the bits of what is not a number.
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl MinMax for $float {
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                match (self.is_nan(), other.is_nan()) {
+                    (true, true) => <$float>::from_bits($nan),
+                    (true, false) => other,
+                    (false, true) => self,
+                    _ if self == other => <$float>::from_bits(self.to_bits() | other.to_bits()),
+                    _ => if self < other { self } else { other },
+                }
+            }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                match (self.is_nan(), other.is_nan()) {
+                    (true, true) => <$float>::from_bits($nan),
+                    (true, false) => other,
+                    (false, true) => self,
+                    _ if self == other => <$float>::from_bits(self.to_bits() & other.to_bits()),
+                    _ => if self > other { self } else { other },
+                }
+            }
+        }
+    )* };
+}
+
+min_max! {
+    f32, 0x7fff_ffff, "llvm.nvvm.fmin.f", "llvm.nvvm.fmax.f";
+    f64, 0x7fff_ffff_ffff_ffff, "llvm.nvvm.fmin.d", "llvm.nvvm.fmax.d";
+}
+
 /// Fast approximations in single precision.
 pub mod fast {
     use super::Float;

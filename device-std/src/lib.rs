@@ -82,8 +82,9 @@ mod simulated;
 pub use bytemuck;
 
 pub use block::{
-    Block, Block2, BlockShared, BlockUninit, Dimensions, EachMut, Lane, OneD, PhaseSafe, Private,
-    SharedAtomic, ShuffleElement, Thread, TwoD, View,
+    And, Block, Block2, BlockShared, BlockUninit, Dimensions, Each, EachMut, Lane, MatchElement, Max, Min,
+    OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread, TwoD, View,
+    Xor,
 };
 pub use cuda_rt_macros::{Element, kernel};
 pub use element::{Element, Scalar};

@@ -92,6 +92,34 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         }
     }
 
+    /// # Safety
+    /// No other thread uses element `at` before the next barrier.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub(super) unsafe fn write(&mut self, at: usize, value: T) {
+        assert!(at < N, "write beyond the end of shared memory");
+        // SAFETY: at < N.
+        let slot = unsafe { element(self.ptr, at) };
+        // SAFETY: passed on to the caller.
+        unsafe { slot.write(value) };
+    }
+
+    /// # Safety
+    /// Element `at` was written before a barrier, and nothing writes it before the next.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, at: usize) -> T {
+        assert!(at < N, "read beyond the end of shared memory");
+        // SAFETY: at < N.
+        let slot = unsafe { element(self.ptr, at) };
+        // SAFETY: passed on to the caller.
+        unsafe { slot.read() }
+    }
+
     /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
     #[inline(always)]
     pub fn init<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
