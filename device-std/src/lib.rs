@@ -43,10 +43,12 @@
         auto_traits,
         core_float_math,
         core_intrinsics,
+        f16,
         gpu_intrinsics,
         gpu_launch_sized_workgroup_mem,
         link_llvm_intrinsics,
         negative_impls,
+        portable_simd,
         stdarch_nvptx
     ),
     allow(internal_features)
@@ -58,21 +60,30 @@ extern crate self as device_std;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("device addresses and lengths are 64 bits wide: the host must be a 64-bit one");
 
+pub mod accurate;
+mod atomic;
 mod block;
+mod chunk;
 #[cfg(target_arch = "nvptx64")]
 mod device;
 #[doc(hidden)]
 pub mod element;
 mod expansion;
 mod extent;
+pub mod fast;
 mod float;
+#[cfg(feature = "half")]
+mod half_floats;
 mod image;
 mod index;
 pub mod layout;
 mod module;
 mod output;
+#[doc(hidden)]
+pub mod print;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod ptx;
+mod random;
 #[doc(hidden)]
 pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -81,23 +92,32 @@ mod simulated;
 /// For the derives that [`Element`] needs beside its own.
 pub use bytemuck;
 
+pub use atomic::{
+    Atomic, AtomicAt, AtomicElement, AtomicInteger, BlockScope, DeviceScope, Scope, SystemScope, ThreadToken,
+    fence,
+};
 pub use block::{
     And, Block, Block2, BlockShared, BlockUninit, Dimensions, Each, EachMut, Lane, MatchElement, Max, Min,
     OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread, TwoD, View,
     Xor,
 };
+pub use chunk::Chunks;
 pub use cuda_rt_macros::{Element, kernel};
 pub use element::{Element, Scalar};
 pub use extent::Extent;
-pub use float::{Float, fast};
+pub use float::Float;
+#[cfg(feature = "half")]
+pub use half_floats::{Bf16x2, F16x2, Half};
 pub use image::Image;
 pub use index::{Index, Index1, Index2, Index3, PlaneIndex};
-pub use output::{Atomic, AtomicElement, AtomicInteger, PerBlock, PerThread, PerThreadColumn, ThreadToken};
+pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
+pub use print::Printable;
+pub use random::{Random, philox4x32};
 
 /// What a kernel's source usually needs.
 pub mod prelude {
     pub use crate::{
-        Atomic, Block, Block2, BlockUninit, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadColumn, Scalar, fast, kernel,
+        Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
+        PerThread, PerThreadChunk, PerThreadColumn, Scalar, fast, kernel,
     };
 }

@@ -6,5 +6,8 @@
 
 device_std::kernel_module!("../ptx/library_kernels.ptx");
 
+pub mod atomic;
 pub mod block;
+pub mod math;
+pub mod memory;
 pub mod warp;

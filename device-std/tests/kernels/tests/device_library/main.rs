@@ -3,10 +3,13 @@
 //! Integers, exchanges and reductions are compared bit for bit, on a GPU too. Where floats may differ the test states by how much.
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod block;
 #[path = "../../../../../cuda-rt/tests/devices/mod.rs"]
 mod devices;
 mod harness;
+mod math;
+mod memory;
 mod warp;
 
 cuda_rt::streams! {
