@@ -22,9 +22,9 @@ struct Words2([u32; 2]);
 fn moves_as<W, T, const N: usize>(address: usize) -> bool {
     let widest = const {
         let bytes = size_of::<[T; N]>();
-        if bytes % 16 == 0 {
+        if bytes.is_multiple_of(16) {
             16
-        } else if bytes % 8 == 0 {
+        } else if bytes.is_multiple_of(8) {
             8
         } else {
             4
@@ -36,18 +36,55 @@ fn moves_as<W, T, const N: usize>(address: usize) -> bool {
         && address.is_multiple_of(align_of::<W>())
 }
 
+/// The same address, of which LLVM does not know that it is: else it would share some of the loads and stores of the path for memory that
+/// is not aligned with the path for memory that is, and make the latter more than one.
+#[inline(always)]
+fn apart<T>(ptr: *mut T) -> *mut T {
+    #[cfg(target_arch = "nvptx64")]
+    return {
+        let same: *mut T;
+        // SAFETY: moves a register.
+        unsafe {
+            core::arch::asm!("mov.b64 {}, {};", out(reg64) same, in(reg64) ptr, options(pure, nomem, nostack));
+        }
+        same
+    };
+    #[cfg(not(target_arch = "nvptx64"))]
+    ptr
+}
+
+/// # Safety
+/// `from` is valid for reads, and `to` for writes, of `[T; N]`, which is made of `W`s; they do not overlap, and `move_piece` is sound for each
+/// piece of them.
+#[inline(always)]
+unsafe fn each_piece<W, T, const N: usize>(
+    from: *const T,
+    to: *mut T,
+    move_piece: impl Fn(*const W, *mut W),
+) {
+    let (from, to) = (from.cast::<W>(), to.cast::<W>());
+    for at in 0..size_of::<[T; N]>() / size_of::<W>() {
+        // SAFETY: inside the `N` elements.
+        let from = unsafe { from.add(at) };
+        // SAFETY: as above.
+        let to = unsafe { to.add(at) };
+        move_piece(from, to);
+    }
+}
+
 /// # Safety
 /// `ptr` is valid for reads of `N` elements, and [`moves_as`] holds for its address.
 #[inline(always)]
 unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] {
     let mut values = [T::zeroed(); N];
-    let (from, to) = (ptr.cast::<W>(), values.as_mut_ptr().cast::<W>());
-    for at in 0..size_of::<[T; N]>() / size_of::<W>() {
-        // SAFETY: inside the `N` elements, and aligned.
-        let piece = unsafe { *from.add(at) };
-        // SAFETY: inside `values`.
-        unsafe { to.add(at).write_unaligned(piece) };
-    }
+    let move_piece = |from: *const W, to: *mut W| {
+        // SAFETY: valid, and aligned as the caller says.
+        let piece = unsafe { from.read() };
+        // SAFETY: a piece of `values`.
+        unsafe { to.write_unaligned(piece) };
+    };
+    // SAFETY: the caller's elements, and as many of our own.
+    unsafe { each_piece::<W, T, N>(ptr, values.as_mut_ptr(), move_piece) };
     values
 }
 
@@ -55,13 +92,14 @@ unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] 
 /// `ptr` is valid for writes of `N` elements, and [`moves_as`] holds for its address.
 #[inline(always)]
 unsafe fn write_as<W: Copy, T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
-    let (from, to) = (values.as_ptr().cast::<W>(), ptr.cast::<W>());
-    for at in 0..size_of::<[T; N]>() / size_of::<W>() {
-        // SAFETY: inside `values`.
-        let piece = unsafe { from.add(at).read_unaligned() };
-        // SAFETY: inside the `N` elements, and aligned.
-        unsafe { *to.add(at) = piece };
-    }
+    let move_piece = |from: *const W, to: *mut W| {
+        // SAFETY: a piece of `values`.
+        let piece = unsafe { from.read_unaligned() };
+        // SAFETY: valid, and aligned as the caller says.
+        unsafe { to.write(piece) };
+    };
+    // SAFETY: as many of our own, and the caller's elements.
+    unsafe { each_piece::<W, T, N>(values.as_ptr(), ptr, move_piece) };
 }
 
 /// Reads `N` elements.
@@ -82,7 +120,7 @@ pub(crate) unsafe fn read<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
         unsafe { read_as::<u32, T, N>(ptr) }
     } else {
         // SAFETY: valid, and aligned for one element.
-        unsafe { read_as::<T, T, N>(ptr) }
+        unsafe { read_as::<T, T, N>(apart(ptr.cast_mut())) }
     }
 }
 
@@ -104,7 +142,7 @@ pub(crate) unsafe fn write<T: Element, const N: usize>(ptr: *mut T, values: [T; 
         unsafe { write_as::<u32, T, N>(ptr, values) }
     } else {
         // SAFETY: valid, and aligned for one element.
-        unsafe { write_as::<T, T, N>(ptr, values) }
+        unsafe { write_as::<T, T, N>(apart(ptr), values) }
     }
 }
 

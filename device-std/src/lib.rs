@@ -14,6 +14,41 @@
 //! }
 //! ```
 //!
+//! # What is there
+//!
+//! All of it is safe, but where the table says otherwise, runs on the simulated device too, and is checked against plain Rust by
+//! `tests/kernels`. Costs are instructions of a thread beside the loads of operands; where a name has several types, of 32-bit ones.
+//!
+//! | | function | PTX | cost |
+//! |---|---|---|---|
+//! | where | [`Index1`], [`Index2`], [`Index3`] | `%ctaid`, `%ntid`, `%tid` | a multiply-add and a comparison for each dimension |
+//! | own element | [`PerThread::get_mut`], [`get`](PerThread::get), [`set`](PerThread::set) | `ld.global`, `st.global` | a comparison |
+//! | own rows, own chunk | [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`] | `ld.global.nc.v4`, `st.global.v4` | two comparisons, and one of the alignment, for 16 bytes |
+//! | block's element | [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first) | `st.global` | a comparison |
+//! | phases | [`Block::threads`], [`map_shared`](Block::map_shared), [`threads_with`](Block::threads_with) | `bar.sync` | a barrier |
+//! | no barrier | [`Block::map`], [`update`](Block::update) | | none |
+//! | shared memory | [`BlockUninit::init`], [`BlockShared::view`], [`each_mut`](BlockShared::each_mut), [`split_at_mut`](BlockShared::split_at_mut) | `ld.shared`, `st.shared`, `bar.sync` | a barrier for each phase |
+//! | shuffles | [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up), [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from), [`shuffle`](Block::shuffle) | `shfl.sync` | one for each 32 bits |
+//! | votes of a warp | [`Block::warp_any`], [`warp_all`](Block::warp_all), [`ballot`](Block::ballot), [`warp_match`](Block::warp_match) | `vote.sync`, `match.any.sync` | one |
+//! | votes of a block | [`Block::any`], [`all`](Block::all), [`count`](Block::count) | `barrier.red` | a barrier |
+//! | reductions of a warp | [`Block::warp_reduce`] | `redux.sync`; else `shfl.sync.bfly` | 1 for `u32` and `i32`; else 5 exchanges and 5 operations |
+//! | scans of a warp | [`Block::warp_inclusive_scan`], [`warp_exclusive_scan`](Block::warp_exclusive_scan) | `shfl.sync.up` | 5 or 6 exchanges and 5 operations |
+//! | reductions of a block | [`Block::reduce`] | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp a load from shared memory and an operation |
+//! | scans of a block | [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan) | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp two loads and two operations |
+//! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`], your own [`Operator`] | | |
+//! | atomics, device | [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`, `fetch_or`, `fetch_xor`, `swap`, `compare_exchange`, `load`, `store` | `atom.global` (relaxed, `.gpu`), `ld.relaxed.gpu`, `st.relaxed.gpu` | one, and a comparison |
+//! | atomics, system | the same of [`Atomic::system`] | `atom.relaxed.sys` | as above |
+//! | atomics, block | the same of [`Atomic::block`], **unsafe**: other blocks must keep off | `atom.relaxed.cta` | as above |
+//! | atomics, shared | the same of [`BlockShared::atomic`] | `atom.shared` | as above |
+//! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
+//! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
+//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow` | no approximate instruction | 20 to 300 |
+//! | fast math | [`fast`]: the same, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
+//! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
+//! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
+//! | images | [`Image::clamped`] | `min`, `max`, `ld.global.nc` | 4 |
+//! | debugging | [`print!`] | `call vprintf` | local memory, and a lock: not for measured kernels |
+//!
 //! # What a safe kernel cannot do
 //!
 //! | attempt | what stops it |
@@ -25,6 +60,9 @@
 //! | use two kinds of index on one output | a kernel has one index or one block, and a block gives out one kind |
 //! | meet a barrier in some threads only | block-level code sees uniform values only, and no cell crosses into it ([`PhaseSafe`]) |
 //! | read shared memory while it is written | views open with a [`Thread`] only, which exists in phases that end in a barrier |
+//! | exchange or vote in some lanes only | the methods are the block's, which no closure can borrow |
+//! | take a warp's or a thread's result for the block's | it is [`Private`]; what [`Block::reduce`] and [`Block::any`] return is folded from the same values in every thread |
+//! | use atomics of too narrow a scope | the scope of an [`Atomic`] is the device's; the block's is `unsafe` |
 //!
 //! # What is not caught
 //!

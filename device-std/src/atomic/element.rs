@@ -60,25 +60,25 @@ macro_rules! instruction {
             // SAFETY, of each: passed on to the caller; one instruction, which touches the element only.
             Kind::Shared => unsafe {
                 core::arch::asm!(
-                    concat!("{{\n.reg .b64 address;\ncvta.to.shared.u64 address, {at};\n", $before, ".relaxed.cta.shared.", $after, ";\n}}"),
+                    concat!("{{\n\t.reg .b64 address;\n\tcvta.to.shared.u64 address, {at};\n\t", $before, ".relaxed.cta.shared.", $after, ";\n\t}}"),
                     at = in(reg64) $at, $($operands)*, options(nostack)
                 )
             },
             Kind::Block => unsafe {
                 core::arch::asm!(
-                    concat!("{{\n.reg .b64 address;\ncvta.to.global.u64 address, {at};\n", $before, ".relaxed.cta.global.", $after, ";\n}}"),
+                    concat!("{{\n\t.reg .b64 address;\n\tcvta.to.global.u64 address, {at};\n\t", $before, ".relaxed.cta.global.", $after, ";\n\t}}"),
                     at = in(reg64) $at, $($operands)*, options(nostack)
                 )
             },
             Kind::Device => unsafe {
                 core::arch::asm!(
-                    concat!("{{\n.reg .b64 address;\ncvta.to.global.u64 address, {at};\n", $before, ".relaxed.gpu.global.", $after, ";\n}}"),
+                    concat!("{{\n\t.reg .b64 address;\n\tcvta.to.global.u64 address, {at};\n\t", $before, ".relaxed.gpu.global.", $after, ";\n\t}}"),
                     at = in(reg64) $at, $($operands)*, options(nostack)
                 )
             },
             Kind::System => unsafe {
                 core::arch::asm!(
-                    concat!("{{\n.reg .b64 address;\ncvta.to.global.u64 address, {at};\n", $before, ".relaxed.sys.global.", $after, ";\n}}"),
+                    concat!("{{\n\t.reg .b64 address;\n\tcvta.to.global.u64 address, {at};\n\t", $before, ".relaxed.sys.global.", $after, ";\n\t}}"),
                     at = in(reg64) $at, $($operands)*, options(nostack)
                 )
             },

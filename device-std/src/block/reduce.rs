@@ -193,16 +193,16 @@ impl<'k, D: Dimensions> Block<'k, D> {
             }
         });
         self.barrier();
-        // SAFETY, of both: written before the barrier, for each of the `warps` warps; and nothing writes before the caller's.
-        let first = || unsafe { scratch.read(0) };
-        let next = |before: T, warp: usize| O::combine(before, unsafe { scratch.read(warp) });
+        // SAFETY: written before the barrier, for each of the `warps` warps; and nothing writes before the caller's.
+        let of_warp = |warp: usize| unsafe { scratch.read(warp) };
+        let next = |before: T, warp: usize| O::combine(before, of_warp(warp));
         self.run(|thread| {
             if thread.warp() > 0 {
-                let before = (1..thread.warp()).fold(first(), next);
+                let before = (1..thread.warp()).fold(of_warp(0), next);
                 with_earlier((thread.index(), thread.lane(), before));
             }
         });
-        (1..warps).fold(first(), next)
+        (1..warps).fold(of_warp(0), next)
     }
 }
 

@@ -178,7 +178,7 @@ pub fn print(i: Index1, values: &[f32], mut output: PerThread<u32>) {
             i.get(),
             values[i.get()],
             -(i.get() as i32),
-            i.get() % 2 == 0
+            i.get().is_multiple_of(2)
         );
         device_std::print!("<{{{}}}>\n", u64::MAX - i.get() as u64);
         device_std::print!("<nothing>\n");
