@@ -5,20 +5,20 @@
 //! of JSON. Does nothing, and says so, where there is no GPU.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
+mod ways;
+
 use std::ffi::c_void;
 use std::ptr;
-use std::time::Instant;
 
 use cuda_rt::driver::cuda::{ContextCheck, CudaDriver};
 use cuda_rt::driver::{Driver, RawEvent, RawStream};
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
 use cuda_rt::{Device, Live};
 use cudarc::driver::sys::{self, CUresult};
+use ways::{Group, ROUNDS};
 
 /// Calls timed together.
 const CALLS: u32 = 200;
-/// Times that each is timed.
-const ROUNDS: usize = 501;
 
 // SAFETY: written for the kernels below, by hand.
 static MODULE: ModuleImage = unsafe {
@@ -60,89 +60,6 @@ const SHAPE: LaunchShape = LaunchShape {
 #[track_caller]
 fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
-}
-
-/// One way to make a call, and how long it took in each round.
-struct Way<'a> {
-    name: &'static str,
-    call: Box<dyn FnMut() + 'a>,
-    samples: Vec<f64>,
-}
-
-/// Ways to do one thing; the first is what the others are compared with.
-struct Group<'a> {
-    name: &'static str,
-    ways: Vec<Way<'a>>,
-}
-
-impl<'a> Group<'a> {
-    fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            ways: Vec::new(),
-        }
-    }
-
-    fn way(mut self, name: &'static str, call: impl FnMut() + 'a) -> Self {
-        self.ways.push(Way {
-            name,
-            call: Box::new(call),
-            samples: Vec::new(),
-        });
-        self
-    }
-
-    /// Times all ways in turn. `settle` drains the streams between, so that no queue fills up.
-    fn run(&mut self, settle: &dyn Fn()) {
-        for round in 0..ROUNDS + 20 {
-            // Each is first as often as last.
-            let first = round % self.ways.len();
-            for i in 0..self.ways.len() {
-                let at = (first + i) % self.ways.len();
-                let way = &mut self.ways[at];
-                settle();
-                let start = Instant::now();
-                for _ in 0..CALLS {
-                    (way.call)();
-                }
-                let ns = start.elapsed().as_nanos() as f64 / f64::from(CALLS);
-                // The first rounds warm up.
-                if round >= 20 {
-                    way.samples.push(ns);
-                }
-            }
-        }
-        settle();
-    }
-
-    fn report(&mut self, json: &mut Vec<String>) {
-        println!("{}", self.name);
-        let base = self.ways[0].samples.clone();
-        for way in &mut self.ways {
-            // Round by round, so that what slows a round down slows both.
-            let mut ratios: Vec<_> = way
-                .samples
-                .iter()
-                .zip(&base)
-                .map(|(sample, base)| sample / base)
-                .collect();
-            let ratio = quantile(&mut ratios, 0.5);
-            let [low, median, high] = [0.1, 0.5, 0.9].map(|q| quantile(&mut way.samples, q));
-            println!(
-                "  {:<48} {median:>9.1} ns  [{low:>8.1}, {high:>8.1}]  {ratio:.3} x",
-                way.name
-            );
-            json.push(format!(
-                r#"{{"group":"{}","way":"{}","median_ns":{median:.2},"p10_ns":{low:.2},"p90_ns":{high:.2},"ratio":{ratio:.4}}}"#,
-                self.name, way.name
-            ));
-        }
-    }
-}
-
-fn quantile(samples: &mut [f64], q: f64) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[(q * (samples.len() - 1) as f64) as usize]
 }
 
 fn main() {
@@ -223,7 +140,7 @@ fn main() {
             }),
     ];
     for group in &mut groups {
-        group.run(&settle);
+        group.run(CALLS, &settle);
         group.report(&mut json);
     }
     driver.set_context_check(ContextCheck::DEFAULT);
@@ -301,7 +218,7 @@ fn typed<D: Live>(gpu: &Device<D>, raw: &Raw, settle: &dyn Fn(), json: &mut Vec<
             .way("Stream", launch),
     ];
     for group in &mut groups {
-        group.run(&settle);
+        group.run(CALLS, &settle);
         group.report(json);
     }
 }

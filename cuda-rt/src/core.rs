@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::driver::{CalledAt, Driver, DriverError, DriverResult, Trace, Traced};
+use crate::driver::{CalledAt, Driver, DriverError, DriverResult, Tape, Trace, Traced};
 use crate::fence::{EventPool, StreamAt, StreamId};
 use crate::memory::PinnedPool;
 use crate::place::Priority;
@@ -43,20 +43,18 @@ impl DeviceCore {
         Ok(Arc::new(Self::with_reaper(driver, reaper, false)))
     }
 
-    /// A core whose streams take part in a capture that begins on `origin`, a stream of its own. What is abandoned inside is
-    /// freed on `origin`, so that no stream of the outside is drawn in.
-    pub(crate) fn for_capture(&self) -> DriverResult<Arc<Self>> {
+    /// A core whose streams take part in a capture that begins on its reaper, and what notes their calls. What is abandoned
+    /// inside is freed on the reaper, so that no stream of the outside is drawn in.
+    pub(crate) fn for_capture(&self) -> DriverResult<(Arc<Self>, Arc<Tape>)> {
         let (least_urgent, _) = self.driver.properties().priority_range;
         let raw = self.driver.create_stream(least_urgent)?;
         let origin = StreamAt {
             raw,
             id: StreamId::new(),
         };
-        Ok(Arc::new(Self::with_reaper(
-            Arc::clone(&self.driver),
-            origin,
-            true,
-        )))
+        let tape = Tape::new(Arc::clone(&self.driver));
+        let driver: Arc<dyn Driver> = Arc::<Tape>::clone(&tape);
+        Ok((Arc::new(Self::with_reaper(driver, origin, true)), tape))
     }
 
     fn with_reaper(driver: Arc<dyn Driver>, reaper: StreamAt, graph: bool) -> Self {
@@ -154,13 +152,17 @@ impl DeviceCore {
         found
     }
 
-    /// Makes `at` wait for every other named stream.
+    /// Makes `at` wait for every other named stream, in the order in which they were made: that of an update must be the capture's.
     pub(crate) fn join_all(&self, at: StreamAt) -> DriverResult<()> {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams: Vec<StreamAt> = {
+            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            streams.values().copied().collect()
+        };
+        streams.sort_unstable_by_key(|other| other.id);
         streams
-            .values()
+            .into_iter()
             .filter(|other| other.id != at.id)
-            .try_for_each(|other| self.events.record(*other, false)?.wait_on(at))
+            .try_for_each(|other| self.events.record(other, false)?.wait_on(at))
     }
 
     /// A stream with no tag, kept until the core is dropped.

@@ -181,6 +181,30 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
+    /// Runs `body` with a device over a driver that the caller made: one that wraps another to record, count or delay its calls. The
+    /// instance has streams of its own, and is branded so that nothing of it leaves.
+    ///
+    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the typed API relies on.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver makes no stream.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    /// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+    ///
+    /// let driver = SimDriver::new(SimConfig::new().seed(7));
+    /// Device::over(driver.clone(), |gpu| assert!(gpu.is_simulated()))?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn over<R>(
+        driver: Arc<dyn Driver>,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R> {
+        let core = DeviceCore::new(driver).during("Device::over")?;
+        Ok(body(Device::from_core(core)))
+    }
+
     /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing of it leaves.
     ///
     /// # Errors

@@ -151,6 +151,17 @@ pub enum Error {
     #[error("these are not neighbouring parts of one block, the second right after the first")]
     NotAdjacent,
 
+    /// A graph cannot be updated to what the body does now: other work than what was captured, or what CUDA cannot change.
+    #[error("{during}: operation {operation} of the body {why}; capture another graph for other work")]
+    NotAnUpdate {
+        /// Our call.
+        during: &'static str,
+        /// Which operation of the body, counted from 1: allocations, copies, fills, launches and foreign calls.
+        operation: usize,
+        /// What it was, and what it is.
+        why: String,
+    },
+
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]
     SlotEmpty,

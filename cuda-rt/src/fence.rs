@@ -12,7 +12,7 @@ use crate::driver::{Driver, DriverError, DriverResult, RawEvent, RawStream};
 use crate::timeline::Recorder;
 
 /// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamId(u64);
 
 impl StreamId {

@@ -1,4 +1,7 @@
-//! Captured work, replayed.
+//! Captured work, replayed, and changed between replays.
+
+mod capture;
+mod instance;
 
 use std::any::TypeId;
 use std::fmt;
@@ -6,10 +9,8 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use crate::core::DeviceCore;
-use crate::driver::RawGraph;
-use crate::error::{During, Result};
-use crate::fence::StreamAt;
+use self::instance::Instance;
+use crate::error::{During, Refused, Result};
 use crate::memory::{OwnedBy, Resource};
 use crate::place::{DeviceTag, Live, NamedStream, Place, StreamTag};
 use crate::stream::Stream;
@@ -36,63 +37,69 @@ unsafe impl<S: StreamTag> StreamTag for Captured<'_, S> {}
 /// Work of stream `S` that was captured, with all the memory that it uses (`CUgraphExec`).
 ///
 /// The graph owns the bundle given to [`Stream::capture`]: while it exists no one else can free, move or write what it
-/// replays (H25). Between launches [`views`](Self::views) reaches it, in the order of `S`.
-///
-/// # Invariants
-/// G1. `bundle` is owned by `S` at `stream`: every use is in that stream's order.
-/// G2. `raw` is live, and uses no memory but the bundle's and its own.
+/// replays (H25). Between launches [`views`](Self::views) reaches it, in the order of `S`;
+/// [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the bundle, without a new instantiation.
 ///
 /// `&mut self` on every method, and `!Sync`: two launches of one graph at once would race with themselves.
+///
+/// # Invariants
+/// G1. `held` is the graph's bundle: every use is in the order of `S`.
+/// G2. `instance` uses no memory but the bundle's and its own.
 pub struct Graph<R: Resource, S: StreamTag> {
-    bundle: ManuallyDrop<R>,
-    /// `None` until the capture has ended.
-    raw: Option<RawGraph>,
-    stream: Stream<S>,
+    // Dropped first: the memory outlives what was recorded of it.
+    instance: Instance,
+    held: Held<R, S>,
     not_sync: PhantomData<std::cell::Cell<()>>,
 }
 
 impl<R: Resource, S: StreamTag> fmt::Debug for Graph<R, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph")
-            .field("raw", &self.raw)
+            .field("instance", &self.instance)
             .finish_non_exhaustive()
     }
 }
 
-/// Ends a capture that was not ended, after an error or a panic, and throws away what it recorded.
-struct Recording<'a> {
-    core: &'a DeviceCore,
-    origin: StreamAt,
-    open: bool,
+/// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the stream on drop.
+///
+/// # Invariants
+/// H1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
+struct Held<R: Resource, S: StreamTag> {
+    bundle: ManuallyDrop<R>,
+    stream: Stream<S>,
 }
 
-impl Recording<'_> {
-    fn end(&mut self) -> Result<RawGraph> {
-        self.open = false;
-        // Streams forked inside join here, as if each had been acquired from last.
-        let ordered = self.core.join_all(self.origin).and_then(|()| self.core.check());
-        // SAFETY: begun on this stream, and ended once.
-        let ended = unsafe { self.core.driver().end_capture(self.origin.raw) };
-        // What could not be ordered comes first: the capture's own error only follows from it.
-        let Err(source) = ordered else {
-            return ended.during("Stream::capture");
-        };
-        if let Ok(graph) = ended {
-            // SAFETY: live and never launched.
-            let _ = unsafe { self.core.driver().destroy_graph(graph) };
+impl<R: Resource, S: StreamTag> Held<R, S> {
+    fn new(bundle: R, stream: &Stream<S>) -> Self {
+        Self {
+            bundle: ManuallyDrop::new(bundle),
+            stream: stream.clone(),
         }
-        Err(source).during("Stream::capture")
+    }
+
+    /// # Safety
+    /// Called once, and `bundle` is not used again.
+    unsafe fn take(&mut self) -> R::On<S> {
+        // SAFETY: the caller's.
+        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
+        // SAFETY: H1.
+        unsafe { bundle.attach(self.stream.at()) }
+    }
+
+    fn into_on(self) -> R::On<S> {
+        let mut held = ManuallyDrop::new(self);
+        // SAFETY: not used or dropped after this.
+        let on = unsafe { held.take() };
+        // SAFETY: as above.
+        unsafe { std::ptr::drop_in_place(&mut held.stream) };
+        on
     }
 }
 
-impl Drop for Recording<'_> {
+impl<R: Resource, S: StreamTag> Drop for Held<R, S> {
     fn drop(&mut self) {
-        if self.open
-            && let Ok(graph) = self.end()
-        {
-            // SAFETY: live and never launched.
-            let _ = unsafe { self.core.driver().destroy_graph(graph) };
-        }
+        // SAFETY: this is the drop. The bundle is freed in its stream's order.
+        drop(unsafe { self.take() });
     }
 }
 
@@ -121,37 +128,15 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        const DURING: &str = "Stream::capture";
-        let core = self.core().for_capture().during(DURING)?;
-        let origin = core.reaper();
-        if let Some(key) = S::key() {
-            core.name_stream(key, origin);
-        }
-        // Made first, so that it is dropped last: the memory outlives what was recorded of it.
-        // SAFETY: it goes into a graph of `S`, which gives it back to `S` when dropped; its uses are all in this stream's
-        // order.
+        // SAFETY: H1: owned by `S`, to which it is given back; its uses are all in this stream's order.
         let bundle = unsafe { bundle.detach() };
-        let mut graph = Graph {
-            bundle: ManuallyDrop::new(bundle),
-            raw: None,
-            stream: self.clone(),
+        let mut held = Held::new(bundle, self);
+        let instance = Instance::capture(&mut held, body)?;
+        Ok(Graph {
+            instance,
+            held,
             not_sync: PhantomData,
-        };
-        // SAFETY: a stream made for this capture, which nothing else can name.
-        unsafe { core.driver().begin_capture(origin.raw) }.during(DURING)?;
-        let mut recording = Recording {
-            core: &core,
-            origin,
-            open: true,
-        };
-        let stream = Stream::from_parts(origin, Arc::clone(&core));
-        // SAFETY: the graph owns the bundle, so it is live at each launch; launches are ordered in `S`, and the views, branded for
-        // this call, are not used outside the capture.
-        let views = unsafe { graph.bundle.view() };
-        body(&stream, views)?;
-        graph.raw = Some(recording.end()?);
-        drop(recording);
-        Ok(graph)
+        })
     }
 }
 
@@ -177,54 +162,97 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     /// Replays the captured work on its stream (`cuGraphLaunch`). Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver).
+    /// [`Error::Driver`](crate::Error::Driver); also where an [update](Self::update) failed half-way and could not be taken
+    /// back.
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
-        let driver = stream.core().ordered().during("Graph::launch")?;
-        // A graph that is handed out was built.
-        let Some(raw) = self.raw else { return Ok(()) };
+        const DURING: &str = "Graph::launch";
+        let driver = stream.core().ordered().during(DURING)?;
+        let raw = self.instance.raw().during(DURING)?;
         stream
             .recorded(Kind::Graph, "graph", 0, || {
                 // SAFETY: G1 and G2; `stream` is `S`, so the replay is ordered with every other use.
                 unsafe { driver.launch_graph(raw, stream.at().raw) }
             })
-            .during("Graph::launch")
+            .during(DURING)
     }
 
     /// Views of the bundle for work of `S` between launches.
     pub fn views(&mut self) -> R::View<'_, S> {
         // SAFETY: G1; borrowed uniquely, so no launch is enqueued while the views are there.
-        unsafe { self.bundle.view() }
+        unsafe { self.held.bundle.view() }
+    }
+
+    /// Makes later launches replay what `body` does now: the same calls in the same order, with other scalars, grids or
+    /// parts of the bundle. Launches that are pending run as they were. The host waits for nothing.
+    ///
+    /// First `body` runs with nothing enqueued, and each launch whose arguments or shape are others than before is changed in the
+    /// graph (`cuGraphExecKernelNodeSetParams`): what did not change costs no call. Only where a copy or a fill changed, or
+    /// there are [foreign calls](Stream::foreign), it runs once more in a capture, and the graph is updated to that
+    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time.
+    ///
+    /// # Hazards prevented
+    /// H25: `body` sees the graph's bundle, and nothing else of a stream, as in the [capture](Stream::capture).
+    ///
+    /// # Errors
+    /// Those of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other calls, or changes a copy or a fill in
+    /// a graph that allocates; [`Error::Driver`](crate::Error::Driver). Launches replay what they did before. (If a call fails when
+    /// some launches were changed, and so does changing them back, the graph is never launched again: each launch is that error.)
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
+    /// let mut graph = compute.capture(frame, |stream, mut frame| stream.fill(&mut frame, 1.0))?;
+    /// graph.launch(&compute)?; // fills with 1, whenever it runs
+    /// graph.update(|stream, mut frame| stream.fill(&mut frame, 2.0))?;
+    /// graph.launch(&compute)?; // and this with 2
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn update(
+        &mut self,
+        body: impl for<'g> Fn(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
+    ) -> Result<()>
+    where
+        S::Device: Live,
+    {
+        self.instance.update(&mut self.held, &body, "Graph::update")
+    }
+
+    /// As [`update`](Self::update), with another bundle: later launches use that, and the one that the graph had comes back, in
+    /// the order of `S`, after the launches that use it. The two may differ in lengths, where `body` copes.
+    ///
+    /// # Hazards prevented
+    /// H25: what later launches use is owned by the graph; the old bundle's views end before.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update), with the new bundle; the graph has the old one and replays what it did before.
+    pub fn replace(
+        &mut self,
+        bundle: R::On<S>,
+        body: impl for<'g> Fn(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
+    ) -> Result<R::On<S>, Refused<R::On<S>>>
+    where
+        S::Device: Live,
+    {
+        // SAFETY: H1, as in `capture`.
+        let bundle = unsafe { R::back::<S>(bundle) };
+        let mut held = Held::new(bundle, &self.held.stream);
+        match self.instance.update(&mut held, &body, "Graph::replace") {
+            // Pending launches that use the old one are in the order of `S`, and later ones use the new one.
+            Ok(()) => Ok(std::mem::replace(&mut self.held, held).into_on()),
+            // G2: every launch still uses the old one, or there is none ever again.
+            Err(error) => Err(Refused {
+                error,
+                value: held.into_on(),
+            }),
+        }
     }
 
     /// The bundle, on its stream; the graph is destroyed once its launches are done (`cuGraphExecDestroy`).
     pub fn into_inner(self) -> R::On<S> {
-        let mut graph = ManuallyDrop::new(self);
-        // SAFETY: the graph is not used or dropped after this.
-        let owned = unsafe { graph.take() };
-        // SAFETY: as above.
-        unsafe { std::ptr::drop_in_place(&mut graph.stream) };
-        owned
-    }
-
-    /// Destroys the graph and takes the bundle.
-    ///
-    /// # Safety
-    /// Called once, and neither is used again.
-    unsafe fn take(&mut self) -> R::On<S> {
-        if let Some(raw) = self.raw {
-            // SAFETY: G2; launches that are pending still run. An error leaks the graph.
-            let _ = unsafe { self.stream.core().driver().destroy_graph(raw) };
-        }
-        // SAFETY: the caller does not use it again.
-        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: G1.
-        unsafe { bundle.attach(self.stream.at()) }
-    }
-}
-
-impl<R: Resource, S: StreamTag> Drop for Graph<R, S> {
-    fn drop(&mut self) {
-        // SAFETY: this is the drop. The bundle is freed in its stream's order.
-        drop(unsafe { self.take() });
+        let Self { instance, held, .. } = self;
+        drop(instance);
+        held.into_on()
     }
 }

@@ -71,6 +71,7 @@ mod place;
 mod pools;
 mod shared;
 mod slot;
+mod staged;
 mod stream;
 mod stream_pool;
 pub mod timeline;

@@ -4,8 +4,10 @@
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig, Simulator};
 use cuda_rt::{
-    Device, DeviceBuffer, Error, Handoff, Idle, Live, PinnedBuffer, Result, Settled, Slot, Stream,
+    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Grid1, Handoff, Idle, Live,
+    PinnedBuffer, Result, Settled, Slot, Stream,
 };
+use device_kernels::scale;
 
 cuda_rt::streams! {
     Upload;
@@ -17,6 +19,8 @@ const LEN: usize = 96;
 /// Not sticky, and of no call in particular.
 const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
 const STICKY: ErrorCode = ErrorCode::LAUNCH_FAILED;
+
+type View<'g, D> = DeviceViewMut<'g, f32, Captured<'g, Compute<D>>>;
 
 struct Streams<D: Live> {
     upload: Stream<Upload<D>>,
@@ -155,6 +159,45 @@ fn graphs<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     streams.check(gpu, a, 11)
 }
 
+/// A launch, a fill and the whole bundle change, with launches of the graph pending.
+fn updates<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, .. } = streams;
+    fn body<'g, D: Live>(
+        stream: &'g Stream<Captured<'g, Compute<D>>>,
+        (mut a, mut b): (View<'g, D>, View<'g, D>),
+        (value, factor): (f32, f32),
+    ) -> Result<()> {
+        let fork = stream.fork::<Download<D>>()?;
+        stream.lend(&fork, &mut a, |a| fork.fill(a, value))??;
+        scale(stream, Grid1::covering(LEN), &a, &mut b, factor)
+    }
+    let bundle = || -> Result<_> { Ok((compute.alloc_zeroed::<f32>(LEN)?, compute.alloc_zeroed(LEN)?)) };
+    let mut hosts = Vec::new();
+    let mut read = |b: &DeviceSlice<f32, Compute<D>>| -> Result<()> {
+        let mut host = compute.adopt(gpu.pinned(LEN)?)?;
+        compute.copy_to_host(b, &mut host)?;
+        hosts.push(host);
+        Ok(())
+    };
+    let mut graph = compute.capture(bundle()?, |stream, pair| body(stream, pair, (1.0, 2.0)))?;
+    graph.launch(compute)?;
+    read(&graph.views().1)?;
+    graph.update(|stream, pair| body(stream, pair, (1.0, 3.0)))?;
+    graph.launch(compute)?;
+    read(&graph.views().1)?;
+    graph.update(|stream, pair| body(stream, pair, (2.0, 3.0)))?;
+    graph.launch(compute)?;
+    let old = graph.replace(bundle()?, |stream, pair| body(stream, pair, (2.0, 4.0)))?;
+    read(&old.1)?;
+    drop(old);
+    graph.launch(compute)?;
+    read(&graph.into_inner().1)?;
+    for (host, expected) in hosts.into_iter().zip([2.0, 3.0, 6.0, 8.0]) {
+        assert_eq!(*compute.release(host)?.synchronize()?, [expected; LEN]);
+    }
+    Ok(())
+}
+
 fn pinned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let mut uploaded = Vec::new();
     for value in 20..24 {
@@ -273,6 +316,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     sharing(gpu, &streams)?;
     slots(gpu, &streams)?;
     graphs(gpu, &streams)?;
+    updates(gpu, &streams)?;
     pinned(gpu, &streams)?;
     pools_and_marks(gpu, &streams)?;
     parts(gpu, &streams)?;

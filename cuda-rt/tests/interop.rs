@@ -10,10 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::driver::{ErrorCode, HostMemory};
+use cuda_rt::driver::{Driver, ErrorCode, HostMemory};
 use cuda_rt::interop::ForeignLaunch;
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
-use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Error, Live, PinnedSlice, Resource, Stream};
+use cuda_rt::{
+    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Live, PinnedSlice, Resource, Stream,
+};
 
 use devices::for_each_device;
 
@@ -21,6 +23,8 @@ cuda_rt::streams! {
     Compute, priority = High;
     Download;
 }
+
+type View<'g, D> = DeviceViewMut<'g, u32, Captured<'g, Compute<D>>>;
 
 const LEN: usize = 100;
 const BYTES: usize = LEN * 4;
@@ -58,6 +62,52 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
         let (left, right) = result.split_at_mut(LEN / 2);
         compute.copy(left, right).unwrap();
         assert_eq!(read(gpu, result), [7; LEN]);
+    });
+}
+
+/// A rehearsal cannot make a foreign call, so that each update takes a capture.
+#[test]
+fn a_graph_with_a_foreign_call_is_updated_by_capture() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let driver = gpu.driver();
+        let calls = std::cell::Cell::new(0);
+        let filled = |value| {
+            let buffer = compute.alloc_uninit::<u32>(LEN).unwrap();
+            compute.init_filled(buffer, value).unwrap()
+        };
+        fn body<'g, D: Live>(
+            stream: &'g Stream<Captured<'g, Compute<D>>>,
+            (a, mut b): (View<'g, D>, View<'g, D>),
+            driver: &dyn Driver,
+            calls: &std::cell::Cell<usize>,
+        ) -> cuda_rt::Result<()> {
+            let (from, to) = (a.address(), b.address());
+            let call = stream.foreign("copy").reads(&a).writes(&mut b);
+            let library = |stream| {
+                calls.set(calls.get() + 1);
+                // SAFETY: live, in bounds, and borrowed for the stream that it is given.
+                unsafe { driver.copy(to, from, BYTES, stream) }
+            };
+            // SAFETY: one copy on the stream that it is given, of what either buffer holds; any bytes are a `u32`.
+            unsafe { call.enqueue(library) }?.unwrap();
+            Ok(())
+        }
+        let mut graph = compute
+            .capture((filled(1), filled(0)), |stream, pair| {
+                body(stream, pair, driver, &calls)
+            })
+            .unwrap();
+        graph.launch(&compute).unwrap();
+        let (_, old) = graph
+            .replace((filled(2), filled(0)), |stream, pair| {
+                body(stream, pair, driver, &calls)
+            })
+            .unwrap();
+        assert_eq!(calls.get(), 2, "once in each capture, and in no rehearsal");
+        graph.launch(&compute).unwrap();
+        let (_, new) = graph.into_inner();
+        assert_eq!((read(gpu, old), read(gpu, new)), (vec![1; LEN], vec![2; LEN]));
     });
 }
 
@@ -378,7 +428,15 @@ fn two_adoptions_of_one_stream_are_two_streams() {
         // SAFETY: as above.
         let host = unsafe {
             gpu.adopt_stream(raw, |stream| {
+                let waits = || gpu.simulator().map(|sim| sim.counters().calls(Call::WaitEvent));
+                let before = waits();
                 let buffer = stream.acquire(first?)?;
+                // Its owner may have destroyed the first meanwhile, and CUDA given the handle to another one.
+                assert_eq!(
+                    waits(),
+                    before.map(|count| count + 1),
+                    "the same handle is no proof"
+                );
                 let mut host = stream.adopt(gpu.pinned::<u32>(LEN)?)?;
                 stream.copy_to_host(&buffer, &mut host)?;
                 stream.release(host)

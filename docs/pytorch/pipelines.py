@@ -1,4 +1,4 @@
-"""The pipelines of decode_chunks and process_batches with PyTorch streams, for docs/RESULTS.md.
+"""The pipelines of decode_chunks, process_batches and triple_buffer with PyTorch streams, for docs/RESULTS.md.
 
     python3 docs/pytorch/pipelines.py
 
@@ -6,7 +6,9 @@ The kernel is Triton's: sixteen dependent multiply-adds an element, as `device_k
 by hand; leave any of them out and the program still runs.
 """
 
+import queue
 import statistics
+import threading
 import time
 
 import torch
@@ -108,6 +110,65 @@ def process_batches(streams, buffers, batches=200, elements=1 << 20, kernels=16)
     return wall_ms(run)[0]
 
 
+def triple_buffer(buffers, items=64, elements=1 << 14, kernels=64):
+    """Wall time of uneven stages, and what part of it the longer of the two takes.
+
+    Every eighth item takes the GPU nine times as long, another one takes the host that long. The kernels are replayed as a CUDA
+    graph, or launching them from Python would be the longest stage. The host's work is done by a thread, which gives slots back.
+    """
+    upload, compute, download = torch.cuda.Stream(), torch.cuda.Stream(priority=-1), torch.cuda.Stream()
+    source, target = ([torch.ones(elements, pin_memory=True) for _ in range(buffers)] for _ in range(2))
+    device = [[torch.empty(elements, device="cuda") for _ in range(2)] for _ in range(buffers)]
+    graphs = []
+    for pair in device:
+        launch(*pair)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=compute):
+            for _ in range(kernels):
+                launch(*pair)
+        graphs.append(graph)
+
+    def weight(item, long):
+        return 9 if item % 8 == long else 1
+
+    def replay(slot, times):
+        with torch.cuda.stream(compute):
+            for _ in range(times):
+                graphs[slot].replay()
+
+    replay(0, 8)
+    short = min(wall_ms(lambda: replay(0, 8))[0] for _ in range(5)) / 8e3
+
+    def run():
+        free, full = queue.SimpleQueue(), queue.SimpleQueue()
+        for slot in range(buffers):
+            free.put(slot)
+
+        def sink():
+            for _ in range(items):
+                item, slot, done = full.get()
+                done.synchronize()
+                time.sleep(short * weight(item, 7))
+                free.put(slot)
+
+        worker = threading.Thread(target=sink)
+        worker.start()
+        for item in range(items):
+            slot = free.get()
+            with torch.cuda.stream(upload):
+                device[slot][0].copy_(source[slot], non_blocking=True)
+            compute.wait_event(mark(upload))
+            replay(slot, weight(item, 3))
+            download.wait_event(mark(compute))
+            with torch.cuda.stream(download):
+                target[slot].copy_(device[slot][1], non_blocking=True)
+            full.put((item, slot, mark(download)))
+        worker.join()
+
+    wall = wall_ms(run)[0]
+    return wall, 100 * short * 1e3 * sum(weight(item, 3) for item in range(items)) / wall
+
+
 def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     for name, arguments in [
@@ -120,6 +181,11 @@ def main():
         runs = [decode_chunks(*arguments) for _ in range(3)]
         wall, busy = (statistics.median(values) for values in zip(*runs))
         print(f"decode_chunks    {name:26} {wall:9.2f} ms  kernels busy {busy:6.2f} %")
+    for buffers in range(1, 6):
+        triple_buffer(buffers)
+        runs = [triple_buffer(buffers) for _ in range(5)]
+        wall, part = (statistics.median(values) for values in zip(*runs))
+        print(f"triple_buffer    N = {buffers}                      {wall:9.2f} ms  {part:6.1f} % of the bound")
     for streams, buffers in [(1, 1), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 4)]:
         process_batches(streams, buffers)
         wall = statistics.median(process_batches(streams, buffers) for _ in range(5))

@@ -66,6 +66,7 @@ twins! {
     h25_graph_launched_from_two_threads;
     h25_marker_enters_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
+    h25_updated_between_launches;
     h26_closure_borrows_the_stack;
     h27_read_inside_a_future;
     h28_wrong_element_type;

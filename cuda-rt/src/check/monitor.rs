@@ -57,10 +57,18 @@ struct Capture {
     checker: Checker,
     touched: Vec<Touched>,
     blocks: HashMap<u64, u64>,
+    /// Operations that began.
+    operations: u64,
+    /// The latest operation of each stream.
+    latest: HashMap<u64, u64>,
+    /// Which operation became a node that the program asked for.
+    nodes: HashMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Touched {
+    /// Which operation of the capture.
+    by: u64,
     bytes: Range<u64>,
     kind: AccessKind,
     operation: Operation,
@@ -69,6 +77,7 @@ struct Touched {
 #[derive(Debug)]
 struct Graph {
     touched: Vec<Touched>,
+    nodes: HashMap<u64, u64>,
     /// The last launch: two launches of one graph never overlap.
     last: VectorClock,
 }
@@ -77,7 +86,8 @@ struct Graph {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
     Running(ActorId),
-    Captured(u64, ActorId),
+    /// In a capture, and which operation of it.
+    Captured(u64, ActorId, u64),
     /// On a stream that was never seen made.
     Unknown,
 }
@@ -164,7 +174,9 @@ impl Monitor {
             && let Some(recorded) = self.captures.get_mut(&capture)
         {
             recorded.checker.step(actor);
-            return Begun::Captured(capture, actor);
+            recorded.operations += 1;
+            recorded.latest.insert(stream, recorded.operations);
+            return Begun::Captured(capture, actor, recorded.operations);
         }
         let actor = *actor;
         self.checker.step(self.host);
@@ -180,10 +192,11 @@ impl Monitor {
             Begun::Running(actor) => {
                 self.checker.access(actor, bytes, kind, operation);
             }
-            Begun::Captured(capture, actor) => {
+            Begun::Captured(capture, actor, by) => {
                 if let Some(capture) = self.captures.get_mut(&capture) {
                     capture.checker.access(actor, bytes.clone(), kind, operation);
                     capture.touched.push(Touched {
+                        by,
                         bytes,
                         kind,
                         operation,
@@ -217,7 +230,7 @@ impl Monitor {
         self.checker.forget(range.clone());
         let begun = self.begin(stream);
         let blocks = match begun {
-            Begun::Captured(capture, _) => match self.captures.get_mut(&capture) {
+            Begun::Captured(capture, ..) => match self.captures.get_mut(&capture) {
                 Some(capture) => {
                     capture.checker.forget(range.clone());
                     &mut capture.blocks
@@ -234,7 +247,9 @@ impl Monitor {
     pub(crate) fn free(&mut self, address: u64, stream: u64, operation: Operation) {
         let begun = self.begin(stream);
         let blocks = match begun {
-            Begun::Captured(capture, _) => self.captures.get_mut(&capture).map(|capture| &mut capture.blocks),
+            Begun::Captured(capture, ..) => {
+                self.captures.get_mut(&capture).map(|capture| &mut capture.blocks)
+            }
             _ => Some(&mut self.blocks),
         };
         if let Some(bytes) = blocks.and_then(|blocks| blocks.remove(&address)) {
@@ -246,7 +261,9 @@ impl Monitor {
     pub(crate) fn record_event(&mut self, event: u64, stream: u64) {
         let (capture, clock) = match self.begin(stream) {
             Begun::Running(actor) => (None, self.checker.clock(actor)),
-            Begun::Captured(capture, actor) => (Some(capture), self.captures[&capture].checker.clock(actor)),
+            Begun::Captured(capture, actor, _) => {
+                (Some(capture), self.captures[&capture].checker.clock(actor))
+            }
             Begun::Unknown => return,
         };
         match self.events.get_mut(&event) {
@@ -324,49 +341,92 @@ impl Monitor {
             capture: self.captures_begun,
             actor,
         });
-        let (touched, blocks) = (Vec::new(), HashMap::new());
         self.captures.insert(
             self.captures_begun,
             Capture {
                 origin: stream,
                 checker,
-                touched,
-                blocks,
+                touched: Vec::new(),
+                blocks: HashMap::new(),
+                operations: 0,
+                latest: HashMap::new(),
+                nodes: HashMap::new(),
             },
         );
     }
 
+    /// The latest operation of a captured stream became `node`.
+    pub(crate) fn captured_node(&mut self, stream: u64, node: u64) {
+        if let Some(Member { capture, .. }) = self.streams.get(&stream).and_then(|s| s.capture)
+            && let Some(capture) = self.captures.get_mut(&capture)
+            && let Some(operation) = capture.latest.get(&stream)
+        {
+            capture.nodes.insert(node, *operation);
+        }
+    }
+
     /// The capture of `stream` ended, as a graph if it did not fail.
     pub(crate) fn end_capture(&mut self, stream: u64, graph: Option<u64>) {
-        let Some(id) = self
-            .streams
-            .get(&stream)
-            .and_then(|s| s.capture)
-            .map(|member| member.capture)
-        else {
-            return;
-        };
-        if self
-            .captures
-            .get(&id)
-            .is_none_or(|capture| capture.origin != stream)
-        {
-            return;
+        if let (Some(Capture { touched, nodes, .. }), Some(graph)) = (self.finish_capture(stream), graph) {
+            let last = VectorClock::default();
+            self.graphs.insert(graph, Graph { touched, nodes, last });
         }
-        let capture = self.captures.remove(&id).expect("found above");
+    }
+
+    /// The capture of `stream` ended, and later launches of `graph` replay it if it did not fail.
+    pub(crate) fn update_graph(&mut self, stream: u64, graph: Option<u64>) {
+        if let (Some(recorded), Some(graph)) = (self.finish_capture(stream), graph)
+            && let Some(graph) = self.graphs.get_mut(&graph)
+        {
+            // By the same calls in the same order, so that operations keep their numbers, and nodes theirs.
+            graph.touched = recorded.touched;
+        }
+    }
+
+    /// Later launches of `graph` have other accesses at `node`. Gives the operation that takes them, in place of those that there
+    /// were.
+    pub(crate) fn set_launch(&mut self, graph: u64, node: u64) -> Option<u64> {
+        let graph = self.graphs.get_mut(&graph)?;
+        let by = *graph.nodes.get(&node)?;
+        graph.touched.retain(|touched| touched.by != by);
+        Some(by)
+    }
+
+    /// An access that later launches of `graph` make.
+    pub(crate) fn access_of_graph(
+        &mut self,
+        graph: u64,
+        by: u64,
+        bytes: Range<u64>,
+        kind: AccessKind,
+        operation: Operation,
+    ) {
+        if let Some(graph) = self.graphs.get_mut(&graph) {
+            graph.touched.push(Touched {
+                by,
+                bytes,
+                kind,
+                operation,
+            });
+        }
+    }
+
+    fn finish_capture(&mut self, stream: u64) -> Option<Capture> {
+        let id = self.streams.get(&stream)?.capture?.capture;
+        if self.captures.get(&id)?.origin != stream {
+            return None;
+        }
+        let capture = self.captures.remove(&id)?;
         for stream in self.streams.values_mut() {
             stream.capture = stream.capture.filter(|member| member.capture != id);
         }
         self.captured_races.extend_from_slice(capture.checker.races());
-        if let Some(graph) = graph {
-            let (touched, last) = (capture.touched, VectorClock::default());
-            self.graphs.insert(graph, Graph { touched, last });
-        }
+        Some(capture)
     }
 
     pub(crate) fn launch_graph(&mut self, graph: u64, stream: u64) {
         let begun = self.begin(stream);
-        let Some(Graph { touched, last }) = self.graphs.get(&graph) else {
+        let Some(Graph { touched, last, .. }) = self.graphs.get(&graph) else {
             return;
         };
         let touched = touched.clone();
@@ -377,6 +437,7 @@ impl Monitor {
             bytes,
             kind,
             operation,
+            ..
         } in touched
         {
             self.access(begun, bytes, kind, operation);

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawStream, Trace, sim,
+    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawNode, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
-use crate::check::{AccessKind, Begun, Monitor, Operation, Race, Site};
+use crate::check::{AccessKind, Monitor, Operation, Race, Site};
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
 
 /// What becomes of a race that the checker finds.
@@ -130,31 +130,66 @@ impl Watch {
 }
 
 thread_local! {
-    /// The call of the typed API that this thread is in.
-    static CALLED_AT: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    /// The call of the typed API, or the statement of a program, that this thread is in.
+    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
-/// Until it is dropped, the driver calls of this thread count as made at one place.
+/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
+/// where one is made of others.
 #[derive(Debug)]
-pub(crate) struct CalledAt(());
+pub(crate) struct CalledAt {
+    outermost: bool,
+}
 
 impl CalledAt {
     pub(crate) fn new(location: &'static Location<'static>) -> Self {
-        CALLED_AT.set(Some(location));
-        Self(())
+        Self::at(Site::Code(location))
+    }
+
+    fn at(site: Site) -> Self {
+        let outermost = CALLED_AT.get().is_none();
+        if outermost {
+            CALLED_AT.set(Some(site));
+        }
+        Self { outermost }
     }
 }
 
 impl Drop for CalledAt {
     fn drop(&mut self) {
-        CALLED_AT.set(None);
+        if self.outermost {
+            CALLED_AT.set(None);
+        }
     }
+}
+
+/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
+/// log apart, which all stand at one place in the code.
+///
+/// ```
+/// use cuda_rt::check::Site;
+/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+/// use cuda_rt::driver::{Check, Driver, at_statement};
+///
+/// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
+/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// at_statement(7, || unsafe {
+///     let data = driver.alloc(64, a)?;
+///     driver.fill(data, &[1], 64, b)
+/// })?;
+/// assert_eq!(driver.races()[0].second.operation.site, Site::Statement(7));
+/// # Ok::<(), cuda_rt::driver::DriverError>(())
+/// ```
+pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
+    let _until = CalledAt::at(Site::Statement(index));
+    body()
 }
 
 /// The place of a call that came in at `caller`.
 fn site(caller: &'static Location<'static>) -> Site {
     match CALLED_AT.get() {
-        Some(location) => Site::Code(location),
+        Some(site) => site,
         // Through `dyn Driver` the caller is the method itself.
         None if caller.file() == file!() => Site::Unknown,
         None => Site::Code(caller),
@@ -240,16 +275,14 @@ impl<D: Driver + ?Sized> Checked<D> {
     }
 }
 
-/// Tells the accesses of a kernel's buffers.
+/// Gives `tell` the accesses of a kernel's buffers.
 ///
 /// # Safety
 /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
-unsafe fn tell_buffers(
-    monitor: &mut Monitor,
-    begun: Begun,
-    operation: Operation,
+unsafe fn each_buffer(
     kernel: &'static Kernel,
     parameters: &[*const c_void],
+    mut tell: impl FnMut(Range<u64>, AccessKind),
 ) {
     let word = |i: usize| {
         let is_word = kernel.parameters[i].size_bytes == size_of::<u64>();
@@ -266,7 +299,7 @@ unsafe fn tell_buffers(
             && let (Some(address), Some(elements)) = (word(i), word(i + 1))
         {
             let bytes = elements.saturating_mul(element_bytes as u64);
-            monitor.access(begun, address..address.saturating_add(bytes), kind, operation);
+            tell(address..address.saturating_add(bytes), kind);
         }
     }
 }
@@ -308,9 +341,10 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 bytes,
                 passed,
             } => {
+                let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
                 let operation = Operation {
                     name: passed.during,
-                    site: Site::Code(passed.at),
+                    site: statement.unwrap_or(Site::Code(passed.at)),
                 };
                 monitor.host_access(host(address, bytes), Write, operation);
             }
@@ -553,8 +587,9 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                     site: site(caller),
                 };
                 let begun = monitor.begin(stream.0);
+                let tell = |bytes, kind| monitor.access(begun, bytes, kind, operation);
                 // SAFETY: the caller's: the driver took the parameters, one for each of the kernel's.
-                unsafe { tell_buffers(monitor, begun, operation, kernel, parameters) };
+                unsafe { each_buffer(kernel, parameters, tell) };
             },
         )
     }
@@ -606,6 +641,56 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         // A capture that fails to end is over too.
         monitor.end_capture(stream.0, graph.as_ref().ok().map(|graph| graph.0));
         graph
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.captured_node(stream) },
+            |monitor, node| monitor.captured_node(stream.0, node.0),
+        )
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        if self.watch.is_off() {
+            // SAFETY: the caller's.
+            return unsafe { self.inner.update_graph(graph, stream) };
+        }
+        let mut monitor = self.watch.lock();
+        // SAFETY: the caller's.
+        let updated = unsafe { self.inner.update_graph(graph, stream) };
+        // The capture is over in either case.
+        monitor.update_graph(stream.0, updated.is_ok().then_some(graph.0));
+        updated
+    }
+
+    /// What it changes is checked against the work of others at each replay, and not against the graph's other nodes.
+    #[track_caller]
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let caller = Location::caller();
+        self.follow(
+            // SAFETY: the caller's.
+            |inner| unsafe { inner.set_launch(graph, node, kernel, shape, parameters) },
+            |monitor, ()| {
+                let operation = Operation {
+                    name: kernel.name,
+                    site: site(caller),
+                };
+                let Some(by) = monitor.set_launch(graph.0, node.0) else {
+                    return;
+                };
+                let tell = |bytes, kind| monitor.access_of_graph(graph.0, by, bytes, kind, operation);
+                // SAFETY: the caller's: the driver took the parameters, one for each of the kernel's.
+                unsafe { each_buffer(kernel, parameters, tell) };
+            },
+        )
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {

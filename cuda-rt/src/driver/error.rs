@@ -59,7 +59,10 @@ codes! {
     903 STREAM_CAPTURE_UNMATCHED "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED" false "the capture did not begin on this stream";
     904 STREAM_CAPTURE_UNJOINED "CUDA_ERROR_STREAM_CAPTURE_UNJOINED" false "a stream forked in the capture was not joined";
     905 STREAM_CAPTURE_ISOLATION "CUDA_ERROR_STREAM_CAPTURE_ISOLATION" false "the capture would depend on work outside it";
+    906 STREAM_CAPTURE_IMPLICIT "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT" false "the capture would depend on the legacy default stream";
     907 CAPTURED_EVENT "CUDA_ERROR_CAPTURED_EVENT" false "the event was last recorded in a capture";
+    908 STREAM_CAPTURE_WRONG_THREAD "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD" false "the capture began on another thread";
+    910 GRAPH_EXEC_UPDATE_FAILURE "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE" false "the graph cannot be updated to this without a new instantiation";
     999 UNKNOWN "CUDA_ERROR_UNKNOWN" true "the driver gives no reason";
 }
 

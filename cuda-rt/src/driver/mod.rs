@@ -32,13 +32,16 @@ mod checked;
 pub mod cuda;
 mod error;
 mod host_memory;
+mod packed;
 pub mod sim;
+mod tape;
 mod trace;
 
 pub(crate) use checked::CalledAt;
-pub use checked::{Check, Checked};
+pub use checked::{Check, Checked, at_statement};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
+pub(crate) use tape::{Difference, Entries, Rehearsed, Tape, Unchanged};
 pub use trace::{Trace, Traced};
 
 /// What every driver call returns.
@@ -67,8 +70,10 @@ raw_handles! {
     RawEvent;
     /// A device address (`CUdeviceptr`), in bytes.
     DeviceAddress;
-    /// An instantiated graph (`CUgraphExec`).
+    /// An instantiated graph (`CUgraphExec`), and the one it was made from.
     RawGraph;
+    /// A node of a graph (`CUgraphNode`).
+    RawNode;
 }
 
 /// Which kind of device a driver drives.
@@ -551,6 +556,40 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// # Safety
     /// `stream` is being captured through [`begin_capture`](Self::begin_capture).
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph>;
+
+    /// The node that the latest operation of a stream became, while the stream is being captured
+    /// (`cuStreamGetCaptureInfo`). Its last one, of an operation that took several.
+    ///
+    /// # Safety
+    /// The handle is live.
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode>;
+
+    /// Ends a capture, and makes later launches of `graph` replay what was recorded, without instantiating it anew
+    /// (`cuStreamEndCapture`, `cuGraphExecUpdate`). Launches that are pending run as they were. The nodes that
+    /// [`set_launch`](Self::set_launch) knows stay those of the first capture.
+    ///
+    /// On an error the stream is as before the capture, and the graph as it was: `GRAPH_EXEC_UPDATE_FAILURE` where what was
+    /// recorded has other nodes or edges, or a node changed in a way that CUDA does not update.
+    ///
+    /// # Safety
+    /// `stream` is being captured through [`begin_capture`](Self::begin_capture), by the calls that `graph` was captured from,
+    /// which allocate nothing; the graph is live, and no other thread uses it now.
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()>;
+
+    /// Makes later replays of `graph` launch this at `node` (`cuGraphExecKernelNodeSetParams`). Launches that are pending run as
+    /// they were. Nothing is retained of `parameters` when it returns.
+    ///
+    /// # Safety
+    /// The graph is live, and no other thread uses it now; `node` is that of a launch in the capture that it was made from.
+    /// `parameters` are as for [`launch`](Self::launch), for every later replay.
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()>;
 
     /// Replays a graph in stream order (`cuGraphLaunch`).
     ///

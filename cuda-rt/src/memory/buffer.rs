@@ -13,12 +13,12 @@ use crate::core::DeviceCore;
 use crate::driver::DeviceAddress;
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
-use crate::place::{DeviceTag, Idle, StreamTag};
+use crate::place::{DeviceTag, Idle, Place, StreamTag};
 
 /// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
 ///
-/// On a stream it dereferences to [`DeviceSlice`], which kernels and copies of that stream take. Idle it does not: it must
-/// be [acquired](crate::Stream::acquire) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
+/// It dereferences to a [`DeviceSlice`] of its place, which kernels and copies of that stream take; of an idle one no stream takes
+/// it: it must be [adopted](crate::Stream::adopt) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
 ///
 /// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after all work that uses
 /// it, and does not block (H21).
@@ -269,19 +269,20 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     }
 }
 
-impl<T, S: StreamTag> Deref for DeviceBuffer<T, S> {
-    type Target = DeviceSlice<T, S>;
+// Of idle buffers too: what no stream owns is then refused by `ReadBy` and `WriteBy`, which say what to do, and not as another type.
+impl<T, P: Place> Deref for DeviceBuffer<T, P> {
+    type Target = DeviceSlice<T, P>;
 
     #[inline]
-    fn deref(&self) -> &DeviceSlice<T, S> {
+    fn deref(&self) -> &DeviceSlice<T, P> {
         // SAFETY: B1 and B3 give S1 for as long as the buffer is borrowed.
         unsafe { DeviceSlice::from_raw(self.address, self.len) }
     }
 }
 
-impl<T, S: StreamTag> DerefMut for DeviceBuffer<T, S> {
+impl<T, P: Place> DerefMut for DeviceBuffer<T, P> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut DeviceSlice<T, S> {
+    fn deref_mut(&mut self) -> &mut DeviceSlice<T, P> {
         // SAFETY: as above, and the buffer is borrowed uniquely (S2).
         unsafe { DeviceSlice::from_raw_mut(self.address, self.len) }
     }

@@ -4,6 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 use super::error::{BoxError, Cause, PipelineError, Stage, StageKind};
+use super::order::InOrder;
 use super::report::Report;
 use super::ring::Ring;
 use super::run::{Body, Cancel, Context, Failed, Plan, Task};
@@ -311,7 +312,7 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads: items come in any order. To keep `workers` busy it takes as many buffers.
+    /// As [`sink`](Self::sink), on several threads: items come in any order ([`sink_ordered`](Self::sink_ordered) restores it). To keep `workers` busy it takes as many buffers.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -328,6 +329,36 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
             let (inbox, body) = (Arc::clone(&inbox), Arc::clone(&body));
             let worker: Body<'env, D> =
                 Box::new(move |context| stages::sink(context, &inbox, |item, data: &[T]| body(item, data)));
+            self.plan.task((stage, worker));
+        }
+        Ready(self.plan)
+    }
+
+    /// As [`sink`](Self::sink), on several threads and in order: `work` turns items into results side by side, in any order,
+    /// and `finish` gets the results one by one, in the items' order. To encode frames on all cores, and write them to one file.
+    ///
+    /// The item's memory is free for the next download when `work` returns. A worker whose result's turn has not come
+    /// waits for it, so at most `workers` results are kept. After a failure in `work` or `finish` the items before it are still
+    /// finished, and none after it.
+    ///
+    /// # Panics
+    /// If `workers` is 0.
+    #[track_caller]
+    pub fn sink_ordered<O: 'env>(
+        mut self,
+        workers: usize,
+        work: impl Fn(I, &[T]) -> Result<O, BoxError> + Send + Sync + 'env,
+        finish: impl FnMut(O) -> Result<(), BoxError> + Send + 'env,
+    ) -> Ready<'env, D> {
+        assert!(workers > 0, "a sink needs at least one worker");
+        let stage = self.plan.stage(StageKind::Sink, None);
+        let all = Arc::new((Mutex::new(self.inbox), work, InOrder::new(finish)));
+        for _ in 0..workers {
+            let all = Arc::clone(&all);
+            let worker: Body<'env, D> = Box::new(move |context| {
+                let (inbox, work, order) = &*all;
+                stages::sink_in_order(context, inbox, work, order)
+            });
             self.plan.task((stage, worker));
         }
         Ready(self.plan)

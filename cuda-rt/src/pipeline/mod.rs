@@ -57,8 +57,8 @@
 //!
 //! The source takes no further item, stages before the one that failed give theirs up, and stages after it finish what they have: no
 //! finished item is lost. [`Ready::run`] returns when all threads have ended, with the stage, the item and the cause. A panic in a closure
-//! is such a cause. A sink that fails is given nothing more; of several workers the others go on. [`Cancel`] ends a
-//! pipeline as if its items had ended.
+//! is such a cause. A sink that fails is given nothing more; of several workers the others go on, in order up to the item that failed.
+//! [`Cancel`] ends a pipeline as if its items had ended.
 #![forbid(unsafe_code)]
 
 mod advice;
@@ -66,6 +66,7 @@ mod build;
 mod clock;
 mod error;
 mod meter;
+mod order;
 mod report;
 mod ring;
 mod run;

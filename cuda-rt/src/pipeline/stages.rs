@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::{BoxError, Cause};
+use super::order::InOrder;
 use super::ring::{Ring, Turn};
 use super::run::{Context, Failed};
 use crate::error::Result;
@@ -244,6 +245,55 @@ pub(super) fn sink<D: Live, I, T>(
         read.map_err(|error| context.fail(Cause::Host(error)))?;
         // Home before times are read: the next download can use the slot meanwhile.
         drop(turn);
+        context.finished(index)?;
+    }
+}
+
+/// Reads pinned memory beside other workers, and finishes its items in order with theirs.
+pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError>>(
+    context: &Context<'_, D>,
+    inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
+    work: impl Fn(I, &[T]) -> Result<O, BoxError>,
+    order: &InOrder<F>,
+) -> Result<(), Failed> {
+    loop {
+        // Nothing that panics happens under the lock.
+        let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(Arrival {
+            index,
+            item,
+            len,
+            mut turn,
+            ..
+        }) = arrival
+        else {
+            return Ok(());
+        };
+        let Some(ticket) = order.ticket(index) else {
+            return Ok(());
+        };
+        let worked = turn.host(|buffer| {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            (work(item, &buffer[..len]), context.clock.now_ns() - started)
+        });
+        // What is waited for is the download.
+        let (result, work_ns) = worked.map_err(|error| context.fail_at(-1, index, error))?;
+        let result = result.map_err(|error| context.fail(Cause::Host(error)))?;
+        // Home before the wait: the next download can use the slot meanwhile.
+        drop(turn);
+        let finished = ticket.finish(&context.clock, |finish| {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            finish(result)?;
+            // The wait for earlier items is no work.
+            context.worked(index, started - work_ns.min(started));
+            Ok(())
+        });
+        match finished {
+            Some(finished) => finished.map_err(|error| context.fail(Cause::Host(error)))?,
+            None => return Ok(()),
+        }
         context.finished(index)?;
     }
 }

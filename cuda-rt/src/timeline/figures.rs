@@ -64,6 +64,17 @@ impl Figures {
         Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
     }
 
+    /// The overlap ratio as it is shown: far below 0 its figure says nothing that a reader could use.
+    pub(super) fn overlap_in_words(&self) -> String {
+        match self.overlap_ratio() {
+            Some(ratio) if ratio < 0.0 => {
+                "overlap ratio below 0: the device idled more than it overlapped".to_owned()
+            }
+            Some(ratio) => format!("overlap ratio {ratio:.3}"),
+            None => "no work".to_owned(),
+        }
+    }
+
     /// The engine that was busy longest: however well all overlaps, this work takes no less.
     pub fn bound(&self) -> Option<&EngineFigures> {
         self.engines.iter().max_by_key(|engine| engine.busy_ns)
@@ -172,11 +183,10 @@ impl fmt::Display for Figures {
             |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
         writeln!(
             f,
-            "wall {}, serial {}, overlap ratio {} ({})",
+            "wall {}, serial {}, {} ({})",
             Ns(self.wall_ns),
             Ns(self.serial_ns),
-            self.overlap_ratio()
-                .map_or("-".into(), |ratio| format!("{ratio:.3}")),
+            self.overlap_in_words(),
             self.source.describe()
         )?;
         for engine in &self.engines {

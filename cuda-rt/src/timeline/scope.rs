@@ -1,6 +1,8 @@
 //! Named stages of the host.
 
 use std::borrow::Cow;
+#[cfg(feature = "nvtx")]
+use std::ffi::CString;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,7 +33,8 @@ pub(super) fn unlisten(session: &Arc<Session>) {
 
 /// Names what the calling thread does until the guard is dropped, in every recording that is going on; nothing where
 /// there is none. Scopes may lie within scopes. With the feature `nvtx` they are NVTX ranges too (`nvtxRangePushA`), whether a
-/// recording is going on or not.
+/// recording is going on or not: a profiler names the stages of its own pictures by them, and `ncu --nvtx --nvtx-include "sink/"` profiles
+/// the kernels of one stage.
 ///
 /// On a simulated device it takes the thread's modelled time: calls of the device and waits for it, and what
 /// [`Simulator::spend_host_ns`](crate::driver::sim::Simulator::spend_host_ns) adds. What the thread computes itself takes none.
@@ -51,7 +54,7 @@ pub struct Scope {
     name: Cow<'static, str>,
     started: Vec<(Arc<Session>, u64)>,
     #[cfg(feature = "nvtx")]
-    _range: Option<crate::driver::cuda::nvtx::NvtxRange>,
+    _range: nvtx::LocalRange,
     /// It ends on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
@@ -62,7 +65,7 @@ impl Scope {
     pub(super) fn begin(name: Cow<'static, str>) -> Self {
         Self {
             #[cfg(feature = "nvtx")]
-            _range: crate::driver::cuda::nvtx::NvtxRange::push(&name),
+            _range: nvtx_range(&name),
             name,
             started: Vec::new(),
             not_send: PhantomData,
@@ -89,6 +92,13 @@ impl Scope {
             session.add_host(Kind::Stage, self.name.clone(), start_ns, None);
         }
     }
+}
+
+#[cfg(feature = "nvtx")]
+fn nvtx_range(name: &str) -> nvtx::LocalRange {
+    // As bytes of UTF-8, which ends at its first 0: filters of profilers do not match the wide strings that NVTX has too.
+    let name = name.split('\0').next().unwrap_or_default();
+    nvtx::LocalRange::new(CString::new(name).unwrap_or_default())
 }
 
 impl Drop for Scope {

@@ -155,10 +155,8 @@ impl<'a> Layout<'a> {
         let mut summary = vec![
             format!("wall {}", Ns(self.figures.wall_ns)),
             format!("one after another {}", Ns(self.figures.serial_ns)),
+            self.figures.overlap_in_words(),
         ];
-        if let Some(overlap) = self.figures.overlap_ratio() {
-            summary.push(format!("overlap ratio {overlap:.3}"));
-        }
         if let (Some(bound), Some(efficiency)) = (self.figures.bound(), self.figures.efficiency()) {
             summary.push(format!(
                 "bound by {}, {} busy: efficiency {}",

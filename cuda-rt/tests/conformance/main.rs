@@ -9,11 +9,13 @@
 //! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-rt --test conformance cuda::
 //! ```
 
+mod captures;
 mod drivers;
 mod fixtures;
 mod support;
 
 mod cases {
+    pub(crate) mod captures;
     pub(crate) mod copies;
     pub(crate) mod errors;
     pub(crate) mod events;
@@ -109,6 +111,17 @@ suite! {
         an_empty_capture_is_a_graph,
         an_unjoined_fork_fails_and_the_streams_go_on,
         others_work_while_a_stream_is_captured,
+        an_update_changes_later_launches_only,
+        an_update_to_other_work_is_refused,
+        a_launch_is_set_for_later_replays_only,
+        a_launch_is_set_in_a_graph_that_allocates,
+    }
+    captures {
+        waiting_for_the_captured_stream_ends_the_capture,
+        a_fork_that_goes_on_after_its_join_fails,
+        a_capture_may_end_on_another_thread,
+        launches_of_one_graph_are_ordered,
+        two_graphs_of_one_buffer_race_on_two_streams,
     }
     threads {
         streams_of_many_threads,
@@ -139,6 +152,7 @@ mod cuda_only {
         foreign::no_context_current,
         foreign::another_context_current,
         foreign::a_capture_of_someone_else,
+        foreign::a_global_capture_ended_by_another_thread,
         foreign::one_driver_for_each_ordinal,
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cuda_rt::driver::{
-    Backend, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream,
+    Backend, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
 };
 use cuda_rt::kernel::{Extent, LaunchShape};
 
@@ -312,6 +312,48 @@ impl Rig {
     pub(crate) fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
         // SAFETY: `begin_capture` was called.
         unsafe { self.driver.end_capture(stream) }
+    }
+
+    pub(crate) fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the rig's streams are live.
+        unsafe { self.driver.captured_node(stream) }
+    }
+
+    pub(crate) fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: `begin_capture` was called; the graph is live and this thread's. A case that makes other calls than before
+        // expects to be refused, and no case allocates.
+        unsafe { self.driver.update_graph(graph, stream) }
+    }
+
+    /// Makes a captured [`step`](Self::step) another one.
+    #[track_caller]
+    pub(crate) fn set_step(
+        &self,
+        (graph, node): (RawGraph, RawNode),
+        data: Block,
+        cycles: u64,
+        factor: u32,
+        term: u32,
+    ) {
+        let extent = Extent {
+            x: (data.bytes / 4) as u64,
+            y: 1,
+            z: 1,
+        };
+        let parameters = Step {
+            data,
+            length: extent.x,
+            cycles,
+            factor,
+            term,
+            extent,
+        };
+        // SAFETY: the parameters are the kernel's, the graph is live and this thread's, and the block is live.
+        let set = unsafe {
+            self.driver
+                .set_launch(graph, node, &STEP, &shape(extent), &parameters.pointers())
+        };
+        set.expect("set a launch");
     }
 
     #[track_caller]

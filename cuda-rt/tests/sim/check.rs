@@ -44,6 +44,32 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// By what one thread lets another know that it has waited is not seen here, so its wait counts for all of them. Waits between
+/// streams count for streams, whichever thread asks for them.
+#[test]
+fn what_one_host_thread_has_waited_for_is_over_for_all() {
+    let program = |rig: &Rig, waited: bool| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        std::thread::scope(|scope| {
+            let write = || {
+                rig.add(data, 16, 1, a).unwrap();
+                if waited {
+                    rig.synchronize_stream(a).unwrap();
+                }
+            };
+            scope.spawn(write).join().unwrap();
+            let read = || rig.download(Host::new(64), data, 16, b).unwrap();
+            scope.spawn(read).join().unwrap();
+        });
+    };
+    assert_eq!(named(&races(|rig| program(rig, true))), []);
+    assert_eq!(
+        named(&races(|rig| program(rig, false))),
+        [(kernels::ADD.name, "copy to host")]
+    );
+}
+
 #[test]
 fn a_missing_wait_is_reported_with_both_places_and_the_seed() {
     let program = |rig: &Rig, ordered: bool| {
@@ -267,6 +293,41 @@ fn a_capture_is_checked_within_and_each_launch_without() {
     };
     assert_eq!(named(&races(|rig| outside(rig, false))), [("alloc", "fill")]);
     assert_eq!(races(|rig| outside(rig, true)), []);
+}
+
+#[test]
+fn a_changed_graph_is_checked_for_what_it_does_now() {
+    // Adds to `a`, and then to `b` instead, while another stream fills one of them.
+    let change = |rig: &Rig, by_capture: bool, fill_new: bool| {
+        let (origin, other) = (rig.stream(), rig.stream());
+        let [a, b] = [0; 2].map(|_| rig.alloc(64, origin).unwrap());
+        rig.begin_capture(origin).unwrap();
+        rig.add(a, 16, 1, origin).unwrap();
+        let node = rig.captured_node(origin).unwrap();
+        let graph = rig.end_capture(origin).unwrap();
+        if by_capture {
+            rig.begin_capture(origin).unwrap();
+            rig.add(b, 16, 1, origin).unwrap();
+            rig.update_graph(graph, origin).unwrap();
+        } else {
+            rig.set_add((graph, node), b, 16, 1).unwrap();
+        }
+        rig.synchronize_stream(origin).unwrap();
+        rig.launch_graph(graph, origin).unwrap();
+        rig.fill(if fill_new { b } else { a }, &[0], 64, other).unwrap();
+        // A launch changes after an update by capture as well.
+        if by_capture {
+            rig.synchronize_stream(other).unwrap();
+            rig.set_add((graph, node), a, 16, 1).unwrap();
+            rig.launch_graph(graph, origin).unwrap();
+            rig.fill(b, &[0], 64, origin).unwrap();
+        }
+    };
+    for by_capture in [false, true] {
+        let races_with = |fill_new| races(|rig| change(rig, by_capture, fill_new));
+        assert_eq!(named(&races_with(true)), [("tests::add", "fill")]);
+        assert_eq!(races_with(false), []);
+    }
 }
 
 #[test]

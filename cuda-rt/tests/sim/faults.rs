@@ -16,12 +16,13 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
     let (a, b) = (rig.alloc(64, s).unwrap(), rig.alloc(64, s).unwrap());
     rig.begin_capture(s).unwrap();
     rig.add(a, 1, 1, s).unwrap();
+    let node = rig.captured_node(s).unwrap();
     let graph = rig.end_capture(s).unwrap();
     rig.record_event(second, s).unwrap();
     rig.record_event(event, s).unwrap();
     rig.fill(a, &[1], 64, s).unwrap();
     rig.record_event(event, s).unwrap();
-    if call == Call::EndCapture {
+    if ends_a_capture(call) {
         rig.begin_capture(s).unwrap();
         rig.alloc(64, s).unwrap();
     }
@@ -54,16 +55,23 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::Launch => rig.add(a, 1, 1, s),
         Call::BeginCapture => rig.begin_capture(s),
         Call::EndCapture => rig.end_capture(s).map(drop),
+        Call::CapturedNode => rig.captured_node(s).map(drop),
+        Call::UpdateGraph => rig.update_graph(graph, s),
+        Call::SetLaunch => rig.set_add((graph, node), a, 1, 2),
         Call::LaunchGraph => rig.launch_graph(graph, s),
         Call::DestroyGraph => rig.destroy_graph(graph),
         other => panic!("{other:?} is not tested"),
     };
     let after = rig.sim().counters();
-    if call == Call::EndCapture {
+    if ends_a_capture(call) {
         rig.record_event(event, s).unwrap();
         rig.synchronize_event(event).unwrap();
     }
     (result.unwrap_err(), before, after)
+}
+
+fn ends_a_capture(call: Call) -> bool {
+    matches!(call, Call::EndCapture | Call::UpdateGraph)
 }
 
 /// What a failed call may not change.
@@ -95,7 +103,7 @@ fn a_call_that_fails_changes_nothing() {
         );
         assert_eq!(after.calls(call), before.calls(call) + 1);
         let mut want = held(&before);
-        if call == Call::EndCapture {
+        if ends_a_capture(call) {
             want[3] -= 1; // the capture's own block goes with it
             want[4] -= 256;
         }

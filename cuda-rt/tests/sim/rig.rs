@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
-    Check, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawStream,
+    Check, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
 };
 
 use cuda_rt::kernel::Kernel;
@@ -107,6 +107,8 @@ impl Rig {
         fn unregister_host(memory: &HostMemory) -> ();
         fn begin_capture(stream: RawStream) -> ();
         fn end_capture(stream: RawStream) -> RawGraph;
+        fn captured_node(stream: RawStream) -> RawNode;
+        fn update_graph(graph: RawGraph, stream: RawStream) -> ();
         fn launch_graph(graph: RawGraph, stream: RawStream) -> ();
         fn destroy_graph(graph: RawGraph) -> ();
     }
@@ -167,6 +169,28 @@ impl Rig {
         unsafe {
             self.driver
                 .launch(kernel, &kernels::shape(words), &parameters, stream)
+        }
+    }
+
+    /// Makes a captured launch of [`kernels::ADD`] add `amount` to `words` numbers elsewhere.
+    pub(crate) fn set_add(
+        &self,
+        (graph, node): (RawGraph, RawNode),
+        to: DeviceAddress,
+        words: u64,
+        amount: u32,
+    ) -> DriverResult<()> {
+        let extent = kernels::extent(words);
+        let parameters: [*const c_void; 4] = [
+            (&raw const to).cast(),
+            (&raw const words).cast(),
+            (&raw const amount).cast(),
+            (&raw const extent).cast(),
+        ];
+        // SAFETY: one pointer for each of the kernel's parameters.
+        unsafe {
+            self.driver
+                .set_launch(graph, node, &kernels::ADD, &kernels::shape(words), &parameters)
         }
     }
 

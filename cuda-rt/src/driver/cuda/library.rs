@@ -15,9 +15,10 @@ const OLDEST_DRIVER: &str = "CUDA 11.4 (driver 470)";
 ///
 /// cudarc's own functions are not called, for two reasons: they panic where a driver lacks an entry point, and they
 /// return a Rust enum, of which a driver newer than the bindings may return a value that is not one of its variants. Here all
-/// are looked up at once, and a status is a number. The signatures are still cudarc's: the compiler compares them.
+/// are looked up at once, and a status is a number. The signatures are still cudarc's: the compiler compares them, but for those of a
+/// CUDA that the bindings are newer than, which say `of "CUDA 11"`: drivers keep an entry point's signature for good.
 macro_rules! entry_points {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(of $old:literal)?;)*) => {
         /// Every driver function that this backend calls.
         #[expect(non_snake_case, reason = "the names are CUDA's")]
         pub(super) struct Library { $(
@@ -25,7 +26,7 @@ macro_rules! entry_points {
             pub(super) $name: unsafe extern "C" fn($($type),*) -> Status,
         )* }
 
-        $(const _: unsafe fn($($type),*) -> sys::CUresult = sys::$name;)*
+        $(compare! { [$($old)?] $name($($type),*) })*
 
         impl Library {
             fn find() -> DriverResult<Self> {
@@ -63,6 +64,13 @@ macro_rules! entry_points {
     };
 }
 
+macro_rules! compare {
+    ([$old:literal] $($signature:tt)*) => {};
+    ([] $name:ident($($type:ty),*)) => {
+        const _: unsafe fn($($type),*) -> sys::CUresult = sys::$name;
+    };
+}
+
 entry_points! {
     fn cuInit(flags: c_uint);
     fn cuDriverGetVersion(version: *mut c_int);
@@ -85,6 +93,15 @@ entry_points! {
     fn cuStreamBeginCapture_v2(stream: sys::CUstream, mode: sys::CUstreamCaptureMode);
     fn cuStreamEndCapture(stream: sys::CUstream, graph: *mut sys::CUgraph);
     fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut sys::CUstreamCaptureStatus);
+
+    fn cuStreamGetCaptureInfo_v2(
+        stream: sys::CUstream,
+        status: *mut sys::CUstreamCaptureStatus,
+        id: *mut sys::cuuint64_t,
+        graph: *mut sys::CUgraph,
+        dependencies: *mut *const sys::CUgraphNode,
+        count: *mut usize,
+    );
 
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint);
     fn cuEventDestroy_v2(event: sys::CUevent);
@@ -176,6 +193,17 @@ entry_points! {
     );
 
     fn cuGraphInstantiateWithFlags(executable: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: c_ulonglong);
+    fn cuGraphExecUpdate(
+        executable: sys::CUgraphExec,
+        graph: sys::CUgraph,
+        error_node: *mut sys::CUgraphNode,
+        result: *mut sys::CUgraphExecUpdateResult,
+    ) of "CUDA 11";
+    fn cuGraphExecKernelNodeSetParams(
+        executable: sys::CUgraphExec,
+        node: sys::CUgraphNode,
+        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_st,
+    ) of "CUDA 11";
     fn cuGraphLaunch(executable: sys::CUgraphExec, stream: sys::CUstream);
     fn cuGraphDestroy(graph: sys::CUgraph);
     fn cuGraphExecDestroy(executable: sys::CUgraphExec);

@@ -23,8 +23,6 @@ mod launch;
 mod library;
 mod memory;
 mod module;
-#[cfg(feature = "nvtx")]
-pub(crate) mod nvtx;
 mod properties;
 mod stream;
 
@@ -36,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    Properties, RawEvent, RawGraph, RawStream,
+    Properties, RawEvent, RawGraph, RawNode, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 use context::Context;
@@ -318,6 +316,29 @@ unsafe impl Driver for CudaDriver {
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::end(&self.context, stream) })
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::captured_node(&self.context, stream) })
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::update(&self.context, graph, stream) })
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let function = self.report(self.modules.function(&self.context, kernel))?;
+        // SAFETY: the same contract; the function is the kernel's.
+        self.report(unsafe { graph::set_launch(&self.context, graph, node, function, shape, parameters) })
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {

@@ -12,6 +12,10 @@ pub enum Order {
     /// Nothing runs before someone waits or queries, and then only what must, in an order chosen by the seed. Finds each
     /// use that no wait orders.
     Lazy,
+    /// One stream runs only what someone waits for; all others run whatever they can at each call. The seed says which, by when it
+    /// was made: 0 is the first, 15 the last of sixteen, and so on. Finds each use that comes too early for that stream's work, where
+    /// [`Random`](Self::Random) finds it by luck.
+    Starve,
     /// Each operation runs at once, in the order of the calls. Finds nothing: it is what a program that is wrong hopes for.
     Eager,
 }

@@ -48,6 +48,9 @@ calls! {
     Launch "cuLaunchKernel";
     BeginCapture "cuStreamBeginCapture";
     EndCapture "cuStreamEndCapture";
+    CapturedNode "cuStreamGetCaptureInfo";
+    UpdateGraph "cuGraphExecUpdate";
+    SetLaunch "cuGraphExecKernelNodeSetParams";
     LaunchGraph "cuGraphLaunch";
     DestroyGraph "cuGraphExecDestroy";
 }

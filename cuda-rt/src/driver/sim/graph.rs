@@ -2,13 +2,18 @@
 //!
 //! As in CUDA, an illegal call *invalidates* the capture: each later call on its streams fails, and so does the end. Unlike in
 //! CUDA, memory that a capture allocates and does not free belongs to the graph until that is destroyed.
+//!
+//! A launch replays the graph as it was at the call, however late it runs: an update makes another *version* if launches of the
+//! present one are pending.
+
+use std::mem::{Discriminant, discriminant};
 
 use super::State;
 use super::clock::SpanKind;
 use super::fault::Call;
-use super::launch::Trap;
+use super::launch::{Launch, Trap};
 use super::stream::{Op, Position};
-use crate::driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawStream};
+use crate::driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 
 /// Where a stream, or an event recorded in it, stands in a capture.
 #[derive(Clone, Debug)]
@@ -20,6 +25,8 @@ pub(super) struct Membership {
 
 #[derive(Debug)]
 pub(super) struct Node {
+    /// Of no other node of the device.
+    id: u64,
     op: Op,
     /// Nodes that it comes after; all stand before it in the list.
     after: Vec<usize>,
@@ -36,14 +43,52 @@ pub(super) struct Capture {
 
 #[derive(Debug)]
 pub(super) struct Graph {
-    nodes: Vec<Node>,
+    /// What launches replay from now on.
+    present: Version,
+    /// What launches replay that were made before an update and did not run yet.
+    past: Vec<Version>,
     blocks: Vec<u64>,
-    /// Launches that did not run yet.
-    pending: usize,
     /// The last launch: two launches of one graph never overlap.
     last: Option<(Position, u64)>,
     /// Goes when no launch is pending; no call finds it any more.
     pub(super) destroyed: bool,
+}
+
+#[derive(Debug)]
+struct Version {
+    number: u64,
+    /// Their ids are those of the first version.
+    nodes: Vec<Node>,
+    /// Launches that did not run yet.
+    pending: usize,
+}
+
+impl Graph {
+    /// Makes another version the present one.
+    fn renew(&mut self, nodes: Vec<Node>) {
+        let number = self.present.number + 1;
+        let pending = 0;
+        let past = std::mem::replace(
+            &mut self.present,
+            Version {
+                number,
+                nodes,
+                pending,
+            },
+        );
+        if past.pending > 0 {
+            self.past.push(past);
+        }
+    }
+
+    /// The version that a pending launch replays.
+    fn version(&mut self, number: u64) -> &mut Version {
+        if self.present.number == number {
+            return &mut self.present;
+        }
+        let past = self.past.iter_mut().find(|version| version.number == number);
+        past.expect("it stays while a launch is pending")
+    }
 }
 
 impl State {
@@ -73,18 +118,15 @@ impl State {
         self.check_capture(call, capture)?;
         let nodes: Vec<Node> = match op {
             // A graph becomes part of the one that is captured, as its child.
-            Op::Graph(child) => {
+            Op::Graph { graph: child, .. } => {
                 let child = self.graphs.get_mut(child).expect("the caller found it");
-                let copies = child
-                    .nodes
-                    .iter_mut()
-                    .map(|node| Some((node.op.duplicate()?, node.after.clone())));
-                let Some(copies) = copies.collect::<Option<Vec<_>>>() else {
+                if child.present.nodes.iter().any(|node| node.op.is_of_memory()) {
                     return Err(self.error(call, ErrorCode::NOT_SUPPORTED));
-                };
-                copies.into_iter().map(|(op, after)| Node { op, after }).collect()
+                }
+                child.present.nodes.iter().map(Node::duplicate).collect()
             }
             op => vec![Node {
+                id: 0,
                 op,
                 after: Vec::new(),
             }],
@@ -96,13 +138,15 @@ impl State {
             .expect("it is in a capture");
         let recorded = &mut self.captures.get_mut(capture).expect("it is in progress").nodes;
         let (start, mut is_leaf) = (recorded.len(), vec![true; nodes.len()]);
-        for Node { op, mut after } in nodes {
+        for Node { op, mut after, .. } in nodes {
             after.iter().for_each(|node| is_leaf[*node] = false);
             after.iter_mut().for_each(|node| *node += start);
             if after.is_empty() {
                 after.clone_from(&membership.tail);
             }
-            recorded.push(Node { op, after });
+            self.nodes_made += 1;
+            let id = self.nodes_made;
+            recorded.push(Node { id, op, after });
         }
         let leaves = (start..)
             .zip(is_leaf)
@@ -171,13 +215,31 @@ impl State {
     }
 
     pub(super) fn end_capture(&mut self, stream: RawStream) -> DriverResult<RawGraph> {
-        const CALL: Call = Call::EndCapture;
-        let Some(Membership { capture, tail }) = self.stream(CALL, stream)?.capture.clone() else {
-            return Err(self.error(CALL, ErrorCode::ILLEGAL_STATE));
+        let Capture { nodes, blocks, .. } = self.finish_capture(Call::EndCapture, stream)?;
+        let blocks = blocks.into_iter().map(|(address, _)| address).collect();
+        let (number, pending) = (0, 0);
+        let graph = Graph {
+            present: Version {
+                number,
+                nodes,
+                pending,
+            },
+            past: Vec::new(),
+            blocks,
+            last: None,
+            destroyed: false,
+        };
+        Ok(RawGraph(self.graphs.insert(graph)))
+    }
+
+    /// Ends the capture that begun on `stream`, and gives what it recorded if it is a graph.
+    fn finish_capture(&mut self, call: Call, stream: RawStream) -> DriverResult<Capture> {
+        let Some(Membership { capture, tail }) = self.stream(call, stream)?.capture.clone() else {
+            return Err(self.error(call, ErrorCode::ILLEGAL_STATE));
         };
         if self.captures.get(capture).is_some_and(|c| c.origin != stream.0) {
             self.invalidate(capture);
-            return Err(self.error(CALL, ErrorCode::STREAM_CAPTURE_UNMATCHED));
+            return Err(self.error(call, ErrorCode::STREAM_CAPTURE_UNMATCHED));
         }
         let c = self.detach_capture(capture);
         let unjoined = !all_precede(&c.nodes, &tail);
@@ -188,17 +250,68 @@ impl State {
             } else {
                 ErrorCode::STREAM_CAPTURE_INVALIDATED
             };
-            return Err(self.error(CALL, code));
+            return Err(self.error(call, code));
         }
-        let blocks = c.blocks.into_iter().map(|(address, _)| address).collect();
-        let graph = Graph {
-            nodes: c.nodes,
-            blocks,
-            pending: 0,
-            last: None,
-            destroyed: false,
+        Ok(c)
+    }
+
+    /// The node of the stream's latest operation.
+    pub(super) fn captured_node(&mut self, stream: RawStream) -> DriverResult<RawNode> {
+        const CALL: Call = Call::CapturedNode;
+        let Some(Membership { capture, tail }) = self.stream(CALL, stream)?.capture.clone() else {
+            return Err(self.error(CALL, ErrorCode::ILLEGAL_STATE));
         };
-        Ok(RawGraph(self.graphs.insert(graph)))
+        self.check_capture(CALL, capture)?;
+        match (&tail[..], self.captures.get(capture)) {
+            ([node], Some(capture)) => Ok(RawNode(capture.nodes[*node].id)),
+            _ => Err(self.error(CALL, ErrorCode::ILLEGAL_STATE)),
+        }
+    }
+
+    pub(super) fn update_graph(&mut self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        const CALL: Call = Call::UpdateGraph;
+        if self.graphs.get(graph.0).is_none_or(|g| g.destroyed) {
+            self.abandon_capture(stream);
+            return Err(self.error(CALL, ErrorCode::INVALID_HANDLE));
+        }
+        let recorded = self.finish_capture(CALL, stream)?;
+        let g = self.graphs.get_mut(graph.0).expect("found above");
+        let present = &g.present.nodes;
+        let pairs = present.iter().zip(&recorded.nodes);
+        // Memory nodes are never updated.
+        let fits = recorded.blocks.is_empty()
+            && g.blocks.is_empty()
+            && present.len() == recorded.nodes.len()
+            && pairs
+                .clone()
+                .all(|(old, new)| old.after == new.after && old.op.kind() == new.op.kind());
+        if !fits {
+            self.release_capture(recorded);
+            return Err(self.error(CALL, ErrorCode::GRAPH_EXEC_UPDATE_FAILURE));
+        }
+        let ids: Vec<u64> = pairs.map(|(old, _)| old.id).collect();
+        let renamed = recorded.nodes.into_iter().zip(ids);
+        g.renew(renamed.map(|(node, id)| Node { id, ..node }).collect());
+        self.clock.spend(self.config.model.other_call_ns);
+        Ok(())
+    }
+
+    pub(super) fn set_launch(&mut self, graph: RawGraph, node: RawNode, launch: Launch) -> DriverResult<()> {
+        const CALL: Call = Call::SetLaunch;
+        let Some(g) = self.graphs.get_mut(graph.0).filter(|g| !g.destroyed) else {
+            return Err(self.error(CALL, ErrorCode::INVALID_HANDLE));
+        };
+        let found = g.present.nodes.iter().position(|n| n.id == node.0);
+        let Some(place) = found.filter(|place| matches!(g.present.nodes[*place].op, Op::Launch(_))) else {
+            return Err(self.error(CALL, ErrorCode::INVALID_VALUE));
+        };
+        if g.present.pending > 0 {
+            let copies = g.present.nodes.iter().map(Node::duplicate).collect();
+            g.renew(copies);
+        }
+        g.present.nodes[place].op = Op::Launch(Box::new(launch));
+        self.clock.spend(self.config.model.other_call_ns);
+        Ok(())
     }
 
     /// Ends the capture that begun on `stream` and forgets it: what a failed end leaves.
@@ -234,8 +347,9 @@ impl State {
         let Some(g) = self.graphs.get(graph.0).filter(|g| !g.destroyed) else {
             return Err(self.error(CALL, ErrorCode::INVALID_HANDLE));
         };
+        let (graph, version) = (graph.0, g.present.number);
         if captured {
-            return self.submit(CALL, stream, Op::Graph(graph.0));
+            return self.submit(CALL, stream, Op::Graph { graph, version });
         }
         let mut ready_ns = self.clock.now_ns() + self.config.model.launch_call_ns;
         if let Some((position, end_ns)) = g.last {
@@ -245,17 +359,17 @@ impl State {
             }
         }
         let s = self.streams.get_mut(stream.0).expect("found above");
-        let g = self.graphs.get_mut(graph.0).expect("found above");
+        let g = self.graphs.get_mut(graph).expect("found above");
         ready_ns = ready_ns.max(s.modelled_end_ns);
-        let mut ends_ns: Vec<u64> = Vec::with_capacity(g.nodes.len());
-        for node in &mut g.nodes {
+        let mut ends_ns: Vec<u64> = Vec::with_capacity(g.present.nodes.len());
+        for node in &mut g.present.nodes {
             let start_ns = node.after.iter().map(|i| ends_ns[*i]).fold(ready_ns, u64::max);
             let place = (stream, s.issued());
             let run = |work| self.clock.run(&self.config, &work, start_ns, place);
             ends_ns.push(node.op.work().map_or(start_ns, run));
         }
         let end_ns = ends_ns.into_iter().fold(ready_ns, u64::max);
-        g.pending += 1;
+        g.present.pending += 1;
         g.last = Some((
             Position {
                 stream: stream.0,
@@ -263,18 +377,19 @@ impl State {
             },
             end_ns,
         ));
-        self.submit(CALL, stream, Op::Graph(graph.0))?;
+        self.submit(CALL, stream, Op::Graph { graph, version })?;
         let s = self.stream(CALL, stream)?;
         s.modelled_end_ns = s.modelled_end_ns.max(end_ns);
         Ok(())
     }
 
     /// Runs the nodes of a graph in an order that the seed chooses among those that their edges allow.
-    pub(super) fn replay(&mut self, graph: u64) -> Result<(), Trap> {
+    pub(super) fn replay(&mut self, graph: u64, version: u64) -> Result<(), Trap> {
         let g = self
             .graphs
             .get_mut(graph)
-            .expect("it stays while a launch is pending");
+            .expect("it stays while a launch is pending")
+            .version(version);
         g.pending -= 1;
         let mut blockers: Vec<usize> = g.nodes.iter().map(|node| node.after.len()).collect();
         let mut successors: Vec<Vec<usize>> = vec![Vec::new(); g.nodes.len()];
@@ -308,11 +423,11 @@ impl State {
     }
 
     fn collect_graph(&mut self, graph: u64) {
-        if self
-            .graphs
-            .get(graph)
-            .is_some_and(|g| g.destroyed && g.pending == 0)
-        {
+        let Some(g) = self.graphs.get_mut(graph) else {
+            return;
+        };
+        g.past.retain(|version| version.pending > 0);
+        if g.destroyed && g.present.pending == 0 && g.past.is_empty() {
             let g = self.graphs.remove(graph).expect("found above");
             g.blocks
                 .into_iter()
@@ -358,24 +473,45 @@ impl State {
     }
 }
 
+impl Node {
+    /// A copy for another graph, or another version of one.
+    fn duplicate(&self) -> Self {
+        Self {
+            id: self.id,
+            op: self.op.duplicate(),
+            after: self.after.clone(),
+        }
+    }
+}
+
 impl Op {
-    /// A copy for another graph; `None` where CUDA allows none, for memory nodes of a child graph.
-    fn duplicate(&mut self) -> Option<Self> {
-        Some(match self {
+    /// Whether it is one of memory that a graph allocates.
+    fn is_of_memory(&self) -> bool {
+        matches!(self, Self::Spoil { .. })
+    }
+
+    /// What an update of a graph cannot change.
+    fn kind(&self) -> (Discriminant<Self>, Option<SpanKind>) {
+        let copy = match self {
+            Self::Copy { kind, .. } => Some(*kind),
+            _ => None,
+        };
+        (discriminant(self), copy)
+    }
+
+    fn duplicate(&self) -> Self {
+        match self {
             Self::Copy {
                 kind,
                 destination,
                 source,
                 bytes,
-            } => {
-                let kind: SpanKind = *kind;
-                Self::Copy {
-                    kind,
-                    destination: *destination,
-                    source: *source,
-                    bytes: *bytes,
-                }
-            }
+            } => Self::Copy {
+                kind: *kind,
+                destination: *destination,
+                source: *source,
+                bytes: *bytes,
+            },
             Self::Fill {
                 destination,
                 pattern,
@@ -386,9 +522,13 @@ impl Op {
                 bytes: *bytes,
             },
             Self::Launch(launch) => Self::Launch(Box::new(launch.duplicate())),
-            Self::Spoil { .. } => return None,
-            Self::Wait(_) | Self::Free { .. } | Self::Graph(_) => unreachable!("never in a graph"),
-        })
+            Self::Spoil { address, bytes, salt } => Self::Spoil {
+                address: *address,
+                bytes: *bytes,
+                salt: *salt,
+            },
+            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => unreachable!("never in a graph"),
+        }
     }
 }
 

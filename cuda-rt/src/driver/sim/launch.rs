@@ -3,24 +3,20 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use super::clock::{SpanKind, Work};
 use super::memory::Memory;
 use crate::driver::ErrorCode;
+use crate::driver::packed::Packed;
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
 
 /// A launch that waits for its turn, with the bytes of its parameters.
 #[derive(Debug)]
 pub(super) struct Launch {
-    kernel: &'static Kernel,
     shape: LaunchShape,
-    /// # Invariants
-    /// L1. Holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address that
-    /// is aligned for all; possibly padded, so never read as a value.
-    bytes: Box<[MaybeUninit<u128>]>,
+    packed: Packed,
 }
 
 /// Why a kernel did not run to its end.
@@ -39,40 +35,23 @@ impl Launch {
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> Self {
-        assert_eq!(parameters.len(), kernel.parameters.len(), "checked by the caller");
-        let words = (span_bytes(kernel) + largest_alignment(kernel)).div_ceil(size_of::<u128>());
-        let mut launch = Self {
-            kernel,
+        Self {
             shape: *shape,
-            bytes: Box::new_uninit_slice(words),
-        };
-        let base = launch.base();
-        for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
-            // SAFETY: L1: `offset + bytes` is within `span_bytes` of `base`.
-            let place = unsafe { base.add(offset) };
-            // SAFETY: the caller's: a live value of that size; `place` has room for it.
-            unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };
+            // SAFETY: the same contract.
+            packed: unsafe { Packed::new(kernel, parameters) },
         }
-        launch
-    }
-
-    fn base(&mut self) -> *mut u8 {
-        let start = self.bytes.as_mut_ptr().cast::<u8>();
-        start.wrapping_add(start.align_offset(largest_alignment(self.kernel)))
     }
 
     /// A copy with the same parameters.
-    pub(super) fn duplicate(&mut self) -> Self {
-        let base = self.base();
-        let values: Vec<*const c_void> = offsets(self.kernel)
-            .map(|(offset, _)| base.wrapping_add(offset).cast_const().cast())
-            .collect();
-        // SAFETY: L1: one pointer to the bytes of each parameter.
-        unsafe { Self::new(self.kernel, &self.shape, &values) }
+    pub(super) fn duplicate(&self) -> Self {
+        Self {
+            shape: self.shape,
+            packed: self.packed.duplicate(),
+        }
     }
 
     /// Threads, and bytes of the buffers among the parameters.
-    pub(super) fn work(&mut self) -> Work {
+    pub(super) fn work(&self) -> Work {
         let extent = self.shape.extent;
         let buffers = self.buffers();
         let bytes = buffers
@@ -81,22 +60,21 @@ impl Launch {
         let threads = extent.x.saturating_mul(extent.y).saturating_mul(extent.z);
         Work {
             kind: SpanKind::Kernel,
-            label: self.kernel.name,
+            label: self.packed.kernel().name,
             bytes,
             threads,
         }
     }
 
     /// Address and length in bytes of each buffer among the parameters.
-    fn buffers(&mut self) -> Vec<(u64, u64)> {
-        let base = self.base();
+    fn buffers(&self) -> Vec<(u64, u64)> {
         let word = |i: usize| {
-            let (offset, bytes) = offsets(self.kernel).nth(i)?;
+            let (value, bytes) = self.packed.values().nth(i)?;
             // SAFETY: parameters that are addresses and lengths are initialised, and a u64 has the size compared.
-            (bytes == 8).then(|| unsafe { base.wrapping_add(offset).cast::<u64>().read_unaligned() })
+            (bytes == 8).then(|| unsafe { value.cast::<u64>().read_unaligned() })
         };
         let mut buffers = Vec::new();
-        for (i, pair) in self.kernel.parameters.windows(2).enumerate() {
+        for (i, pair) in self.packed.kernel().parameters.windows(2).enumerate() {
             let (ParameterKind::Read { element_bytes } | ParameterKind::Write { element_bytes }) =
                 pair[0].kind
             else {
@@ -112,8 +90,9 @@ impl Launch {
     }
 
     /// Runs the kernel on the calling thread.
-    pub(super) fn run(&mut self, memory: &Memory) -> Result<(), Trap> {
-        let Kernel { name, file, line, .. } = *self.kernel;
+    pub(super) fn run(&self, memory: &Memory) -> Result<(), Trap> {
+        let kernel = self.packed.kernel();
+        let Kernel { name, file, line, .. } = *kernel;
         for (address, bytes) in self.buffers() {
             if bytes > 0 && !memory.contains(address, bytes) {
                 let detail = format!(
@@ -126,16 +105,15 @@ impl Launch {
                 });
             }
         }
-        let base = self.base();
-        let mut values = Values::new(self.kernel.parameters.len());
+        let mut values = Values::new(kernel.parameters.len());
         let values = values.as_mut_slice();
-        for (value, (offset, _)) in values.iter_mut().zip(offsets(self.kernel)) {
-            *value = base.wrapping_add(offset).cast_const().cast();
+        for (place, (value, _)) in values.iter_mut().zip(self.packed.values()) {
+            *place = value;
         }
         let call = AssertUnwindSafe(|| {
-            // SAFETY: L1 gives one pointer to each parameter; whoever launched the kernel answers for the memory they name, as
+            // SAFETY: one pointer to each parameter; whoever launched the kernel answers for the memory they name, as
             // for `cuLaunchKernel`, and no other operation runs now.
-            unsafe { (self.kernel.simulate)(&self.shape, values.as_ptr()) }
+            unsafe { (kernel.simulate)(&self.shape, values.as_ptr()) }
         });
         catch(call).map_err(|(message, place)| {
             let place = place.unwrap_or_else(|| format!("{file}:{line}"));
@@ -146,23 +124,6 @@ impl Launch {
             }
         })
     }
-}
-
-/// Offset and size of each parameter.
-fn offsets(kernel: &'static Kernel) -> impl Iterator<Item = (usize, usize)> {
-    kernel.parameters.iter().scan(0usize, |end, parameter| {
-        let offset = end.next_multiple_of(parameter.align_bytes);
-        *end = offset + parameter.size_bytes;
-        Some((offset, parameter.size_bytes))
-    })
-}
-
-fn span_bytes(kernel: &'static Kernel) -> usize {
-    offsets(kernel).last().map_or(0, |(offset, bytes)| offset + bytes)
-}
-
-fn largest_alignment(kernel: &'static Kernel) -> usize {
-    kernel.parameters.iter().map(|p| p.align_bytes).max().unwrap_or(1)
 }
 
 /// Pointers to a kernel's parameters; on the stack for all but the longest lists.

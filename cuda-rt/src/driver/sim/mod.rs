@@ -45,7 +45,7 @@ use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
     Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
-    MemoryPoolStats, Properties, RawEvent, RawGraph, RawStream,
+    MemoryPoolStats, Properties, RawEvent, RawGraph, RawNode, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -77,6 +77,8 @@ struct State {
     events: slab::Slab<event::Event>,
     captures: slab::Slab<graph::Capture>,
     graphs: slab::Slab<graph::Graph>,
+    /// Nodes ever made.
+    nodes_made: u64,
     memory: memory::Memory,
     /// Addresses of registered host memory.
     registered: HashSet<usize>,
@@ -166,6 +168,7 @@ impl State {
             events: slab::Slab::default(),
             captures: slab::Slab::default(),
             graphs: slab::Slab::default(),
+            nodes_made: 0,
             memory: memory::Memory::new(config.seed, config.memory_bytes),
             registered: HashSet::new(),
             counters: Counters::default(),
@@ -487,6 +490,37 @@ unsafe impl Driver for SimDevice {
                 Err(error)
             }
         }
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        self.enter(Call::CapturedNode)?.captured_node(stream)
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        match self.enter(Call::UpdateGraph) {
+            Ok(mut state) => state.update_graph(graph, stream),
+            Err(error) => {
+                self.simulator.0.lock().abandon_capture(stream);
+                Err(error)
+            }
+        }
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let mut state = self.enter(Call::SetLaunch)?;
+        if !self.is_valid(kernel, shape, parameters) {
+            return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+        }
+        // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+        let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+        state.set_launch(graph, node, launch)
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {

@@ -42,8 +42,8 @@ pub(super) enum Op {
     },
     /// Runs a kernel.
     Launch(Box<Launch>),
-    /// Replays a graph.
-    Graph(u64),
+    /// Replays a graph, as it was when it was launched.
+    Graph { graph: u64, version: u64 },
 }
 
 /// The pattern of a fill; in place unless it is long.
@@ -77,7 +77,7 @@ impl Op {
     /// What it asks of an engine, if of one.
     pub(super) fn work(&mut self) -> Option<Work> {
         let (kind, label, bytes) = match self {
-            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph(_) => return None,
+            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph { .. } => return None,
             Self::Launch(launch) => return Some(launch.work()),
             Self::Copy {
                 kind: kind @ SpanKind::CopyToDevice,
@@ -103,7 +103,7 @@ impl Op {
     /// Does to memory what the operation does; nothing for those that only order others.
     pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
         match self {
-            Self::Wait(_) | Self::Free { .. } | Self::Graph(_) => {}
+            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => {}
             Self::Spoil { address, bytes, salt } => memory.spoil(*address, *bytes, *salt),
             Self::Copy {
                 destination,
@@ -193,7 +193,7 @@ impl State {
         let work = op.work();
         let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
         let cost_ns = match op {
-            Op::Launch(_) | Op::Graph(_) => model.launch_call_ns,
+            Op::Launch(_) | Op::Graph { .. } => model.launch_call_ns,
             Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
             Op::Spoil { .. } | Op::Free { .. } => model.other_call_ns,
@@ -252,7 +252,7 @@ impl State {
                     .recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
                 Ok(())
             }
-            Op::Graph(graph) => self.replay(*graph),
+            Op::Graph { graph, version } => self.replay(*graph, *version),
             other => other
                 .perform(&self.memory)
                 .inspect(|()| self.counters.count(other)),

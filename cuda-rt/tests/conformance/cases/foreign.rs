@@ -140,6 +140,38 @@ pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
     ok(unsafe { sys::cuStreamDestroy_v2(theirs) });
 }
 
+/// HC07: what a capture in CUDA's default mode says that another thread ends.
+pub(crate) fn a_global_capture_ended_by_another_thread(driver: &Arc<dyn Driver>) {
+    let _alone = alone();
+    driver.memory_info().expect("memory info");
+    let mut theirs = ptr::null_mut();
+    // SAFETY: the pointer is to a live stream handle.
+    ok(unsafe { sys::cuStreamCreate(&mut theirs, 1) });
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+    // SAFETY: live.
+    ok(unsafe { sys::cuStreamBeginCapture_v2(theirs, mode) });
+    let address = theirs.expose_provenance();
+    let other = std::thread::spawn(move || {
+        let mut graph = ptr::null_mut();
+        // SAFETY: live until the thread is joined, and the other one waits.
+        let ended = unsafe { sys::cuStreamEndCapture(ptr::with_exposed_provenance_mut(address), &mut graph) };
+        ended as u32
+    });
+    assert_eq!(
+        other.join().expect("no panic"),
+        cuda_rt::driver::ErrorCode::STREAM_CAPTURE_WRONG_THREAD.0
+    );
+    let mut graph = ptr::null_mut();
+    // SAFETY: live, and captured by this thread. Whether the other's call ended it CUDA does not say.
+    let _ = unsafe { sys::cuStreamEndCapture(theirs, &mut graph) };
+    if !graph.is_null() {
+        // SAFETY: live, and not used again.
+        ok(unsafe { sys::cuGraphDestroy(graph) });
+    }
+    // SAFETY: live, and not used again.
+    ok(unsafe { sys::cuStreamDestroy_v2(theirs) });
+}
+
 pub(crate) fn one_driver_for_each_ordinal(_: &Arc<dyn Driver>) {
     let drivers: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)

@@ -206,3 +206,136 @@ pub(crate) fn others_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
     assert_eq!(rig.read_words(block, stream), [2; 100]);
     rig.destroy_graph(graph);
 }
+
+pub(crate) fn an_update_changes_later_launches_only(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (captured, stream) = (rig.stream(), rig.stream());
+    let block = rig.zeroed(400, stream);
+    let (input, output) = (rig.host(400), rig.host(400));
+    let outputs = [0; 3].map(|_| rig.zeroed(400, stream));
+    rig.synchronize(stream);
+    let record = |fill: u8, term: u32, to| {
+        rig.begin_capture(captured);
+        rig.upload(block, input, captured);
+        rig.fill(block, &[fill, 0, 0, 0], captured);
+        rig.step(block, SLOW, 2, term, captured);
+        rig.copy(to, block, captured);
+        rig.download(output, to, captured);
+    };
+    record(1, 1, outputs[0]);
+    let graph = rig.end_capture(captured).expect("a graph");
+    rig.launch_graph(graph, stream); // 3
+    record(2, 1, outputs[1]);
+    rig.update_graph(graph, captured).expect("an update");
+    rig.launch_graph(graph, stream); // 5
+    record(3, 4, outputs[2]);
+    rig.update_graph(graph, captured).expect("an update");
+    rig.launch_graph(graph, stream); // 10
+    for (to, expected) in outputs.into_iter().zip([3, 5, 10]) {
+        assert_eq!(rig.read_words(to, stream), [expected; 100]);
+    }
+    assert_eq!(output.words(), [10; 100]);
+    // The stream that captured works, and what was last recorded does not run by itself.
+    rig.step(block, 0, 0, 7, captured);
+    assert_eq!(rig.read_words(block, captured), [7; 100]);
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn an_update_to_other_work_is_refused(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let (block, other) = (rig.zeroed(400, stream), rig.zeroed(400, stream));
+    rig.synchronize(stream);
+    rig.begin_capture(stream);
+    rig.step(block, 0, 1, 1, stream);
+    let graph = rig.end_capture(stream).expect("a graph");
+    type Work<'a> = &'a dyn Fn();
+    let works: [Work<'_>; 3] = [
+        &|| {
+            rig.step(block, 0, 1, 5, stream);
+            rig.step(block, 0, 1, 5, stream);
+        },
+        &|| rig.copy(block, other, stream),
+        &|| {},
+    ];
+    for work in works {
+        rig.begin_capture(stream);
+        work();
+        let error = rig.update_graph(graph, stream).expect_err("other work");
+        assert_eq!(error.code(), ErrorCode::GRAPH_EXEC_UPDATE_FAILURE, "{error}");
+        assert!(!error.is_sticky());
+        rig.fill(block, &[0], stream);
+        rig.launch_graph(graph, stream);
+        assert_eq!(rig.read_words(block, stream), [1; 100]);
+    }
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn a_launch_is_set_for_later_replays_only(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (main, side) = (rig.stream(), rig.stream());
+    let (fork, join) = (rig.event(), rig.event());
+    let (a, b, c) = (
+        rig.zeroed(400, main),
+        rig.zeroed(400, main),
+        rig.zeroed(4000, main),
+    );
+    rig.synchronize(main);
+    let record = |term| {
+        rig.begin_capture(main);
+        rig.step(a, SLOW, 1, term, main);
+        let first = rig.captured_node(main).expect("a node");
+        rig.record(fork, main);
+        rig.wait(side, fork);
+        rig.step(b, SLOW, 1, 10, side);
+        let second = rig.captured_node(side).expect("a node");
+        assert_ne!(first, second);
+        rig.step(a, 0, 1, 100, main);
+        rig.record(join, side);
+        rig.wait(main, join);
+        (first, second)
+    };
+    let (first, second) = record(1);
+    let graph = rig.end_capture(main).expect("a graph");
+    rig.launch_graph(graph, main); // a += 101, b += 10
+    rig.set_step((graph, first), a, 0, 1, 2);
+    rig.launch_graph(graph, main); // a += 102, b += 10
+    // Elsewhere, and more threads.
+    rig.set_step((graph, second), c, SLOW, 1, 1);
+    rig.launch_graph(graph, main); // a += 102, c += 1
+    assert_eq!(rig.read_words(a, main), [305; 100]);
+    assert_eq!(rig.read_words(b, main), [20; 100]);
+    assert_eq!(rig.read_words(c, main), [1; 1000]);
+    // The nodes stay those of the first capture.
+    record(3);
+    rig.update_graph(graph, main).expect("an update");
+    rig.launch_graph(graph, main); // a += 103, b += 10
+    rig.set_step((graph, first), a, 0, 1, 7);
+    rig.launch_graph(graph, main); // a += 107, b += 10
+    assert_eq!(rig.read_words(a, main), [515; 100]);
+    assert_eq!(rig.read_words(b, main), [40; 100]);
+    assert_eq!(rig.read_words(c, main), [1; 1000]);
+    rig.captured_node(main).expect_err("it is not captured");
+    rig.destroy_graph(graph);
+}
+
+pub(crate) fn a_launch_is_set_in_a_graph_that_allocates(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let output = rig.zeroed(4096, stream);
+    rig.synchronize(stream);
+    rig.begin_capture(stream);
+    let inner = rig.alloc(4096, stream).expect("allocate in a capture");
+    rig.fill(inner, &[3, 0, 0, 0], stream);
+    rig.step(inner, SLOW, 5, 1, stream);
+    let node = rig.captured_node(stream).expect("a node");
+    rig.copy(output, inner, stream);
+    rig.free(inner, stream);
+    let graph = rig.end_capture(stream).expect("a graph");
+    for term in 0..4 {
+        rig.set_step((graph, node), inner, 0, 5, term);
+        rig.launch_graph(graph, stream);
+        assert_eq!(rig.read_words(output, stream), [15 + term; 1024]);
+    }
+    rig.destroy_graph(graph);
+}
