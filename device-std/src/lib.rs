@@ -64,6 +64,15 @@
 //! | take a warp's or a thread's result for the block's | it is [`Private`]; what [`Block::reduce`] and [`Block::any`] return is folded from the same values in every thread |
 //! | use atomics of too narrow a scope | the scope of an [`Atomic`] is the device's; the block's is `unsafe` |
 //!
+//! # Where a kernel panicked
+//!
+//! A panic ends the launch, and the process loses the GPU. On the simulated device the error names the kernel, the place and the message.
+//! On a GPU it is a trap, which says nothing; with the feature `panic-place`, which the crate of kernels asks for
+//! (`device-std = { features = ["panic-place"] }`) before its PTX is built, it is CUDA's assertion: the error is
+//! `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and thread to standard error. Every kernel that can panic then needs 24 registers
+//! at least (sm_90; of the twelve shipped, eleven need 10 to 22 without), which is still too few to limit the threads of a multiprocessor. The message is
+//! not told: to format it would take all of `core::fmt`.
+//!
 //! # What is not caught
 //!
 //! An atomic in a `static` would let block-level code see what other threads did, and so diverge at a barrier; `kernel-build` refuses

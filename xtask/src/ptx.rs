@@ -14,10 +14,12 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the device library.
-const CRATES: [(&str, &str); 2] = [
+/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the device library
+/// and its panics.
+const CRATES: [(&str, &str); 3] = [
     ("device-kernels", "ptx/device_kernels.ptx"),
     ("device-std/tests/kernels", "ptx/library_kernels.ptx"),
+    ("device-std/tests/panics", "ptx/panicking_kernels.ptx"),
 ];
 
 fn compile(path: &str) -> Result<Module, Box<dyn Error>> {
