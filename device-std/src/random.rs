@@ -129,11 +129,8 @@ impl Random {
     /// ±5.8. The same to the bit everywhere: it takes [`accurate`] functions.
     #[inline(always)]
     pub fn normals(&mut self) -> [f32; 2] {
-        // In (0, 1]: the logarithm of 0 is infinite.
-        let distance = unit(self.bits()) + 1.0 / (1u32 << 24) as f32;
-        let angle = unit(self.bits()) * core::f32::consts::TAU;
-        let radius = Float::sqrt(-2.0 * accurate::ln(distance));
-        [radius * accurate::cos(angle), radius * accurate::sin(angle)]
+        let first = self.bits();
+        box_muller(first, self.bits())
     }
 
     /// A number of the normal distribution: the first of [`normals`](Self::normals).
@@ -141,6 +138,15 @@ impl Random {
     pub fn normal(&mut self) -> f32 {
         self.normals()[0]
     }
+}
+
+#[inline(always)]
+fn box_muller(first: u32, second: u32) -> [f32; 2] {
+    // In (0, 1]: the logarithm of 0 is infinite.
+    let distance = unit(first) + 1.0 / (1u32 << 24) as f32;
+    let angle = unit(second) * core::f32::consts::TAU;
+    let radius = Float::sqrt(-2.0 * accurate::ln(distance));
+    [radius * accurate::cos(angle), radius * accurate::sin(angle)]
 }
 
 #[inline(always)]
@@ -240,6 +246,13 @@ mod tests {
     fn the_extremes_of_the_bits_stay_inside() {
         assert_eq!(unit(0), 0.0);
         assert!(unit(u32::MAX) < 1.0);
-        assert_eq!(unit(u32::MAX) + 1.0 / (1u32 << 24) as f32, 1.0);
+        for first in [0, 255, 256, u32::MAX - 256, u32::MAX] {
+            for second in [0, 1 << 31, u32::MAX] {
+                let [x, y] = box_muller(first, second);
+                assert!(x.hypot(y) < 5.8, "{first:x} {second:x}: {x}, {y}");
+            }
+        }
+        assert!(box_muller(0, 0)[0] > 5.7);
+        assert_eq!(box_muller(u32::MAX, 0), [0.0; 2]);
     }
 }
