@@ -159,7 +159,7 @@ fn functions_are_the_instructions_they_are_said_to_be() {
         ("votes", "bar.red.and.pred", 1),
         ("votes", "bar.red.popc.u32", 1),
         ("atomic_u32", "atom.global.add.u32", 1),
-        ("atomic_u32", "atom.relaxed.gpu.global.cas.b32", 1),
+        ("atomic_u32", "atom.relaxed.gpu.global.cas.b32", 2),
         ("atomic_u32", "fence.acq_rel.gpu", 1),
         ("atomic_u32_system", "atom.relaxed.sys.global.add.u32", 1),
         ("shared_atomic_u32", "atom.shared.add.u32", 1),

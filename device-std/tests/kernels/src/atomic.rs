@@ -7,7 +7,7 @@ use device_std::prelude::*;
 pub const RESULTS: usize = 8;
 
 /// What all of a launch's threads do to `results`, each by its `value`: sum, minimum, maximum, and, or, exclusive or, a sum by
-/// compare-and-exchange, and a value passed on from thread to thread. Each thread gets what it was passed, and the number of threads that were
+/// compare-and-exchange, and a value passed on from thread to thread; and an exchange that is to fail. Each thread gets what it was passed, and the number of threads that were
 /// there before it.
 macro_rules! integer_operations {
     ($results:ident, $token:ident, $value:ident, $at:expr) => {{
@@ -25,6 +25,9 @@ macro_rules! integer_operations {
         fence::device();
         fence::system();
         $results.store($token, RESULTS + $at, $value);
+        if $results.compare_exchange($token, RESULTS + $at, $value ^ 1, 0) != Err($value) {
+            $results.store($token, RESULTS + $at, !$value);
+        }
         $results.swap($token, 7, $value)
     }};
 }
