@@ -10,7 +10,7 @@
 //! | `log`, `record` | the driver calls of a plan as data, and the driver that writes them down |
 //! | `order` | which of them race, by brute force |
 //! | `bytes` | what the host sees if two of them run the other way round, on plain memory |
-//! | `replay` | the calls made again, with one left out, on simulated devices |
+//! | `replay`, `rig` | the calls made again, with one left out, on simulated devices |
 //! | `mutants` | property 2: what each edge that is left out does, and what the checker says of it |
 //! | `regressions` | plans that once found something |
 //!
@@ -26,6 +26,7 @@ mod programs;
 mod record;
 mod regressions;
 mod replay;
+mod rig;
 mod run;
 mod side;
 mod work;
