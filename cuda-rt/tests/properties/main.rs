@@ -15,6 +15,8 @@
 //! | `regressions` | plans that once found something |
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets how many plans each property tries.
+//! Plans leak, on purpose: constants, and what is forgotten, keep their devices. Some 30,000 devices with their memory are what Linux lets one
+//! process map (`vm.max_map_count`), so for more plans than 10,000 start another process; each tries others.
 
 mod bytes;
 mod log;

@@ -121,9 +121,10 @@ fn the_checker_keeps_up_and_forgets() {
         late.0 <= 2 * early.0 && late.1 <= early.1,
         "{early:?} -> {late:?}"
     );
+    // It may shrink: the system takes pages back.
     let known: Vec<u64> = resident.iter().flatten().copied().collect();
-    if let (true, Some(least), Some(most)) = (is_long(), known.iter().min(), known.iter().max()) {
-        assert!(most - least <= 512, "{known:?} KiB");
+    if let (true, Some(first), Some(most)) = (is_long(), known.first(), known.iter().max()) {
+        assert!(*most <= first + 512, "{known:?} KiB");
     }
 }
 
