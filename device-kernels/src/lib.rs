@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`scale`], [`saxpy`], [`add`] | one thread an element |
 //! | [`process`] | arithmetic enough to overlap with copies |
+//! | [`roots`] | few threads that take long, to run beside others |
 //! | [`bilateral`] | a stencil over an image |
 //! | [`block_sum`] | shared memory and warp shuffles, in phases |
 //! | [`histogram`] | atomics, in shared and device memory |
@@ -23,7 +24,7 @@ mod reduce;
 mod transpose;
 
 pub use bilateral::bilateral;
-pub use elementwise::{add, process, saxpy, scale};
+pub use elementwise::{add, process, roots, saxpy, scale};
 pub use histogram::histogram;
 pub use reduce::block_sum;
 pub use transpose::transpose;

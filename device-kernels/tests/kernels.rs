@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
-use device_kernels::{add, bilateral, block_sum, histogram, process, saxpy, scale, transpose};
+use device_kernels::{add, bilateral, block_sum, histogram, process, roots, saxpy, scale, transpose};
 
 cuda_rt::streams! {
     Compute;
@@ -118,6 +118,24 @@ fn saxpy_is_rounded_once() {
         saxpy(&stream, Grid1::covering(len), 1.1, &upload(&stream, &x), &mut out).unwrap();
         let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 1.1f32.mul_add(*x, *y)).collect();
         assert_eq!(bits(&download(&stream, &out)), bits(&expected), "{len}");
+    }
+}
+
+#[test]
+fn roots_are_the_hosts_after_any_number_of_steps() {
+    let stream = compute();
+    for (len, steps) in LENGTHS.into_iter().zip([0, 1, 2, 7, 40].into_iter().cycle()) {
+        let input: Vec<f32> = random_floats(len, 6).into_iter().map(f32::abs).collect();
+        let mut output = stream.alloc_zeroed::<f32>(len).unwrap();
+        let uploaded = upload(&stream, &input);
+        roots(&stream, Grid1::covering(len), &uploaded, &mut output, steps).unwrap();
+        let root = |x: &f32| (0..steps).fold(1.0, |v: f32, _| 0.5 * (v + x / v));
+        let expected: Vec<f32> = input.iter().map(root).collect();
+        assert_eq!(
+            bits(&download(&stream, &output)),
+            bits(&expected),
+            "{len}, {steps}"
+        );
     }
 }
 
