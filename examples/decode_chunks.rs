@@ -3,17 +3,20 @@
 //! | | while a chunk is downloaded |
 //! |---|---|
 //! | serial | nothing: the host waits for it |
+//! | two streams, pageable memory | nothing: such a copy goes through pinned memory in pieces, and makes the host wait |
 //! | two streams, one buffer | the GPU waits, for the next chunk would be written over it |
 //! | two streams, two buffers | the GPU decodes the next chunk into the other buffer |
 //!
 //! Busy is what lies between the marks around the kernels of each chunk. Gaps between two kernels of one chunk are not seen: give
 //! chunks elements enough for a kernel to take longer than a launch.
 //!
-//! The memory must be pinned as well: a copy to pageable memory is staged and makes the host wait, which is why such a copy does
-//! not compile (H15).
+//! With CUDA's own asynchronous copies pageable memory is a race waiting to happen, too: nothing says when they are over. Here they do
+//! not compile (H15), and what takes a `Vec` blocks.
 
 #![forbid(unsafe_code)]
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -29,7 +32,7 @@ cuda_rt::streams! {
 }
 
 /// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels kept the GPU.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 struct Args {
     /// Where to run.
     #[arg(long, value_enum, default_value_t)]
@@ -43,6 +46,9 @@ struct Args {
     /// Kernels for each chunk.
     #[arg(long, default_value_t = 64)]
     kernels: u32,
+    /// Draws the last two ways, four chunks of each: PATH with `-one` and `-two` before its `.svg`.
+    #[arg(long, value_name = "PATH.svg")]
+    timeline: Option<PathBuf>,
 }
 
 /// What the decoder keeps between chunks.
@@ -106,6 +112,28 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
     Ok((Duration::from_secs_f64(last_ms / 1e3), busy_ms / last_ms))
 }
 
+fn pageable<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
+    let (decode, download) = (gpu.stream::<Decode<D>>()?, gpu.stream::<Download<D>>()?);
+    let mut decoder = Decoder::new(&decode, args)?;
+    let mut chunk = decode.alloc_zeroed(args.elements)?;
+    let mut host = vec![0.0; args.elements];
+    let first = decode.timestamp()?.synchronize()?;
+    let (mut busy_ms, mut last_ms) = (0.0, 0.0);
+    for index in 0..args.chunks {
+        let start = decode.timestamp()?;
+        decoder.decode(&decode, &mut chunk)?;
+        let end = decode.timestamp()?;
+        let there = download.acquire(decode.release(chunk)?)?;
+        download.copy_to_slice(&there, &mut host)?;
+        chunk = decode.acquire(download.release(there)?)?;
+        check(index, &host, args.kernels)?;
+        let end = end.synchronize()?;
+        busy_ms += f64::from(end.elapsed_ms_since(&start.synchronize()?)?);
+        last_ms = f64::from(end.elapsed_ms_since(&first)?);
+    }
+    Ok((Duration::from_secs_f64(last_ms / 1e3), busy_ms / last_ms))
+}
+
 fn overlapped<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<Report> {
     let mut decoder = Decoder::new(&gpu.stream::<Decode<D>>()?, args)?;
     let report = Pipeline::new(gpu, buffers)
@@ -117,6 +145,26 @@ fn overlapped<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<
         .sink(|chunk, data| check(chunk, data, args.kernels))
         .run()?;
     Ok(report)
+}
+
+/// A picture of so many buffers, beside `path`.
+fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suffix: &str) -> Outcome {
+    let few = Args {
+        chunks: 4,
+        ..args.clone()
+    };
+    let recording = gpu.record_timeline()?;
+    overlapped(gpu, &few, buffers)?;
+    let stem = path
+        .file_stem()
+        .ok_or("--timeline names no file")?
+        .to_string_lossy();
+    let path = path.with_file_name(format!("{stem}-{suffix}.svg"));
+    let mut svg = Vec::new();
+    recording.finish()?.write_svg(&mut svg)?;
+    fs::write(&path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("drew {}", path.display());
+    Ok(())
 }
 
 fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
@@ -136,12 +184,17 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
         );
     };
     line("serial", serial(gpu, args)?);
+    line("two streams, pageable memory", pageable(gpu, args)?);
     for (buffers, name) in [(1, "two streams, one buffer"), (2, "two streams, two buffers")] {
         let decode = &overlapped(gpu, args, buffers)?.stages[0];
         line(
             name,
             (decode.ended.saturating_sub(decode.began), decode.utilisation()),
         );
+    }
+    if let Some(path) = &args.timeline {
+        draw(gpu, args, 1, path, "one")?;
+        draw(gpu, args, 2, path, "two")?;
     }
     Ok(())
 }

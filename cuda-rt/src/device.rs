@@ -48,7 +48,10 @@ impl<D> fmt::Debug for Device<D> {
 static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
 
 /// The instance of `key`, made at the first call. A failure is not remembered.
-fn instance(key: TypeId, make: impl FnOnce() -> Result<Arc<dyn Driver>>) -> Result<Arc<DeviceCore>> {
+pub(crate) fn instance(
+    key: TypeId,
+    make: impl FnOnce() -> Result<Arc<dyn Driver>>,
+) -> Result<Arc<DeviceCore>> {
     // Only ever inserted into, so a panic while the lock was held left it whole.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = instances.get_or_insert_default();
@@ -62,13 +65,18 @@ fn instance(key: TypeId, make: impl FnOnce() -> Result<Arc<dyn Driver>>) -> Resu
 
 #[cfg(feature = "cuda")]
 fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
-    let driver: Arc<dyn Driver> = crate::driver::cuda::CudaDriver::open(ordinal)?;
+    Ok(checked(crate::driver::cuda::CudaDriver::open(ordinal)?))
+}
+
+/// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
+#[cfg(feature = "cuda")]
+pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
-    Ok(if wanted {
-        crate::driver::Checked::over(driver, crate::driver::Check::Deny)
+    if wanted {
+        crate::driver::Checked::over_with_others(driver, crate::driver::Check::Deny)
     } else {
         driver
-    })
+    }
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -181,6 +189,30 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
+    /// Runs `body` with a device over a driver that the caller made: one that wraps another to record, count or delay its calls. The
+    /// instance has streams of its own, and is branded so that nothing of it leaves.
+    ///
+    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the typed API relies on.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver makes no stream.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    /// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+    ///
+    /// let driver = SimDriver::new(SimConfig::new().seed(7));
+    /// Device::over(driver.clone(), |gpu| assert!(gpu.is_simulated()))?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn over<R>(
+        driver: Arc<dyn Driver>,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R> {
+        let core = DeviceCore::new(driver).during("Device::over")?;
+        Ok(body(Device::from_core(core)))
+    }
+
     /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing of it leaves.
     ///
     /// # Errors
@@ -240,6 +272,26 @@ impl<D> Device<D> {
     /// The controls of a simulated device: its seed, faults, counts and modelled times.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.core.driver().simulator()
+    }
+
+    /// Runs `body` with one more simulated device of the same host, like this one, branded likewise: with
+    /// [`copy_from_peer`](Stream::copy_from_peer) and [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
+    ///
+    /// # Errors
+    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with [`nth`](Device::nth).
+    ///
+    /// ```
+    /// use cuda_rt::{Device, driver::sim::SimConfig};
+    ///
+    /// Device::simulated(SimConfig::default(), |first| {
+    ///     first.simulated_peer(|second| println!("{:?}", first.peer_access(&second)))
+    /// })??;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn simulated_peer<R>(&self, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
+        let simulator = self.simulator().ok_or(Error::NotSimulated)?;
+        let core = DeviceCore::new(simulator.another()).during("Device::simulated_peer")?;
+        Ok(body(Device::from_core(core)))
     }
 
     /// Free and total device memory, in bytes (`cuMemGetInfo`). Does not wait.

@@ -53,6 +53,37 @@ pub enum Settled<R: Resource> {
     Pending(Handoff<R>),
 }
 
+pub(crate) mod sealed {
+    use super::{Handoff, Resource};
+
+    /// A handoff, and nothing else. A trait, so that what is no handoff is refused in words that say what to do: a plain
+    /// `Handoff<R>` as a parameter is refused as a mismatch of types.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a handoff",
+        label = "no event says when its last use is over: no stream can wait for it",
+        note = "H05: a handoff comes from the stream that owns the memory, and is used up: `reader.acquire(owner.release(buffer)?)?`",
+        note = "what is idle has no use to wait for: `stream.adopt(buffer)?`",
+        note = "H10: what is shared is read through `stream.lease(&shared)?`, and written again after `shared.reclaim()`, \
+                which waits for every reader"
+    )]
+    pub trait Released {
+        /// What it carries.
+        type Bundle: Resource;
+
+        /// Itself.
+        fn into_handoff(self) -> Handoff<Self::Bundle>;
+    }
+
+    impl<R: Resource> Released for Handoff<R> {
+        type Bundle = R;
+
+        #[inline]
+        fn into_handoff(self) -> Self {
+            self
+        }
+    }
+}
+
 impl<R: Resource> Handoff<R> {
     /// F1 holds.
     #[inline]
@@ -66,6 +97,11 @@ impl<R: Resource> Handoff<R> {
     #[inline]
     pub(crate) fn fence(&self) -> &Fence {
         &self.fence
+    }
+
+    /// What it carries, whose uses are ordered before the fence only.
+    pub(crate) fn pending_ref(&self) -> &R {
+        &self.bundle
     }
 
     /// F1 holds of what is left in it.

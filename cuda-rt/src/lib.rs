@@ -49,6 +49,7 @@
 
 #[forbid(unsafe_code)]
 pub mod check;
+mod collective;
 mod completion;
 mod constant;
 mod core;
@@ -66,18 +67,22 @@ pub mod kernel;
 mod lend;
 mod marker;
 mod memory;
+mod peer;
 pub mod pipeline;
 mod place;
 mod pools;
 mod shared;
 mod slot;
+mod staged;
 mod stream;
 mod stream_pool;
 pub mod timeline;
 mod timestamp;
 
+pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Rank, Reducible};
 pub use constant::Constant;
 pub use device::Device;
+pub use driver::Reduction;
 pub use error::{Error, GridError, Refused, Result};
 pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};
@@ -109,6 +114,8 @@ pub mod __private {
 
 pub use bytemuck;
 pub use cuda_rt_macros::{HostElement as Element, Resource};
+#[cfg(feature = "rustacuda")]
+pub use device_std::{AnyBits, DeviceCopied};
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

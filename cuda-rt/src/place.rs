@@ -139,7 +139,8 @@ impl Priority {
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not read memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
-    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`"
+    note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
+    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = reader.adopt(buffer)?;`"
 )]
 pub unsafe trait ReadBy<S> {}
 // SAFETY: a stream runs its work in order.
@@ -151,8 +152,9 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
 /// Every earlier access to memory of that place is ordered before later work of `S`.
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not write memory that belongs to `{Self}`",
-    label = "belongs to `{Self}`, which may still be using it",
-    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`"
+    label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
+    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`",
+    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`"
 )]
 pub unsafe trait WriteBy<S> {}
 // SAFETY: a stream runs its work in order.
@@ -163,10 +165,10 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
 /// # Safety
 /// Implemented for equal types only.
 #[diagnostic::on_unimplemented(
-    message = "this belongs to device `{Self}`, and the stream to device `{D}`",
+    message = "this belongs to device `{Self}`, and what it goes with to device `{D}`",
     label = "cannot cross devices, nor enter or leave a capture",
     note = "H25: give what a graph needs to `capture`, and use the views that it lends",
-    note = "H36: between GPUs, copy to pinned memory and move that: `let host = host.for_device(&gpu)?;`"
+    note = "H36: between GPUs, memory is copied: `stream.copy_from_peer(handoff, .., &mut here)?`; idle pinned memory moves: `host.for_device(&gpu)?`"
 )]
 pub unsafe trait SameAs<D> {}
 // SAFETY: equal.

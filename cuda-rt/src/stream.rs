@@ -13,6 +13,7 @@ use crate::driver::{DeviceAddress, DriverResult, Passed};
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::StreamAt;
 use crate::handoff::Handoff;
+use crate::handoff::sealed::Released;
 use crate::kernel::{Kernel, LaunchShape};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, Resource};
 use crate::place::{Live, ReadBy, SameAs, StreamTag, WriteBy};
@@ -151,9 +152,9 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;
     /// [`try_acquire`](Self::try_acquire) gives it back.
     #[inline]
-    pub fn acquire<R: Resource>(&self, handoff: Handoff<R>) -> Result<R::On<S>>
+    pub fn acquire<H: Released>(&self, handoff: H) -> Result<<H::Bundle as Resource>::On<S>>
     where
-        R::Device: SameAs<S::Device>,
+        <H::Bundle as Resource>::Device: SameAs<S::Device>,
     {
         Ok(self.try_acquire(handoff)?)
     }
@@ -163,10 +164,14 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
     #[inline]
-    pub fn try_acquire<R: Resource>(&self, handoff: Handoff<R>) -> Result<R::On<S>, Refused<Handoff<R>>>
+    pub fn try_acquire<H: Released>(
+        &self,
+        handoff: H,
+    ) -> Result<<H::Bundle as Resource>::On<S>, Refused<Handoff<H::Bundle>>>
     where
-        R::Device: SameAs<S::Device>,
+        <H::Bundle as Resource>::Device: SameAs<S::Device>,
     {
+        let handoff = handoff.into_handoff();
         if let Err(error) = handoff.fence().wait_on(self.at).during("Stream::acquire") {
             return Err(Refused {
                 error,
@@ -331,7 +336,7 @@ impl<S: StreamTag> Stream<S> {
     /// released, so the host cannot change the source under the copy (H14).
     ///
     /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and nothing says when
-    /// they are over. Use [`Device::pinned_from`].
+    /// they are over. Use [`Device::pinned_from`], or [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
@@ -501,7 +506,11 @@ impl<S: StreamTag> Stream<S> {
 
 /// The length in bytes, if both sides of a copy have it.
 #[inline]
-fn same_length<T>(source_len: usize, destination_len: usize, during: &'static str) -> Result<usize> {
+pub(crate) fn same_length<T>(
+    source_len: usize,
+    destination_len: usize,
+    during: &'static str,
+) -> Result<usize> {
     if source_len != destination_len {
         return Err(Error::LengthMismatch {
             during,

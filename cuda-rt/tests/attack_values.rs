@@ -183,7 +183,7 @@ fn attack_panic_in_a_slot_that_was_emptied() {
 /// Everything that owns may be moved to a thread, and nothing lets two threads write one thing.
 #[test]
 fn attack_send_and_share_what_must_not_be() {
-    use static_assertions::{assert_impl_all, assert_not_impl_any};
+    use static_assertions::{assert_impl_all, assert_not_impl_any, assert_type_eq_all};
     type Lane = Compute<cuda_rt::Gpu<0>>;
     assert_impl_all!(Device: Send, Sync);
     assert_impl_all!(cuda_rt::Stream<Lane>: Send, Sync);
@@ -204,7 +204,9 @@ fn attack_send_and_share_what_must_not_be() {
     assert_not_impl_any!(Handoff<DeviceBuffer<f32>>: Clone, std::ops::Deref);
     assert_not_impl_any!(DeviceBuffer<f32, Lane>: Clone);
     assert_not_impl_any!(cuda_rt::DeviceViewMut<'static, f32, Lane>: Clone);
-    assert_not_impl_any!(DeviceBuffer<f32>: std::ops::Deref);
+    // Of an idle one there is a slice, of a place that no stream may use.
+    assert_type_eq_all!(<DeviceBuffer<f32> as std::ops::Deref>::Target, cuda_rt::DeviceSlice<f32, Idle>);
+    assert_not_impl_any!(Idle: cuda_rt::ReadBy<Lane>, cuda_rt::WriteBy<Lane>);
 }
 
 #[derive(cuda_rt::Resource)]

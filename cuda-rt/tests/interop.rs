@@ -428,7 +428,15 @@ fn two_adoptions_of_one_stream_are_two_streams() {
         // SAFETY: as above.
         let host = unsafe {
             gpu.adopt_stream(raw, |stream| {
+                let waits = || gpu.simulator().map(|sim| sim.counters().calls(Call::WaitEvent));
+                let before = waits();
                 let buffer = stream.acquire(first?)?;
+                // Its owner may have destroyed the first meanwhile, and CUDA given the handle to another one.
+                assert_eq!(
+                    waits(),
+                    before.map(|count| count + 1),
+                    "the same handle is no proof"
+                );
                 let mut host = stream.adopt(gpu.pinned::<u32>(LEN)?)?;
                 stream.copy_to_host(&buffer, &mut host)?;
                 stream.release(host)

@@ -257,19 +257,44 @@ fn slots_keep_a_server_double_buffered() {
     });
 }
 
+/// Types that are equal are taken for streams that are one, by everything else.
+#[test]
+fn a_tag_that_is_asked_for_twice_is_one_stream() {
+    for_each_device(|gpu| {
+        let [first, second] = [(); 2].map(|()| gpu.stream::<Compute<_>>().unwrap());
+        assert_eq!(first.raw(), second.raw());
+        let mut data = first.alloc_zeroed::<u32>(100).unwrap();
+        let mut host = second.adopt(gpu.pinned::<u32>(100).unwrap()).unwrap();
+        for round in 1..5 {
+            first.fill(&mut data, round).unwrap();
+            second.copy_to_host(&data, &mut host).unwrap();
+        }
+        assert_eq!(*first.release(host).unwrap().synchronize().unwrap(), [4; 100]);
+    });
+}
+
 #[test]
 fn a_slot_survives_a_panic_in_its_closure() {
     for_each_device(|gpu| {
-        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let (compute, download) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
         let mut slot = Slot::from(compute.release(compute.alloc_zeroed::<u8>(16).unwrap()).unwrap());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            slot.on(&compute, |_| std::panic::panic_any("in the closure"))
-                .unwrap();
+            slot.on(&compute, |buffer| {
+                compute.fill(buffer, 1).unwrap();
+                std::panic::panic_any("in the closure")
+            })
+            .unwrap();
         }));
         assert!(panicked.is_err());
-        slot.on(&compute, |buffer| compute.fill(buffer, 1))
+        // What the closure had enqueued by then is waited for.
+        let mut host = download.adopt(gpu.pinned::<u8>(16).unwrap()).unwrap();
+        slot.on(&download, |buffer| download.copy_to_host(buffer, &mut host))
             .unwrap()
             .unwrap();
+        assert_eq!(*download.release(host).unwrap().synchronize().unwrap(), [1; 16]);
     });
 }
 

@@ -61,6 +61,8 @@ compile_error!("device addresses and lengths are 64 bits wide: the host must be 
 mod block;
 #[cfg(target_arch = "nvptx64")]
 mod device;
+#[cfg(feature = "rustacuda")]
+mod device_copied;
 #[doc(hidden)]
 pub mod element;
 mod expansion;
@@ -86,6 +88,8 @@ pub use block::{
     SharedAtomic, ShuffleElement, Thread, TwoD, View,
 };
 pub use cuda_rt_macros::{Element, kernel};
+#[cfg(feature = "rustacuda")]
+pub use device_copied::{AnyBits, DeviceCopied};
 pub use element::{Element, Scalar};
 pub use extent::Extent;
 pub use float::{Float, fast};

@@ -1,4 +1,4 @@
-// H05 (E0308): a buffer is acquired that nobody released: no event says when its owner is done.
+// H05 (E0277): a buffer is acquired that nobody released: no event says when its owner is done.
 // Twin: h01_read_without_handoff
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,4 @@
-// H05 (E0308): a handoff in an `Option` is acquired as if it were always there.
+// H05 (E0277): a handoff in an `Option` is acquired as if it were always there.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, Error, Handoff, Stream};
 

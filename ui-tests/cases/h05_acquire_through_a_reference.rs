@@ -1,4 +1,4 @@
-// H05 (E0308): a handoff is acquired by reference, and stays where a second stream can acquire it.
+// H05 (E0277): a handoff is acquired by reference, and stays where a second stream can acquire it.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

@@ -1,4 +1,4 @@
-// H10 (E0308): a writer acquires a shared frame, which others are reading.
+// H10 (E0277): a writer acquires a shared frame, which others are reading.
 // Twin: h10_writer_waits_for_one_of_two_readers
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,4 @@
-// H30 (E0308): a kernel is given a buffer that belongs to no stream, and may be given to any.
+// H30 (E0277): a kernel is given a buffer that belongs to no stream, and may be given to any.
 // Twin: h28_wrong_element_type
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Grid1};

@@ -1,4 +1,4 @@
-// H30 (E0608): no work is pending, but the memory is still the GPU's.
+// H30 (E0277): no work is pending, but the memory is still the GPU's.
 // Twin: h13_read_before_download_is_done
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

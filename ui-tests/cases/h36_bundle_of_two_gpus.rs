@@ -1,4 +1,4 @@
-// H36 (E0271): one event is to stand for memory of two GPUs.
+// H36 (E0277): one event is to stand for memory of two GPUs.
 // Twin: h23_scopes_mixed_by_recursion
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

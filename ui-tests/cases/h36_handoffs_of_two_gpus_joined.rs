@@ -1,4 +1,4 @@
-// H36 (E0271): what two GPUs made becomes one bundle.
+// H36 (E0277): what two GPUs made becomes one bundle.
 // Twin: h05_joined_handoff_acquired_again
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Gpu};

@@ -4,7 +4,7 @@
 extern crate cuda_rt as real;
 extern crate self as cuda_rt;
 
-pub use real::{DeviceBuffer, DeviceTag, Idle, Place, Resource, StreamTag};
+pub use real::*;
 
 #[macro_export]
 macro_rules! __resource {

@@ -5,6 +5,7 @@ extern crate device_std as real;
 extern crate self as device_std;
 
 use bytemuck::{Pod, Zeroable};
+pub use real::*;
 
 #[macro_export]
 macro_rules! __element {

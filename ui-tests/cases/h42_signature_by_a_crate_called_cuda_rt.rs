@@ -5,13 +5,9 @@ extern crate cuda_rt as real;
 extern crate self as cuda_rt;
 
 use device_std::prelude::*;
-pub use real::{DeviceSlice, Grid1, Result, Stream, StreamTag};
+pub use real::*;
 
 device_std::kernel_module!("none.ptx");
-
-pub mod kernel {
-    pub use real::kernel::*;
-}
 
 #[macro_export]
 macro_rules! __module {

@@ -1,6 +1,7 @@
 //! Tasks of a maintainer: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
+mod broken_cores;
 mod hazard_programs;
 mod hazards;
 mod ptx;
@@ -12,6 +13,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
+  broken-cores [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
+                           named; half an hour for all; into docs/broken-cores.md
+  broken-cores --check     see that the descriptions of the breaks fit the sources; builds nothing
   hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
                            is missing
   hazards --check          the same, but compare
@@ -28,6 +32,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["broken-cores", "--check"] => broken_cores::check(),
+        ["broken-cores", names @ ..] => broken_cores::run(names),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", file] => hazard_programs::check(file, false),

@@ -25,8 +25,23 @@
 //! # What it does not see
 //!
 //! Accesses that no operation names: pointers inside structs that a kernel follows, and what the host does with a raw pointer.
-//! Over a driver all host threads count as one, in the order of their calls: Rust's own rules order them, and the
-//! channels by which they do are not seen here.
+//!
+//! # Host threads
+//!
+//! In a [`program`] each host thread is an actor, for there its start and its join are statements. Over a
+//! driver all host threads are *one* actor, in the order of their calls, which is the finest that reports nothing that is ordered. Threads
+//! order each other by channels, locks and joins, of which a driver sees nothing. Were each an actor of its own, a correct
+//! program would be reported in which one thread waits for an event, and then tells another, which enqueues what relies on
+//! it: the very program that the typed API makes of `synchronize`, a channel and `adopt`. Edges that could be told to the checker, such as
+//! buffers passing from host to stream, do not help: there would always be a program that orders its threads by
+//! something else, idle device memory or a mere flag, and with `CUDA_RT_CHECK=1` a report ends the work.
+//!
+//! What it costs: work is taken for ordered that is so only because one thread happened to make its call after another had *waited*
+//! on the host. Nothing else is lost: the order of calls alone makes no edge between streams, so two threads that
+//! enqueue on two streams race as two streams do, whichever calls first. Safe code cannot have the race that is missed. What a
+//! host thread has waited for it passes on by moving an idle bundle, and Rust lets a value reach another thread only through
+//! something that orders the two. In code that passes raw handles between threads the race shows in those runs in which
+//! the threads call in the other order.
 
 mod checker;
 mod monitor;

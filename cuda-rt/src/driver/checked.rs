@@ -9,12 +9,15 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawNode, RawStream, Trace, sim,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Monitor, Operation, Race, Site};
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+
+mod communicator;
 
 /// What becomes of a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl<D: Driver + ?Sized> fmt::Debug for Checked<D> {
     }
 }
 
-/// The checker of one device, and what it does about a race.
+/// The checker of the devices of one host, and what it does about a race.
 #[derive(Debug)]
 pub(super) struct Watch {
     check: Check,
@@ -130,31 +133,66 @@ impl Watch {
 }
 
 thread_local! {
-    /// The call of the typed API that this thread is in.
-    static CALLED_AT: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    /// The call of the typed API, or the statement of a program, that this thread is in.
+    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
-/// Until it is dropped, the driver calls of this thread count as made at one place.
+/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
+/// where one is made of others.
 #[derive(Debug)]
-pub(crate) struct CalledAt(());
+pub(crate) struct CalledAt {
+    outermost: bool,
+}
 
 impl CalledAt {
     pub(crate) fn new(location: &'static Location<'static>) -> Self {
-        CALLED_AT.set(Some(location));
-        Self(())
+        Self::at(Site::Code(location))
+    }
+
+    fn at(site: Site) -> Self {
+        let outermost = CALLED_AT.get().is_none();
+        if outermost {
+            CALLED_AT.set(Some(site));
+        }
+        Self { outermost }
     }
 }
 
 impl Drop for CalledAt {
     fn drop(&mut self) {
-        CALLED_AT.set(None);
+        if self.outermost {
+            CALLED_AT.set(None);
+        }
     }
+}
+
+/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
+/// log apart, which all stand at one place in the code.
+///
+/// ```
+/// use cuda_rt::check::Site;
+/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+/// use cuda_rt::driver::{Check, Driver, at_statement};
+///
+/// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
+/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// at_statement(7, || unsafe {
+///     let data = driver.alloc(64, a)?;
+///     driver.fill(data, &[1], 64, b)
+/// })?;
+/// assert_eq!(driver.races()[0].second.operation.site, Site::Statement(7));
+/// # Ok::<(), cuda_rt::driver::DriverError>(())
+/// ```
+pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
+    let _until = CalledAt::at(Site::Statement(index));
+    body()
 }
 
 /// The place of a call that came in at `caller`.
 fn site(caller: &'static Location<'static>) -> Site {
     match CALLED_AT.get() {
-        Some(location) => Site::Code(location),
+        Some(site) => site,
         // Through `dyn Driver` the caller is the method itself.
         None if caller.file() == file!() => Site::Unknown,
         None => Site::Code(caller),
@@ -174,6 +212,13 @@ impl<D: Driver + ?Sized> Checked<D> {
     pub fn over(inner: Arc<D>, check: Check) -> Arc<Self> {
         let seed = inner.simulator().map(sim::Simulator::seed);
         Self::watching(inner, Watch::new(check, seed))
+    }
+
+    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between devices are edges between streams.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
+        static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+        Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
     }
 
     pub(super) fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
@@ -306,9 +351,10 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 bytes,
                 passed,
             } => {
+                let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
                 let operation = Operation {
                     name: passed.during,
-                    site: Site::Code(passed.at),
+                    site: statement.unwrap_or(Site::Code(passed.at)),
                 };
                 monitor.host_access(host(address, bytes), Write, operation);
             }
@@ -529,6 +575,37 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         self.enqueue("copy", Location::caller(), stream, accesses, |inner| {
             // SAFETY: the caller's.
             unsafe { inner.copy(destination, source, bytes, stream) }
+        })
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        let (inner, watch) = (self.inner.communicator(ranks)?, Arc::clone(&self.watch));
+        Ok(Box::new(communicator::Checked { inner, watch }))
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.inner.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.inner.peer_access(peer)
+    }
+
+    #[track_caller]
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [
+            (Read, device(source.1, bytes)),
+            (Write, device(destination.1, bytes)),
+        ];
+        self.enqueue("copy to peer", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy_peer(destination, source, bytes, stream) }
         })
     }
 

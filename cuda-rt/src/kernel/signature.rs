@@ -72,6 +72,69 @@ impl Kernel {
 
 /// Launches `K` in the order of `stream`.
 ///
+/// A block with more axes than the position does not build, whoever wrote the kernel's description: threads that differ along the
+/// other axis only would hold one index (H32).
+///
+/// ```compile_fail,E0080
+/// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, Writing};
+/// # use device_std::prelude::*;
+/// # cuda_rt::streams! { Compute; }
+/// # type Counts<'k> = PerThread<'k, u32>;
+/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/kernels.ptx"));
+/// cuda_rt::__kernel! {
+///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
+///     block = [32, 2],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+/// }
+/// # impl Simulate for Count {
+/// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
+/// #         if let Some(count) = count.get_mut(i) {
+/// #             *count += 1;
+/// #         }
+/// #     }
+/// # }
+/// # fn main() -> cuda_rt::Result<()> {
+/// # let gpu = cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// # let mut counts = compute.alloc_zeroed::<u32>(64)?;
+/// # let grid = cuda_rt::Grid1::covering(64);
+/// cuda_rt::kernel::launch::<Count, _>(&compute, &grid, (Writing::new(&mut counts), ()))
+/// # })?;
+/// # gpu
+/// # }
+/// ```
+///
+/// With one axis it does:
+///
+/// ```
+/// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, Writing};
+/// # use device_std::prelude::*;
+/// # cuda_rt::streams! { Compute; }
+/// # type Counts<'k> = PerThread<'k, u32>;
+/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/kernels.ptx"));
+/// cuda_rt::__kernel! {
+///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
+///     block = [32, 1],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+/// }
+/// # impl Simulate for Count {
+/// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
+/// #         if let Some(count) = count.get_mut(i) {
+/// #             *count += 1;
+/// #         }
+/// #     }
+/// # }
+/// # fn main() -> cuda_rt::Result<()> {
+/// # let gpu = cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// # let mut counts = compute.alloc_zeroed::<u32>(64)?;
+/// # let grid = cuda_rt::Grid1::covering(64);
+/// cuda_rt::kernel::launch::<Count, _>(&compute, &grid, (Writing::new(&mut counts), ()))
+/// # })?;
+/// # gpu
+/// # }
+/// ```
+///
 /// # Errors
 /// [`Error::Grid`](crate::Error::Grid) and [`Error::Launch`](crate::Error::Launch).
 #[inline]

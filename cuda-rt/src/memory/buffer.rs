@@ -14,12 +14,12 @@ use crate::core::DeviceCore;
 use crate::driver::DeviceAddress;
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
-use crate::place::{DeviceTag, Idle, StreamTag};
+use crate::place::{DeviceTag, Idle, Place, StreamTag};
 
 /// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
 ///
-/// On a stream it dereferences to [`DeviceSlice`], which kernels and copies of that stream take. Idle it does not: it must
-/// be [acquired](crate::Stream::acquire) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
+/// It dereferences to a [`DeviceSlice`] of its place, which kernels and copies of that stream take; of an idle one no stream takes
+/// it: it must be [adopted](crate::Stream::adopt) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
 ///
 /// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after all work that uses
 /// it, and does not block (H21).
@@ -172,6 +172,13 @@ impl<T, P> DeviceBuffer<T, P> {
         self.address = DANGLING;
     }
 
+    /// Drops all but the memory, which is never freed: work that no one knows the end of may use it.
+    pub(crate) fn leak(mut self) {
+        // The block of a part is not freed either, as long as this holds it.
+        std::mem::forget(self.split.take());
+        self.address = DANGLING;
+    }
+
     /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
     /// then. The reaper serves as well once every use is over, which is when anyone frees there.
     #[inline]
@@ -292,19 +299,20 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     }
 }
 
-impl<T, S: StreamTag> Deref for DeviceBuffer<T, S> {
-    type Target = DeviceSlice<T, S>;
+// Of idle buffers too: what no stream owns is then refused by `ReadBy` and `WriteBy`, which say what to do, and not as another type.
+impl<T, P: Place> Deref for DeviceBuffer<T, P> {
+    type Target = DeviceSlice<T, P>;
 
     #[inline]
-    fn deref(&self) -> &DeviceSlice<T, S> {
+    fn deref(&self) -> &DeviceSlice<T, P> {
         // SAFETY: B1 and B3 give S1 for as long as the buffer is borrowed.
         unsafe { DeviceSlice::from_raw(self.address, self.len) }
     }
 }
 
-impl<T, S: StreamTag> DerefMut for DeviceBuffer<T, S> {
+impl<T, P: Place> DerefMut for DeviceBuffer<T, P> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut DeviceSlice<T, S> {
+    fn deref_mut(&mut self) -> &mut DeviceSlice<T, P> {
         // SAFETY: as above, and the buffer is borrowed uniquely (S2).
         unsafe { DeviceSlice::from_raw_mut(self.address, self.len) }
     }

@@ -3,13 +3,15 @@
 use super::resource::{OwnedBy, Resource};
 use crate::driver::Passed;
 use crate::fence::{Fence, StreamAt};
-use crate::place::StreamTag;
+use crate::place::{SameAs, StreamTag};
 
 macro_rules! tuples {
     ($(($first:ident $first_index:tt $(, $part:ident $index:tt)*);)*) => { $(
         // SAFETY: structural: every part is named once in each method.
-        unsafe impl<$first: Resource $(, $part: Resource<Device = $first::Device>)*> Resource
-            for ($first, $($part,)*)
+        unsafe impl<$first: Resource $(, $part: Resource)*> Resource for ($first, $($part,)*)
+        where
+            // Not `Device = ..`, of which rustc would say that types mismatch.
+            $($part::Device: SameAs<$first::Device>,)*
         {
             type Device = $first::Device;
             type On<S: StreamTag> = ($first::On<S>, $($part::On<S>,)*);

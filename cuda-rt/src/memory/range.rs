@@ -7,7 +7,7 @@ mod sealed {
 /// What can index memory that a stream owns: ranges of elements. Single elements cannot be named, for the host may not
 /// read them.
 #[diagnostic::on_unimplemented(
-    message = "the host cannot read or write memory that a stream owns",
+    message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",
     note = "H13/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
             (device memory must be copied to pinned memory with `copy_to_host`)"

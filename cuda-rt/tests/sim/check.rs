@@ -44,6 +44,32 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// By what one thread lets another know that it has waited is not seen here, so its wait counts for all of them. Waits between
+/// streams count for streams, whichever thread asks for them.
+#[test]
+fn what_one_host_thread_has_waited_for_is_over_for_all() {
+    let program = |rig: &Rig, waited: bool| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        std::thread::scope(|scope| {
+            let write = || {
+                rig.add(data, 16, 1, a).unwrap();
+                if waited {
+                    rig.synchronize_stream(a).unwrap();
+                }
+            };
+            scope.spawn(write).join().unwrap();
+            let read = || rig.download(Host::new(64), data, 16, b).unwrap();
+            scope.spawn(read).join().unwrap();
+        });
+    };
+    assert_eq!(named(&races(|rig| program(rig, true))), []);
+    assert_eq!(
+        named(&races(|rig| program(rig, false))),
+        [(kernels::ADD.name, "copy to host")]
+    );
+}
+
 #[test]
 fn a_missing_wait_is_reported_with_both_places_and_the_seed() {
     let program = |rig: &Rig, ordered: bool| {

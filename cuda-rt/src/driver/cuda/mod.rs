@@ -12,6 +12,8 @@
 //! Callers validate; see [the seam](super). Raw driver calls are made in this folder only.
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
+#[cfg(feature = "nccl")]
+mod collective;
 mod context;
 #[cfg(feature = "cupti")]
 mod cupti;
@@ -23,6 +25,7 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+mod peer;
 mod properties;
 mod stream;
 
@@ -32,17 +35,22 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(feature = "nccl"))]
+use super::ErrorCode;
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    Properties, RawEvent, RawGraph, RawNode, RawStream,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
-use context::Context;
+pub(in crate::driver) use context::Context;
 pub use context::ContextCheck;
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
 use module::Modules;
+#[cfg(feature = "cust")]
+pub(in crate::driver) use module::{compare_layouts, ptx_for};
+use peer::Peers;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -51,9 +59,13 @@ pub struct CudaDriver {
     context: Context,
     pool: Pool,
     modules: Modules,
+    peers: Peers,
     /// The kernel launched last, to be named when one of them is found to have trapped.
     last_kernel: AtomicPtr<Kernel>,
 }
+
+/// The drivers that were opened, by ordinal; kept until the process ends.
+static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
 
 impl CudaDriver {
     /// Number of GPUs that this process may use (`cuDeviceGetCount`).
@@ -72,7 +84,6 @@ impl CudaDriver {
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
-        static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
         // Held while a device is opened, so that no two instances of one are made.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {
@@ -83,13 +94,21 @@ impl CudaDriver {
         Ok(driver)
     }
 
+    /// The driver of this ordinal, if it was opened.
+    fn opened(ordinal: u64) -> Option<Arc<Self>> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&usize::try_from(ordinal).ok()?).cloned()
+    }
+
     fn create(ordinal: usize) -> DriverResult<Self> {
         let context = Context::retain(library::library()?, ordinal)?;
+        let properties = properties::read(&context)?;
         Ok(Self {
-            properties: properties::read(&context)?,
             pool: Pool::create(&context)?,
+            peers: Peers::new(library::device_count()?),
             context,
-            modules: Modules::new(),
+            modules: Modules::new(properties.compute_capability),
+            properties,
             last_kernel: AtomicPtr::new(ptr::null_mut()),
         })
     }
@@ -100,9 +119,44 @@ impl CudaDriver {
         self.context.set_check(check);
     }
 
+    /// The context, for the driver that is made of cust's objects.
+    #[cfg(feature = "cust")]
+    pub(in crate::driver) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The context's handle (`CUcontext`).
+    #[cfg(feature = "cust")]
+    pub(crate) fn context_handle(&self) -> usize {
+        self.context.handle().addr()
+    }
+
+    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if they have one already.
+    ///
+    /// # Safety
+    /// The module is of this device's primary context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub(crate) unsafe fn adopt_module(
+        &self,
+        image: &'static crate::kernel::ModuleImage,
+        module: *mut c_void,
+    ) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.modules.adopt(image, module.cast()) }
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(in crate::driver) fn adopted_module(
+        &self,
+        image: &'static crate::kernel::ModuleImage,
+    ) -> Option<*mut c_void> {
+        self.modules.adopted(image).map(<*mut _>::cast)
+    }
+
     /// The result, where an error that a kernel left says which kernel was the last.
     #[inline]
-    fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+    pub(in crate::driver) fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| self.name_last_kernel(error))
     }
 
@@ -122,7 +176,7 @@ impl CudaDriver {
     }
 
     #[inline]
-    fn remember(&self, kernel: &'static Kernel) {
+    pub(in crate::driver) fn remember(&self, kernel: &'static Kernel) {
         let kernel = ptr::from_ref(kernel).cast_mut();
         // Written only when it changes, so that threads launching one kernel don't contend for the cache line.
         if self.last_kernel.load(Ordering::Relaxed) != kernel {
@@ -264,6 +318,39 @@ unsafe impl Driver for CudaDriver {
     ) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    #[cfg(feature = "nccl")]
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+    }
+
+    #[cfg(not(feature = "nccl"))]
+    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        Err(DriverError::with_detail(
+            "ncclCommInitAll",
+            ErrorCode::NOT_SUPPORTED,
+            "cuda-rt was built without its feature `nccl`",
+        ))
+    }
+
+    fn peer(&self) -> RawPeer {
+        RawPeer(self.context.ordinal() as u64)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.report(self.reach(peer).map(|reached| reached.access))
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
     }
 
     unsafe fn fill(

@@ -196,13 +196,15 @@ impl Memory {
         self.carve(len_bytes)
     }
 
-    /// Cuts a block off the first range that holds it.
+    /// Cuts a block off the first range that holds it. It holds junk from now on: mapped memory is zero, which is what many programs
+    /// expect of memory that they have not waited for.
     fn carve(&mut self, len_bytes: u64) -> Option<u64> {
         let (&address, &len) = self.ranges.iter().find(|(_, len)| **len >= len_bytes)?;
         self.ranges.remove(&address);
         if len > len_bytes {
             self.ranges.insert(address + len_bytes, len - len_bytes);
         }
+        self.spoil(address, len_bytes, !len_bytes);
         Some(address)
     }
 

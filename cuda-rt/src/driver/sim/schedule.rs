@@ -44,7 +44,7 @@ pub(super) struct Schedule {
     favourite: (u64, usize),
     /// Calls until some work runs that no one waits for.
     quiet_calls: usize,
-    /// Streams of which something must run because someone waits for it or asked about it ([`Order::Lazy`]).
+    /// Streams of which something must run because someone waits for it or asked about it ([`Order::Lazy`], [`Order::Starve`]).
     wanted: Vec<u64>,
 }
 
@@ -53,6 +53,8 @@ impl Schedule {
     const MOST_QUIET_CALLS: usize = 32;
     /// Operations that then run, at most: on average more than were enqueued since.
     const MOST_STEPS: usize = 48;
+    /// Of so many streams one is starved.
+    const STARVED_OF: u32 = 16;
 
     pub(super) fn new(random: &mut Random) -> Self {
         Self {
@@ -65,6 +67,13 @@ impl Schedule {
 impl State {
     /// Runs a little that no one waits for, perhaps.
     pub(super) fn run_in_background(&mut self) {
+        if self.config.order == Order::Starve {
+            while self.lost.is_none()
+                && let Some(next) = self.first_that_can_run(|schedule| &schedule.active, Self::is_fed)
+            {
+                self.step(next);
+            }
+        }
         if self.config.order == Order::Random && !self.schedule.active.is_empty() {
             if self.schedule.quiet_calls == 0 {
                 self.schedule.quiet_calls = 1 + self.random.below(Schedule::MOST_QUIET_CALLS);
@@ -86,9 +95,9 @@ impl State {
         }
     }
 
-    /// Runs one operation, if any is left: with [`Order::Lazy`] one that `position` needs, if it needs one.
+    /// Runs one operation, if any is left: with [`Order::Lazy`] and [`Order::Starve`] one that `position` needs, if it needs one.
     pub(super) fn step_towards(&mut self, position: Position) {
-        if self.config.order != Order::Lazy {
+        if !matches!(self.config.order, Order::Lazy | Order::Starve) {
             self.step_any();
             return;
         }
@@ -100,7 +109,7 @@ impl State {
         self.schedule
             .wanted
             .retain(|s| streams.get(*s).is_some_and(|s| s.executed < s.wanted));
-        if let Some(next) = self.first_that_can_run(|schedule| &schedule.wanted) {
+        if let Some(next) = self.first_that_can_run(|schedule| &schedule.wanted, Self::can_run) {
             self.step(next);
             return;
         }
@@ -142,7 +151,7 @@ impl State {
             self.step(favourite);
             return true;
         }
-        let next = self.first_that_can_run(|schedule| &schedule.active);
+        let next = self.first_that_can_run(|schedule| &schedule.active, Self::can_run);
         let Some(next) = next else {
             panic!(
                 "work is pending and none can run: waits form a circle (seed {})",
@@ -155,14 +164,25 @@ impl State {
     }
 
     /// The first stream that can run, counted from a random one on.
-    fn first_that_can_run(&mut self, streams: fn(&Schedule) -> &[u64]) -> Option<u64> {
+    fn first_that_can_run(
+        &mut self,
+        streams: fn(&Schedule) -> &[u64],
+        can_run: fn(&Self, u64) -> bool,
+    ) -> Option<u64> {
         let streams = streams(&self.schedule);
         let start = self.random.below(streams.len().max(1));
         streams[start..]
             .iter()
             .chain(&streams[..start])
             .copied()
-            .find(|s| self.can_run(*s))
+            .find(|s| can_run(self, *s))
+    }
+
+    /// Whether the stream can run, and is not the one that is starved.
+    fn is_fed(&self, stream: u64) -> bool {
+        // The low half of a handle is its slot, which counts streams.
+        let slot = stream as u32 % Schedule::STARVED_OF;
+        u64::from(slot) != self.config.seed % u64::from(Schedule::STARVED_OF) && self.can_run(stream)
     }
 
     /// Whether the stream's next operation may run now.

@@ -1,0 +1,240 @@
+//! What a program asked of the driver, as data: what a replay needs, and what the oracle reasons about.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use cuda_rt::check::AccessKind::{self, Read, Write};
+use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
+
+/// Memory from one allocation to its end, by the order in which lives began: an address given out twice is two lives.
+pub(crate) type Life = usize;
+
+/// An offset into a life, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) life: Life,
+    pub(crate) offset: u64,
+}
+
+/// The driver calls of a program, on all its devices, in the order in which they were made.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) entries: Vec<Entry>,
+    /// Their lengths in bytes.
+    pub(crate) lives: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) device: usize,
+    pub(crate) call: Call,
+}
+
+/// A call that succeeded; streams, events and graphs by the numbers that the recorded run gave them, which are never used again.
+#[derive(Debug)]
+pub(crate) enum Call {
+    CreateStream(u64),
+    DestroyStream(u64),
+    SynchronizeStream(u64),
+    CreateEvent {
+        event: u64,
+        timing: bool,
+    },
+    DestroyEvent(u64),
+    Record {
+        event: u64,
+        stream: u64,
+    },
+    Wait {
+        stream: u64,
+        event: u64,
+    },
+    /// A query that found the event done. Others order nothing, and are left out.
+    SeenDone(u64),
+    SynchronizeEvent(u64),
+    Alloc {
+        life: Life,
+        stream: u64,
+    },
+    Free {
+        life: Life,
+        stream: u64,
+    },
+    Register(Life),
+    Unregister(Life),
+    Copy {
+        direction: Direction,
+        to: Place,
+        from: Place,
+        bytes: usize,
+        stream: u64,
+    },
+    Fill {
+        to: Place,
+        pattern: Vec<u8>,
+        count: usize,
+        stream: u64,
+    },
+    Launch {
+        launch: Launch,
+        stream: u64,
+    },
+    BeginCapture(u64),
+    EndCapture {
+        stream: u64,
+        graph: u64,
+    },
+    LaunchGraph {
+        graph: u64,
+        stream: u64,
+    },
+    DestroyGraph(u64),
+    /// Host memory passes to a stream, holding these bytes.
+    HostWrote {
+        to: Place,
+        bytes: Vec<u8>,
+    },
+    /// Host memory passes to the host, which sees these bytes.
+    HostSees {
+        from: Place,
+        bytes: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToDevice,
+    ToHost,
+    Within,
+}
+
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) shape: LaunchShape,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Parameter {
+    Value(Value),
+    Address(Place),
+}
+
+/// The bytes of a parameter, aligned for any; possibly padded, so never read as numbers.
+#[derive(Debug)]
+pub(crate) struct Value(Box<[MaybeUninit<u128>]>);
+
+impl Value {
+    /// # Safety
+    /// `from` points to that many bytes.
+    pub(crate) unsafe fn copied(from: *const c_void, bytes: usize) -> Self {
+        let mut value = Box::new_uninit_slice(bytes.div_ceil(size_of::<u128>()));
+        let to = value.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's; `value` has room for as many.
+        unsafe { to.copy_from_nonoverlapping(from.cast(), bytes) };
+        Self(value)
+    }
+
+    pub(crate) fn pointer(&self) -> *const c_void {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl Launch {
+    /// The values, and the addresses that `address` gives its buffers; what they point to lives as long as both.
+    pub(crate) fn pointers<'a>(&'a self, addresses: &'a [u64]) -> Vec<*const c_void> {
+        let mut addresses = addresses.iter();
+        let pointer = |parameter: &'a Parameter| match parameter {
+            Parameter::Value(value) => value.pointer(),
+            Parameter::Address(_) => {
+                std::ptr::from_ref(addresses.next().expect("one for each buffer")).cast()
+            }
+        };
+        self.parameters.iter().map(pointer).collect()
+    }
+
+    /// Where its buffers are, in order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Address(place) => Some(*place),
+            Parameter::Value(_) => None,
+        })
+    }
+
+    fn touches(&self) -> Vec<Touch> {
+        let kinds = self.kernel.parameters.iter().enumerate();
+        kinds
+            .zip(&self.parameters)
+            .filter_map(|((i, described), parameter)| {
+                let (kind, element) = match described.kind {
+                    ParameterKind::Read { element_bytes } => (Read, element_bytes),
+                    ParameterKind::Write { element_bytes } => (Write, element_bytes),
+                    _ => return None,
+                };
+                let (Parameter::Address(place), Parameter::Value(len)) = (parameter, &self.parameters[i + 1])
+                else {
+                    return None;
+                };
+                // SAFETY: a length is a `u64`, copied from one.
+                let len = unsafe { len.pointer().cast::<u64>().read() };
+                Some(Touch::new(kind, *place, len * element as u64))
+            })
+            .collect()
+    }
+}
+
+/// Bytes that a call touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Touch {
+    pub(crate) kind: AccessKind,
+    pub(crate) life: Life,
+    pub(crate) bytes: Range<u64>,
+}
+
+impl Touch {
+    fn new(kind: AccessKind, Place { life, offset }: Place, bytes: u64) -> Self {
+        let bytes = offset..offset + bytes;
+        Self { kind, life, bytes }
+    }
+}
+
+impl Log {
+    /// What the call itself touches: on its stream, or by the host.
+    pub(crate) fn touches(&self, call: &Call) -> Vec<Touch> {
+        let whole = |life: Life| vec![Touch::new(Write, Place { life, offset: 0 }, self.lives[life])];
+        match call {
+            Call::Alloc { life, .. } | Call::Free { life, .. } | Call::Unregister(life) => whole(*life),
+            Call::Copy { to, from, bytes, .. } => {
+                vec![
+                    Touch::new(Read, *from, *bytes as u64),
+                    Touch::new(Write, *to, *bytes as u64),
+                ]
+            }
+            Call::Fill {
+                to, pattern, count, ..
+            } => vec![Touch::new(Write, *to, (pattern.len() * count) as u64)],
+            Call::Launch { launch, .. } => launch.touches(),
+            Call::HostWrote { to: place, bytes } | Call::HostSees { from: place, bytes } => {
+                vec![Touch::new(Write, *place, bytes.len() as u64)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Calls that make or use an edge, each of which a mutant leaves out.
+    pub(crate) fn edges(&self) -> impl Iterator<Item = usize> {
+        self.entries.iter().enumerate().filter_map(|(i, entry)| {
+            let edge = matches!(
+                entry.call,
+                Call::Wait { .. }
+                    | Call::Record { .. }
+                    | Call::SeenDone(_)
+                    | Call::SynchronizeEvent(_)
+                    | Call::SynchronizeStream(_)
+            );
+            edge.then_some(i)
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Property 2: of the driver calls that a plan makes, one wait, record or synchronisation is left out.
+//!
+//! Reachability over the explicit graph (`order`) says which accesses that leaves unordered. Then
+//!
+//! - the checker reports **exactly** those that nothing hides: as a set of pairs (entry of the log, read or write), the races that it
+//!   reports are the conflicts between which there is no path, but for pairs of which a later access stands in for the first: one
+//!   that comes after the first, before the second was called, on the same bytes, and conflicts with all that the first conflicts
+//!   with. That access then races itself, and is reported. So no ordered pair is reported, each access that races is, and
+//!   the earlier one that is named is the last that was not waited for;
+//! - where running two such accesses the other way round changes what the host sees (`bytes`), some order of the simulated
+//!   device shows wrong bytes: one of a few seeds, one made for the two accesses, or one of many seeds.
+//!
+//! Each mutant is counted as one of:
+//!
+//! | | |
+//! |---|---|
+//! | equivalent | no conflict is left unordered: nothing is reported, and no byte differs in any order tried |
+//! | refused | a call of the replay is refused: a capture without its edge is not joined, or waits for what is outside |
+//! | shown | races, is reported, and shows wrong bytes in some order |
+//! | silent | races and is reported; running each racing pair the other way round changes nothing that the host sees |
+//!
+//! A mutant that is none of them fails the test.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use cuda_rt::Device;
+use cuda_rt::driver::sim::{Order as Orders, SimConfig};
+use proptest::test_runner::TestRunner;
+
+use crate::bytes::same_if_flipped;
+use crate::config;
+use crate::log::{Call, Log};
+use crate::order::{Conflict, Order};
+use crate::plan::{Plan, Shape, plan};
+use crate::record::{Recorder, Tape};
+use crate::replay::{Schedule, replay};
+use crate::run::run;
+
+/// Orders in which each mutant is tried first.
+const FIRST: u64 = 3;
+/// Orders in which one that can show wrong bytes must, besides those that are made for it.
+const MOST: u64 = 400;
+/// Streams that are starved in turn, as [`Orders::Starve`] counts them.
+const STREAMS: u64 = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count {
+    plans: u64,
+    calls: u64,
+    mutants: u64,
+    equivalent: u64,
+    refused: u64,
+    pub(crate) shown: u64,
+    silent: u64,
+    /// Races that were reported, each of them expected.
+    races: u64,
+    /// Replays, and the most that one mutant took to show wrong bytes.
+    replays: u64,
+    most_tried: u64,
+}
+
+/// Lazy orders find at once what no wait orders, random ones what some do; and each stream is starved in turn.
+fn seeded(seed: u64) -> Schedule {
+    let (order, seed) = match seed % 4 {
+        0 => (Orders::Lazy, seed),
+        1 => (Orders::Random, seed),
+        odd => (Orders::Starve, seed / 4 * 2 + odd - 2),
+    };
+    let config = SimConfig::new().seed(seed).order(order);
+    Schedule {
+        config,
+        pauses: Vec::new(),
+    }
+}
+
+/// Orders made for two entries that race: all before the first has run, its stream, perhaps, waits until the second has run, and then
+/// goes on.
+fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
+    (0..STREAMS).map(move |starved| Schedule {
+        config: SimConfig::new().seed(starved).order(Orders::Starve),
+        pauses: vec![first.saturating_sub(1), second],
+    })
+}
+
+/// The driver calls of a plan.
+fn record(plan: &Plan, config: &SimConfig) -> Log {
+    let tape = Arc::new(Mutex::new(Tape::default()));
+    let driver = |device| Recorder::new(config.clone(), device, &tape);
+    Device::over(driver(0), |zero| {
+        Device::over(driver(1), |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
+    })
+    .expect("no fault");
+    std::mem::take(&mut tape.lock().expect("no call panics").log)
+}
+
+/// What is expected of one mutant, or of the log itself, with what its replay was seen to do.
+fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
+    let name = || match left_out {
+        None => "the log as it is".to_owned(),
+        Some(i) => format!("without entry {i}, {:?}", log.entries[i].call),
+    };
+    let mut tried = 0;
+    let mut attempt = |schedule: &Schedule, whole| {
+        tried += 1;
+        replay(log, left_out, schedule, whole)
+    };
+    let outcome = attempt(&seeded(0), true);
+    if let Some(error) = &outcome.refused {
+        let captures = log
+            .entries
+            .iter()
+            .any(|entry| matches!(entry.call, Call::BeginCapture(_)));
+        assert!(left_out.is_some() && captures, "{}: {error}", name());
+        count.refused += 1;
+        count.replays += tried;
+        return;
+    }
+    let order = Order::of(log, left_out);
+    let conflicts = order.conflicts();
+    let expected: BTreeSet<_> = conflicts
+        .iter()
+        .filter(|c| c.reported)
+        .map(|c| c.report)
+        .collect();
+    let reported: BTreeSet<_> = outcome.races.iter().copied().collect();
+    let told = |pairs: Vec<&((usize, bool), (usize, bool))>| {
+        let entry = |(entry, writes): (usize, bool)| {
+            let verb = if writes { "writes" } else { "reads" };
+            format!("{entry} {verb}: {:?}", log.entries[entry].call)
+        };
+        pairs
+            .iter()
+            .map(|(a, b)| format!("\n    {}\n    {}\n", entry(*a), entry(*b)))
+            .collect::<String>()
+    };
+    assert!(
+        reported == expected,
+        "{}: reported, and not expected:{}\n  expected, and not reported:{}",
+        name(),
+        told(reported.difference(&expected).collect()),
+        told(expected.difference(&reported).collect()),
+    );
+    count.races += reported.len() as u64;
+    if conflicts.is_empty() {
+        for seed in 0..FIRST {
+            let outcome = attempt(&seeded(seed), true);
+            assert_eq!(
+                (outcome.wrong, outcome.races.len()),
+                (None, 0),
+                "{}, seed {seed}",
+                name()
+            );
+        }
+        assert!(
+            same_if_flipped(log, &order, None),
+            "{}: the oracle computes other bytes",
+            name()
+        );
+        count.equivalent += 1;
+        count.replays += tried;
+        return;
+    }
+    assert!(
+        left_out.is_some(),
+        "a program in the safe API races: {}",
+        told(expected.iter().collect())
+    );
+    let shows = |conflict: &&Conflict| !same_if_flipped(log, &order, Some(conflict.second));
+    let shown = (0..FIRST).any(|seed| attempt(&seeded(seed), false).wrong.is_some());
+    if !shown {
+        let visible: Vec<&Conflict> = conflicts.iter().filter(shows).collect();
+        let Some(first) = visible.first() else {
+            count.silent += 1;
+            count.replays += tried;
+            return;
+        };
+        let entry = |node: usize| order.nodes[node].entry;
+        let made =
+            (visible.iter()).flat_map(|conflict| made_for(entry(conflict.first), entry(conflict.second)));
+        let mut schedules = made.chain((FIRST..MOST).map(seeded));
+        let shown = schedules.any(|schedule| attempt(&schedule, false).wrong.is_some());
+        assert!(
+            shown,
+            "{}: no order tried shows it, and this one does:{}",
+            name(),
+            told(vec![&first.report])
+        );
+    }
+    count.shown += 1;
+    count.replays += tried;
+    count.most_tried = count.most_tried.max(tried);
+}
+
+/// Judges each mutant of a plan.
+pub(crate) fn mutants_of(plan: &Plan, count: &mut Count) {
+    count.plans += 1;
+    let log = record(plan, &SimConfig::new().seed(plan.seed.into()));
+    count.calls += log.entries.len() as u64;
+    judge(&log, None, &mut Count::default());
+    for edge in log.edges() {
+        count.mutants += 1;
+        judge(&log, Some(edge), count);
+    }
+}
+
+#[test]
+fn each_edge_that_is_left_out_is_reported_and_shows() {
+    let shape = Shape {
+        most_steps: 24,
+        threads: true,
+        faults: false,
+        updates: false,
+    };
+    let total = Cell::new(Count::default());
+    let result = TestRunner::new(config(16, 4_000)).run(&plan(shape), |plan| {
+        let mut count = total.get();
+        mutants_of(&plan, &mut count);
+        total.set(count);
+        Ok(())
+    });
+    let count = total.get();
+    println!("{count:#?}");
+    result.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        count.mutants,
+        count.equivalent + count.refused + count.shown + count.silent
+    );
+    assert!(count.shown * 10 > count.mutants, "few mutants race: {count:?}");
+}

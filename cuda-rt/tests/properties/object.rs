@@ -1,0 +1,211 @@
+//! The palette: streams, the one bundle that programs move, and where it may live.
+
+use cuda_rt::{
+    Captured, Device, DeviceBuffer, DeviceSlice, Error, Handoff, Idle, Lease, Live, PinnedBuffer, Place,
+    Pooled, Shared, Stream, StreamPool, StreamTag,
+};
+
+use crate::plan::Kernel;
+use crate::work::read;
+
+cuda_rt::streams! {
+    pub(crate) First, priority = High;
+    pub(crate) Second;
+    pub(crate) Third;
+}
+
+/// What a program moves about: some device memory and perhaps some pinned memory.
+#[derive(cuda_rt::Resource)]
+pub(crate) struct Bundle<P: Place = Idle> {
+    pub(crate) parts: Vec<DeviceBuffer<f32, P>>,
+    pub(crate) host: Option<PinnedBuffer<f32, P>>,
+    #[resource(plain)]
+    pub(crate) number: u32,
+}
+
+pub(crate) type IdleBundle<D> = Bundle<Idle<D>>;
+
+/// A bundle that a named stream owns.
+pub(crate) enum Owned<D: Live> {
+    First(Bundle<First<D>>),
+    Second(Bundle<Second<D>>),
+    Third(Bundle<Third<D>>),
+}
+
+/// Where a bundle is now.
+pub(crate) enum Home<D: Live> {
+    On(Owned<D>),
+    Pending(Handoff<IdleBundle<D>>),
+    Idle(IdleBundle<D>),
+    /// With leases that are in transit.
+    Shared(Shared<IdleBundle<D>>, Vec<Handoff<Lease<IdleBundle<D>, Idle<D>>>>),
+    /// Dropped, leaked, or lost to an error.
+    Gone,
+}
+
+/// What was wanted and did not come about: where the bundle is instead, and why.
+pub(crate) type Instead<D> = (Home<D>, Option<Error>);
+
+/// A stream on which programs work.
+pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
+    /// What this very stream owns.
+    fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>>;
+
+    /// Where a bundle is that has been worked on.
+    fn keep(stream: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D>;
+
+    /// Inside a capture: another stream reads `copy`, which it gets by a handoff, into `last`, which it is lent.
+    fn fork<'g>(
+        stream: &'g Stream<Captured<'g, Self>>,
+        to: u8,
+        copy: DeviceBuffer<f32, Captured<'g, Self>>,
+        last: &mut DeviceSlice<f32, Captured<'g, Self>>,
+    ) -> cuda_rt::Result<()>;
+}
+
+/// What a fork inside a capture does.
+pub(crate) const FORKED: Kernel = Kernel::Saxpy(2);
+
+/// Written for each tag, as only there it is known that `D` outlives the capture.
+macro_rules! fork {
+    () => {
+        fn fork<'g>(
+            stream: &'g Stream<Captured<'g, Self>>,
+            to: u8,
+            copy: DeviceBuffer<f32, Captured<'g, Self>>,
+            last: &mut DeviceSlice<f32, Captured<'g, Self>>,
+        ) -> cuda_rt::Result<()> {
+            macro_rules! forked {
+                ($name:ident) => {{
+                    let fork = stream.fork::<$name<D>>()?;
+                    let copy = fork.acquire(stream.release(copy)?)?;
+                    stream.lend(&fork, last, |lent| read(&fork, FORKED, &copy, lent))?
+                }};
+            }
+            match to % 3 {
+                0 => forked!(First),
+                1 => forked!(Second),
+                _ => forked!(Third),
+            }
+        }
+    };
+}
+
+macro_rules! named {
+    ($($name:ident)*) => { $(
+        impl<D: Live> Lane<D> for $name<D> {
+            fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>> {
+                match owned {
+                    Owned::$name(bundle) => Ok(bundle),
+                    other => Err(other),
+                }
+            }
+
+            fn keep(_: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D> {
+                (Home::On(Owned::$name(bundle)), None)
+            }
+
+            fork!();
+        }
+    )* };
+}
+
+named! { First Second Third }
+
+impl<D: Live> Lane<D> for Pooled<'_, D> {
+    fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>> {
+        Err(owned)
+    }
+
+    /// Nothing stays on a pooled stream: it leaves as a handoff, or not at all.
+    fn keep(stream: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D> {
+        match stream.try_release(bundle) {
+            Ok(handoff) => (Home::Pending(handoff), None),
+            Err(refused) => (Home::Gone, Some(refused.error)),
+        }
+    }
+
+    fork!();
+}
+
+/// The handles of one device.
+pub(crate) struct Lanes<D: Live> {
+    pub(crate) gpu: Device<D>,
+    pub(crate) first: Stream<First<D>>,
+    pub(crate) second: Stream<Second<D>>,
+    pub(crate) third: Stream<Third<D>>,
+    pub(crate) pool: StreamPool<D>,
+}
+
+impl<D: Live> Lanes<D> {
+    pub(crate) fn of(gpu: Device<D>) -> cuda_rt::Result<Self> {
+        Ok(Self {
+            first: gpu.stream()?,
+            second: gpu.stream()?,
+            third: gpu.stream()?,
+            pool: gpu.stream_pool(2)?,
+            gpu,
+        })
+    }
+
+    /// The bundle in transit, wherever it was.
+    pub(crate) fn hand_over(&self, home: Home<D>) -> Result<Handoff<IdleBundle<D>>, Instead<D>> {
+        match home {
+            Home::Pending(handoff) => Ok(handoff),
+            Home::Idle(idle) => Ok(Handoff::ready(idle)),
+            Home::On(Owned::First(bundle)) => (self.first.try_release(bundle))
+                .map_err(|refused| (Home::On(Owned::First(refused.value)), Some(refused.error))),
+            Home::On(Owned::Second(bundle)) => (self.second.try_release(bundle))
+                .map_err(|refused| (Home::On(Owned::Second(refused.value)), Some(refused.error))),
+            Home::On(Owned::Third(bundle)) => (self.third.try_release(bundle))
+                .map_err(|refused| (Home::On(Owned::Third(refused.value)), Some(refused.error))),
+            Home::Shared(shared, mut leases) => {
+                // Some end where they are, and some on a stream.
+                for (index, lease) in leases.drain(..).enumerate() {
+                    if index % 2 == 0 {
+                        drop(lease);
+                    } else if let Ok(lease) = self.second.try_acquire(lease) {
+                        drop(lease);
+                    }
+                }
+                // A lease that was leaked keeps it shared for ever.
+                shared
+                    .reclaim()
+                    .map_err(|shared| (Home::Shared(shared, leases), None))
+            }
+            Home::Gone => Err((Home::Gone, None)),
+        }
+    }
+
+    /// The bundle on `stream`, wherever it was.
+    pub(crate) fn bring<S: Lane<D>>(
+        &self,
+        home: Home<D>,
+        stream: &Stream<S>,
+    ) -> Result<Bundle<S>, Instead<D>> {
+        let home = match home {
+            Home::On(owned) => match S::claim(owned) {
+                Ok(bundle) => return Ok(bundle),
+                Err(owned) => Home::On(owned),
+            },
+            Home::Idle(idle) => return stream.adopt(idle).map_err(|error| (Home::Gone, Some(error))),
+            other => other,
+        };
+        let handoff = self.hand_over(home)?;
+        (stream.try_acquire(handoff)).map_err(|refused| (Home::Pending(refused.value), Some(refused.error)))
+    }
+}
+
+/// What an object must hold: the sequential model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expected {
+    pub(crate) parts: Vec<Vec<f32>>,
+    /// Which block each part is of, and from which element on.
+    pub(crate) blocks: Vec<(u64, usize)>,
+    pub(crate) host: Option<Vec<f32>>,
+}
+
+pub(crate) struct Object<D: Live> {
+    pub(crate) home: Home<D>,
+    pub(crate) expected: Expected,
+}

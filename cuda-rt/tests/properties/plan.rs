@@ -1,0 +1,341 @@
+//! A small language of programs in the safe API, which proptest generates and shrinks.
+//!
+//! A plan has no wrong programs: a step names objects by numbers that are taken modulo how many there are, and an object that is
+//! not where a step needs it is brought there first, by a handoff. So every step that is generated does something, shrinking
+//! keeps a plan meaningful, and what the plan computes follows from the steps alone.
+
+use cuda_rt::driver::sim::Call;
+use proptest::prelude::*;
+
+/// A program: the steps of each thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Of the order in which it runs first.
+    pub(crate) seed: u8,
+    pub(crate) threads: Vec<Vec<Step>>,
+}
+
+impl Plan {
+    pub(crate) fn steps(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+}
+
+/// One step: what is done, to which objects of which device, on which stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) device: u8,
+    /// A named stream, or the last: any stream of a pool.
+    pub(crate) lane: u8,
+    pub(crate) x: u8,
+    pub(crate) y: u8,
+    pub(crate) act: Act,
+}
+
+/// Lanes of a device: three named streams, and a pool.
+pub(crate) const LANES: u8 = 4;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// A new object, with so many parts of this length class.
+    Make {
+        how: Make,
+        len: u8,
+        parts: u8,
+        host: bool,
+    },
+    /// Work on the parts of `x`, on the lane.
+    Work(Work),
+    /// Work on the parts of `x` and `y` together.
+    Both(Work, Meet),
+    /// The lane lends the first part of `x` to another stream for some work; perhaps the closure panics after it.
+    Lend {
+        to: u8,
+        work: Work,
+        panics: bool,
+    },
+    /// `x` is put into a slot, which two lanes use in turn; perhaps the last closure panics after its work.
+    Slot {
+        works: [Work; 2],
+        next: u8,
+        panics: bool,
+    },
+    /// `x` is captured into a graph, launched and taken out.
+    Graph {
+        works: [Work; 2],
+        fork: Option<u8>,
+        launches: u8,
+        between: Option<Work>,
+        update: Option<Work>,
+        drops: bool,
+    },
+    /// A closure of a pool or capture panics with `x` inside, which is gone after it.
+    Panic {
+        captured: bool,
+        work: Work,
+    },
+    /// The lane gives `x` up; it is in transit until someone needs it.
+    Release,
+    /// The host waits for `x`, and looks at its pinned memory.
+    Settle(Settle),
+    /// The host writes the pinned memory of `x`.
+    Write {
+        value: i8,
+    },
+    /// The lane shares `x`; it stays shared until someone needs all of it.
+    Share,
+    /// The lane reads `x`, shared, into `y` under a lease.
+    Read {
+        kernel: Kernel,
+        keep: Keep,
+    },
+    /// `x` becomes a constant.
+    Constant,
+    /// The lane reads a constant into `x`.
+    ReadConstant {
+        kernel: Kernel,
+    },
+    /// A part of `x` is split in two.
+    Split {
+        part: u8,
+        at: u8,
+    },
+    /// Two parts of `x` are joined, if they are neighbours of one block.
+    Join {
+        a: u8,
+        b: u8,
+    },
+    /// `x` gets another part, or loses one.
+    Grow {
+        how: Make,
+    },
+    Shrink {
+        part: u8,
+    },
+    /// Its pinned memory is dropped in flight, or halves of it, or replaced.
+    NewHost {
+        split: bool,
+    },
+    Drop,
+    Forget,
+    /// One lane waits for a mark of another.
+    Mark {
+        to: u8,
+    },
+    Timestamp,
+    Synchronize,
+    Trim,
+    /// A part of `x` is read to ordinary memory, and overwritten from there.
+    Slice {
+        part: u8,
+    },
+    /// `x` goes to another thread, which takes it when it comes to a `Take`.
+    Give {
+        to: u8,
+    },
+    Take,
+    /// The pinned memory of `x` moves to `y` of the other device.
+    Ferry,
+    /// A driver call will fail.
+    Fault {
+        call: Call,
+        nth: u8,
+        sticky: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Make {
+    Zeroed,
+    Filled(i8),
+    FromHost(i8),
+    Copied,
+}
+
+/// How `x` and `y` come to one stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meet {
+    /// One after the other.
+    Each,
+    /// Released one by one, joined, acquired as one.
+    Joined,
+    /// As a tuple by one release, where one stream owns both; split again in transit or not.
+    Tuple { split: bool },
+    /// As a `Vec`, split in transit and joined again.
+    List,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Settle {
+    Synchronize,
+    Poll,
+    Await,
+    /// A future is polled once and given up.
+    Abandon,
+    Closure,
+}
+
+/// What becomes of a lease once it has been read under.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    End,
+    InTransit,
+    Leak,
+}
+
+/// Work on a list of parts; numbers are modulo what there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    Fill { to: u8, from: u8, upto: u8, value: i8 },
+    Kernel { kernel: Kernel, from: u8, to: u8 },
+    Add { left: u8, right: u8, to: u8 },
+    Upload { to: u8 },
+    Download { from: u8 },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kernel {
+    Copy,
+    Scale(i8),
+    Saxpy(i8),
+    Process,
+}
+
+/// What plans may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) most_steps: usize,
+    pub(crate) threads: bool,
+    pub(crate) faults: bool,
+    /// Whether graphs are updated.
+    pub(crate) updates: bool,
+}
+
+pub(crate) fn plan(shape: Shape) -> impl Strategy<Value = Plan> {
+    let threads = if shape.threads { 3 } else { 1 };
+    let one = move || prop::collection::vec(step(shape), 1..shape.most_steps);
+    let threads = prop_oneof![
+        2 => prop::collection::vec(one(), 1..=1),
+        1 => prop::collection::vec(one(), 1..=threads),
+    ];
+    (any::<u8>(), threads).prop_map(|(seed, threads)| Plan { seed, threads })
+}
+
+fn step(shape: Shape) -> impl Strategy<Value = Step> {
+    let device = prop_oneof![3 => Just(0u8), 1 => Just(1)];
+    (device, 0..LANES, 0..8u8, 0..8u8, act(shape)).prop_map(|(device, lane, x, y, act)| Step {
+        device,
+        lane,
+        x,
+        y,
+        act,
+    })
+}
+
+fn act(shape: Shape) -> impl Strategy<Value = Act> {
+    let update = if shape.updates {
+        prop::option::of(work()).boxed()
+    } else {
+        Just(None).boxed()
+    };
+    let common = prop_oneof![
+        5 => (make(), 0..3u8, 1..3u8, any::<bool>())
+            .prop_map(|(how, len, parts, host)| Act::Make { how, len, parts, host }),
+        8 => work().prop_map(Act::Work),
+        10 => (work(), meet()).prop_map(|(work, meet)| Act::Both(work, meet)),
+        3 => (0..3u8, work(), any::<bool>()).prop_map(|(to, work, panics)| Act::Lend { to, work, panics }),
+        3 => ([work(), work()], 0..LANES, any::<bool>())
+            .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
+        3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, any::<bool>())
+            .prop_map(|(works, fork, launches, between, update, drops)| Act::Graph { works, fork, launches, between, update, drops }),
+        3 => Just(Act::Release),
+        4 => settle().prop_map(Act::Settle),
+        3 => (-9..9i8).prop_map(|value| Act::Write { value }),
+        2 => Just(Act::Share),
+        6 => (kernel(), keep()).prop_map(|(kernel, keep)| Act::Read { kernel, keep }),
+        2 => (0..4u8, 0..9u8).prop_map(|(part, at)| Act::Split { part, at }),
+        2 => (0..4u8, 0..4u8).prop_map(|(a, b)| Act::Join { a, b }),
+        2 => make().prop_map(|how| Act::Grow { how }),
+        2 => (0..4u8).prop_map(|part| Act::Shrink { part }),
+        1 => any::<bool>().prop_map(|split| Act::NewHost { split }),
+        1 => Just(Act::Drop),
+        1 => (0..3u8).prop_map(|to| Act::Mark { to }),
+        1 => Just(Act::Synchronize),
+        1 => Just(Act::Constant),
+        1 => kernel().prop_map(|kernel| Act::ReadConstant { kernel }),
+        1 => Just(Act::Ferry),
+    ];
+    let rest = prop_oneof![
+        1 => Just(Act::Forget),
+        1 => Just(Act::Timestamp),
+        2 => (0..4u8).prop_map(|part| Act::Slice { part }),
+        1 => Just(Act::Trim),
+        2 => (any::<bool>(), work()).prop_map(|(captured, work)| Act::Panic { captured, work }),
+    ];
+    let mail = prop_oneof![1 => (0..3u8).prop_map(|to| Act::Give { to }), 1 => Just(Act::Take)];
+    let fault = (prop::sample::select(Call::ALL), 1..6u8, prop::bool::weighted(0.1))
+        .prop_map(|(call, nth, sticky)| Act::Fault { call, nth, sticky });
+    let weight = |wanted: bool, weight| if wanted { weight } else { 0 };
+    proptest::strategy::Union::new_weighted(
+        [
+            (60, common.boxed()),
+            (4, rest.boxed()),
+            (weight(shape.threads, 6), mail.boxed()),
+            (weight(shape.faults, 6), fault.boxed()),
+        ]
+        .into_iter()
+        .filter(|(weight, _)| *weight > 0)
+        .collect(),
+    )
+}
+
+fn make() -> impl Strategy<Value = Make> {
+    prop_oneof![
+        Just(Make::Zeroed),
+        (-9..9i8).prop_map(Make::Filled),
+        (-9..9i8).prop_map(Make::FromHost),
+        Just(Make::Copied),
+    ]
+}
+
+fn meet() -> impl Strategy<Value = Meet> {
+    prop_oneof![
+        2 => Just(Meet::Each),
+        2 => Just(Meet::Joined),
+        1 => any::<bool>().prop_map(|split| Meet::Tuple { split }),
+        1 => Just(Meet::List),
+    ]
+}
+
+fn settle() -> impl Strategy<Value = Settle> {
+    prop_oneof![
+        3 => Just(Settle::Synchronize),
+        3 => Just(Settle::Poll),
+        1 => Just(Settle::Await),
+        1 => Just(Settle::Abandon),
+        1 => Just(Settle::Closure),
+    ]
+}
+
+fn keep() -> impl Strategy<Value = Keep> {
+    prop_oneof![6 => Just(Keep::End), 3 => Just(Keep::InTransit), 1 => Just(Keep::Leak)]
+}
+
+fn kernel() -> impl Strategy<Value = Kernel> {
+    prop_oneof![
+        Just(Kernel::Copy),
+        (2..5i8).prop_map(Kernel::Scale),
+        (1..4i8).prop_map(Kernel::Saxpy),
+        Just(Kernel::Process),
+    ]
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    prop_oneof![
+        2 => (0..4u8, 0..9u8, 0..9u8, -9..9i8).prop_map(|(to, from, upto, value)| Work::Fill { to, from, upto, value }),
+        6 => (kernel(), 0..4u8, 0..4u8).prop_map(|(kernel, from, to)| Work::Kernel { kernel, from, to }),
+        2 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(left, right, to)| Work::Add { left, right, to }),
+        2 => (0..4u8).prop_map(|to| Work::Upload { to }),
+        3 => (0..4u8).prop_map(|from| Work::Download { from }),
+    ]
+}

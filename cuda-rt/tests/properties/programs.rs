@@ -1,0 +1,149 @@
+//! Property 1: in every order a plan computes what the model says, and the checker reports nothing.
+
+use std::cell::Cell;
+use std::sync::mpsc::channel;
+
+use cuda_rt::driver::Check;
+use cuda_rt::driver::sim::{Call, Order, SimConfig, Simulator};
+use cuda_rt::{Device, Gpu, Handoff, Live, Result};
+use proptest::test_runner::TestRunner;
+
+use crate::config;
+use crate::object::IdleBundle;
+use crate::plan::{Plan, Shape, plan};
+use crate::run::run;
+use crate::side::Tally;
+
+/// Orders in which each plan runs; in two of them bytes alone tell, for nothing is checked.
+fn orders(seed: u64) -> [SimConfig; 4] {
+    let config = |order| SimConfig::new().seed(seed).order(order);
+    [
+        config(Order::Random),
+        config(Order::Lazy),
+        config(Order::Random).seed(seed + 1).check(Check::Off),
+        config(Order::Starve).check(Check::Off),
+    ]
+}
+
+/// Runs a plan on two simulated devices; what was done, with the driver calls that it took.
+fn simulate(plan: &Plan, config: &SimConfig, faulty: bool) -> (Tally, u64) {
+    let done = |zero: Simulator, one: Simulator, tally| {
+        let made = [&zero, &one].map(|device| {
+            assert_eq!(device.races(), []);
+            let counters = device.counters();
+            Call::ALL.iter().map(|call| counters.calls(*call)).sum::<u64>()
+        });
+        (tally, made.iter().sum())
+    };
+    Device::simulated(config.clone(), |zero| {
+        Device::simulated(config.clone().seed(config.seed ^ 0xff), |one| {
+            let simulators =
+                [zero.simulator(), one.simulator()].map(|simulator| simulator.expect("simulated").clone());
+            let tally = run(plan, (zero, one), (None, None), faulty);
+            let [zero, one] = simulators;
+            done(zero, one, tally)
+        })
+        .expect("no fault yet")
+    })
+    .expect("no fault yet")
+}
+
+/// Waits in a closure of the completion thread.
+fn on_done(handoff: Handoff<IdleBundle<Gpu<0>>>) -> Result<IdleBundle<Gpu<0>>> {
+    let (sender, receiver) = channel();
+    handoff.on_done(move |idle| {
+        let _ = sender.send(idle);
+    })?;
+    receiver.recv().expect("the closure ran")
+}
+
+fn property(cases: proptest::test_runner::Config, shape: Shape) {
+    let (plans, steps, calls, tally) = (
+        Cell::new(0u64),
+        Cell::new(0u64),
+        Cell::new(0u64),
+        Cell::new(Tally::default()),
+    );
+    let result = TestRunner::new(cases).run(&plan(shape), |plan| {
+        plans.set(plans.get() + 1);
+        steps.set(steps.get() + plan.steps() as u64);
+        for config in orders(u64::from(plan.seed)) {
+            let (done, made) = simulate(&plan, &config, shape.faults);
+            calls.set(calls.get() + made);
+            let mut sum = tally.get();
+            sum += done;
+            tally.set(sum);
+        }
+        Ok(())
+    });
+    let sum = tally.get();
+    println!(
+        "{} programs of {} steps in all, each in 4 orders: {} acts, {} driver calls, {} buffers compared, {} graphs \
+         updated, {} calls refused",
+        plans.get(),
+        steps.get(),
+        sum.acts,
+        calls.get(),
+        sum.compared,
+        sum.updated,
+        sum.refused,
+    );
+    result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(sum.compared > plans.get(), "too little is looked at");
+}
+
+const SAFE: Shape = Shape {
+    most_steps: 40,
+    threads: true,
+    faults: false,
+    updates: true,
+};
+
+#[test]
+fn every_order_computes_what_the_model_says_and_none_races() {
+    property(config(150, 40_000), SAFE);
+}
+
+/// Calls fail here and there: no wrong byte is shown, and what an error gives back can be used.
+#[test]
+fn with_calls_that_fail_no_wrong_byte_is_shown() {
+    property(config(150, 40_000), Shape { faults: true, ..SAFE });
+}
+
+/// On GPU 0, or on one simulated device that lives as long as the process, with closures as another way to wait. All plans share it.
+#[test]
+fn one_device_runs_them_one_after_another() {
+    let gpu = Device::open_or_simulate_with(SimConfig::new().seed(5)).unwrap();
+    if gpu.is_simulated() {
+        assert!(
+            std::env::var_os("CUDA_RT_REQUIRE_GPU").is_none(),
+            "CUDA_RT_REQUIRE_GPU is set, and there is no GPU"
+        );
+        eprintln!("SKIPPED ON CUDA: there is no GPU");
+    }
+    let done = Cell::new(Tally::default());
+    let result = TestRunner::new(config(60, 4_000)).run(&plan(SAFE), |plan| {
+        let first = gpu.clone();
+        let run = |tally| {
+            let mut sum = done.get();
+            sum += tally;
+            done.set(sum);
+        };
+        if gpu.is_simulated() {
+            let config = SimConfig::new().seed(plan.seed.into());
+            Device::simulated(config, |second| run(run_both(&plan, first, second))).unwrap();
+        } else {
+            // A second instance on the same GPU, with streams of its own.
+            Device::nth(0, |second| run(run_both(&plan, first, second))).unwrap();
+        }
+        Ok(())
+    });
+    let Tally { acts, compared, .. } = done.get();
+    println!("{gpu:?}: {acts} acts, {compared} buffers compared");
+    result.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(gpu.races(), []);
+}
+
+fn run_both<E: Live>(plan: &Plan, first: Device, second: Device<E>) -> Tally {
+    run(plan, (first, second), (Some(on_done), None), false)
+}

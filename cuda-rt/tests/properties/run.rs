@@ -1,0 +1,281 @@
+//! Runs a plan: its threads, their mail, and the audit of all that is left.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::{Device, Live};
+
+use crate::object::{Home, Lanes, Object};
+use crate::plan::{Act, Make, Plan, Settle, Step};
+use crate::side::{Closure, Recipe, Side, Tally, on_lane};
+
+/// An object on its way to another thread.
+enum Mail<D: Live, E: Live> {
+    Zero(Object<D>),
+    One(Object<E>),
+}
+
+struct Thread<D: Live, E: Live> {
+    zero: Side<D>,
+    one: Side<E>,
+    inbox: Receiver<Mail<D, E>>,
+    outboxes: Vec<Sender<Mail<D, E>>>,
+}
+
+/// Runs the plan on two devices and compares what it leaves with the model. Returns what was done.
+pub(crate) fn run<D: Live, E: Live>(
+    plan: &Plan,
+    (zero, one): (Device<D>, Device<E>),
+    (closure_zero, closure_one): (Option<Closure<D>>, Option<Closure<E>>),
+    faulty: bool,
+) -> Tally {
+    let zero = Arc::new(Lanes::of(zero).expect("no fault yet"));
+    let one = Arc::new(Lanes::of(one).expect("no fault yet"));
+    let (outboxes, inboxes): (Vec<_>, Vec<_>) = plan.threads.iter().map(|_| channel()).unzip();
+    let threads: Vec<_> = inboxes
+        .into_iter()
+        .map(|inbox| Thread {
+            zero: Side::new(Arc::clone(&zero), closure_zero, faulty),
+            one: Side::new(Arc::clone(&one), closure_one, faulty),
+            inbox,
+            outboxes: outboxes.clone(),
+        })
+        .collect();
+    drop(outboxes);
+    let done: Vec<Thread<D, E>> = std::thread::scope(|scope| {
+        let mut run = threads.into_iter().zip(&plan.threads);
+        let (mut first, steps) = run.next().expect("a plan has a thread");
+        let others: Vec<_> = run
+            .map(|(mut thread, steps)| {
+                scope.spawn(move || {
+                    thread.steps(steps);
+                    thread
+                })
+            })
+            .collect();
+        first.steps(steps);
+        let others = others.into_iter().map(|other| {
+            other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        [first].into_iter().chain(others).collect()
+    });
+    for gpu in [zero.gpu.simulator(), one.gpu.simulator()].into_iter().flatten() {
+        gpu.clear_faults();
+    }
+    done.into_iter()
+        .map(Thread::audit)
+        .fold(Tally::default(), |mut sum, tally| {
+            sum += tally;
+            sum
+        })
+}
+
+impl<D: Live, E: Live> Thread<D, E> {
+    fn steps(&mut self, steps: &[Step]) {
+        // Something to work on, on each device.
+        for (lane, host) in [(0, true), (1, false), (2, true)] {
+            on_lane!(self.zero.lanes, lane, |stream| self.zero.make(
+                stream,
+                Make::FromHost(lane as i8),
+                16,
+                2,
+                host
+            ));
+        }
+        on_lane!(self.one.lanes, 1, |stream| self.one.make(
+            stream,
+            Make::Zeroed,
+            16,
+            1,
+            true
+        ));
+        for step in steps {
+            match step.device {
+                0 => self.zero.step(*step),
+                _ => self.one.step(*step),
+            }
+            self.mail(*step);
+            self.zero.tidy();
+            self.one.tidy();
+        }
+    }
+
+    /// What goes from thread to thread, or from device to device.
+    fn mail(&mut self, step: Step) {
+        match step.act {
+            Act::Give { to } => {
+                let to = &self.outboxes[usize::from(to) % self.outboxes.len()];
+                let sent = match step.device {
+                    0 => self.zero.part_with(step.x).map(Mail::Zero),
+                    _ => self.one.part_with(step.x).map(Mail::One),
+                };
+                // A thread that has ended left its mailbox to be audited.
+                if let Some(mail) = sent {
+                    to.send(mail)
+                        .unwrap_or_else(|_| unreachable!("inboxes live as long as threads"));
+                }
+            }
+            Act::Take => {
+                if let Ok(mail) = self.inbox.try_recv() {
+                    self.receive(mail);
+                }
+            }
+            Act::Ferry => match step.device {
+                0 => ferry(&mut self.zero, step.x, &mut self.one, step.y),
+                _ => ferry(&mut self.one, step.x, &mut self.zero, step.y),
+            },
+            _ => {}
+        }
+    }
+
+    fn receive(&mut self, mail: Mail<D, E>) {
+        match mail {
+            Mail::Zero(object) => self.zero.objects.push(object),
+            Mail::One(object) => self.one.objects.push(object),
+        }
+    }
+
+    fn audit(mut self) -> Tally {
+        self.outboxes.clear();
+        while let Ok(mail) = self.inbox.try_recv() {
+            self.receive(mail);
+        }
+        (0..self.zero.objects.len()).for_each(|x| self.zero.audit(x));
+        (0..self.one.objects.len()).for_each(|x| self.one.audit(x));
+        self.zero.tally += self.one.tally;
+        self.zero.tally
+    }
+}
+
+/// Moves the pinned memory of `x` to `y` of another device.
+fn ferry<D: Live, E: Live>(from: &mut Side<D>, x: u8, to: &mut Side<E>, y: u8) {
+    let (Some(x), Some(y)) = (from.index(x), to.index(y)) else {
+        return;
+    };
+    if !from.settle(x, Settle::Synchronize) || !to.settle(y, Settle::Synchronize) {
+        return;
+    }
+    let (source, target) = (&mut from.objects[x], &mut to.objects[y]);
+    if let (Home::Idle(idle), Home::Idle(other)) = (&mut source.home, &mut target.home)
+        && let Some(host) = idle.host.take()
+    {
+        other.host = Some(
+            host.for_device(&to.lanes.gpu)
+                .unwrap_or_else(|refused| panic!("{}", refused.error)),
+        );
+        target.expected.host = source.expected.host.take();
+    }
+}
+
+impl<D: Live> Side<D> {
+    /// An object that can go to another thread.
+    fn part_with(&mut self, x: u8) -> Option<Object<D>> {
+        let x = self.index(x)?;
+        self.release(x);
+        let sent = matches!(self.objects[x].home, Home::Pending(_));
+        sent.then(|| self.objects.remove(x))
+    }
+
+    fn step(&mut self, Step { lane, x, y, act, .. }: Step) {
+        self.tally.acts += 1;
+        if let Act::Make {
+            how,
+            len,
+            parts,
+            host,
+        } = act
+        {
+            let len = [4, 16, 24][usize::from(len) % 3];
+            return on_lane!(self.lanes, lane, |stream| self
+                .make(stream, how, len, parts, host));
+        }
+        if let Act::Fault { call, nth, sticky } = act {
+            let code = if sticky {
+                ErrorCode::LAUNCH_FAILED
+            } else {
+                ErrorCode::OUT_OF_MEMORY
+            };
+            if let Some(simulator) = self.lanes.gpu.simulator() {
+                simulator.fail_nth(call, u64::from(nth), code);
+            }
+            return;
+        }
+        let (Some(x), Some(other)) = (self.index(x), self.index(y)) else {
+            return;
+        };
+        macro_rules! on {
+            (|$stream:ident| $body:expr) => {
+                on_lane!(self.lanes, lane, |$stream| $body)
+            };
+        }
+        match act {
+            Act::Make { .. } | Act::Fault { .. } => unreachable!("done above"),
+            Act::Work(work) => on!(|stream| self.work(stream, x, work)),
+            Act::Both(work, meet) => on!(|stream| self.both(stream, x, other, work, meet)),
+            Act::Lend { to, work, panics } => on!(|stream| self.lend(stream, x, to, work, panics)),
+            Act::Slot { works, next, panics } => self.slot(x, lane, next, works, panics),
+            Act::Graph {
+                works,
+                fork,
+                launches,
+                between,
+                update,
+                drops,
+            } => {
+                let recipe = Recipe {
+                    works,
+                    fork,
+                    launches,
+                    between,
+                    update,
+                    drops,
+                    panics: false,
+                };
+                on!(|stream| self.graph(stream, x, recipe));
+            }
+            Act::Panic { captured: true, work } => {
+                let works = [work; 2];
+                let recipe = Recipe {
+                    works,
+                    fork: None,
+                    launches: 0,
+                    between: None,
+                    update: None,
+                    drops: true,
+                    panics: true,
+                };
+                on!(|stream| self.graph(stream, x, recipe));
+            }
+            Act::Panic {
+                captured: false,
+                work,
+            } => self.panic(x, work),
+            Act::Release => self.release(x),
+            Act::Settle(how) => {
+                self.settle(x, how);
+            }
+            Act::Write { value } => self.write(x, value),
+            Act::Share => on!(|stream| self.share(stream, x)),
+            Act::Read { kernel, keep } => on!(|stream| self.read(stream, x, other, kernel, keep)),
+            Act::Constant => self.constant(x),
+            Act::ReadConstant { kernel } => on!(|stream| self.read_constant(stream, x, y, kernel)),
+            Act::Split { part, at } => on!(|stream| self.split(stream, x, part, at)),
+            Act::Join { a, b } => on!(|stream| self.join(stream, x, a, b)),
+            Act::Grow { how } => on!(|stream| self.grow(stream, x, how)),
+            Act::Shrink { part } => on!(|stream| self.shrink(stream, x, part)),
+            Act::NewHost { split } => on!(|stream| self.new_host(stream, x, split)),
+            Act::Drop => self.drop(x),
+            Act::Forget => self.forget(x),
+            Act::Mark { to } => on!(|stream| self.mark(stream, to)),
+            Act::Timestamp => on!(|stream| self.timestamp(stream)),
+            Act::Synchronize => on!(|stream| self.synchronize(stream)),
+            Act::Trim => self.trim(),
+            Act::Slice { part } => on!(|stream| self.slice(stream, x, part)),
+            // Between threads and devices: `Thread::mail`.
+            Act::Give { .. } | Act::Take | Act::Ferry => {}
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What a program does with one device: each act, on the device and in the model.
+//!
+//! An act that the device refuses changes nothing in the model either; what it was given is then where the error left it. Without
+//! injected faults no act may be refused.
+
+mod graph;
+mod parts;
+mod sharing;
+mod together;
+mod waiting;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use cuda_rt::{Constant, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream};
+
+use crate::object::{Bundle, Expected, First, Home, IdleBundle, Instead, Lane, Lanes, Object};
+use crate::plan::{Settle, Work};
+use crate::work::{apply, enqueue, resolve};
+
+pub(crate) use graph::Recipe;
+
+/// Waits with `Handoff::on_done`, which needs a device that lives as long as the process.
+pub(crate) type Closure<D> = fn(Handoff<IdleBundle<D>>) -> Result<IdleBundle<D>>;
+
+/// One thread's part in one device.
+pub(crate) struct Side<D: Live> {
+    pub(crate) lanes: Arc<Lanes<D>>,
+    pub(crate) objects: Vec<Object<D>>,
+    constants: Vec<(Constant<IdleBundle<D>, Idle<D>>, Expected)>,
+    closure: Option<Closure<D>>,
+    /// Whether calls are made to fail.
+    faulty: bool,
+    blocks: u64,
+    pub(crate) tally: Tally,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) acts: u64,
+    /// Buffers whose bytes were compared with the model's.
+    pub(crate) compared: u64,
+    pub(crate) refused: u64,
+    /// Graphs that were updated.
+    pub(crate) updated: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.acts += other.acts;
+        self.compared += other.compared;
+        self.refused += other.refused;
+        self.updated += other.updated;
+    }
+}
+
+/// Runs `body` with the stream of a lane; a macro, as the type differs.
+macro_rules! on_lane {
+    ($lanes:expr, $lane:expr, |$stream:ident| $body:expr) => {{
+        let lanes = Arc::clone(&$lanes);
+        match $lane % crate::plan::LANES {
+            0 => {
+                let $stream = &lanes.first;
+                $body
+            }
+            1 => {
+                let $stream = &lanes.second;
+                $body
+            }
+            2 => {
+                let $stream = &lanes.third;
+                $body
+            }
+            _ => {
+                let Ok(result) = lanes
+                    .pool
+                    .with(|$stream| Ok::<_, std::convert::Infallible>($body));
+                result
+            }
+        }
+    }};
+}
+pub(crate) use on_lane;
+
+/// The same for the named ones.
+macro_rules! on_named {
+    ($lanes:expr, $lane:expr, |$stream:ident| $body:expr) => {
+        match $lane % 3 {
+            0 => {
+                let $stream = &$lanes.first;
+                $body
+            }
+            1 => {
+                let $stream = &$lanes.second;
+                $body
+            }
+            _ => {
+                let $stream = &$lanes.third;
+                $body
+            }
+        }
+    };
+}
+use on_named;
+
+/// What a closure panics with, past the panic hook.
+struct OnPurpose;
+
+fn panic_on_purpose() -> ! {
+    resume_unwind(Box::new(OnPurpose))
+}
+
+/// What `body` returns, or `None` if it panicked on purpose.
+fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => Some(result),
+        Err(payload) if payload.is::<OnPurpose>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// Gives `work` to a stream and, if it takes it, to the model.
+fn work_on<S: Lane<D>, D: Live>(
+    stream: &Stream<S>,
+    work: Work,
+    bundles: &mut [&mut Bundle<S>],
+    expected: &mut [&mut Expected],
+) -> Result<()> {
+    let lens: Vec<usize> = expected
+        .iter()
+        .flat_map(|expected| expected.parts.iter().map(Vec::len))
+        .collect();
+    let with_host = expected.iter().position(|expected| expected.host.is_some());
+    let host_len = with_host
+        .and_then(|index| expected[index].host.as_ref())
+        .map(Vec::len);
+    let Some(op) = resolve(work, &lens, host_len) else {
+        return Ok(());
+    };
+    let (mut parts, mut host) = (Vec::new(), None);
+    for (index, bundle) in bundles.iter_mut().enumerate() {
+        parts.extend(bundle.parts.iter_mut().map(|part| &mut **part));
+        if Some(index) == with_host {
+            host = bundle.host.as_mut().map(|host| &mut **host);
+        }
+    }
+    enqueue(stream, op, &mut parts, host)?;
+    let (mut parts, mut host) = (Vec::new(), None);
+    for (index, expected) in expected.iter_mut().enumerate() {
+        parts.extend(expected.parts.iter_mut());
+        if Some(index) == with_host {
+            host = expected.host.as_mut();
+        }
+    }
+    apply(op, &mut parts, host);
+    Ok(())
+}
+
+impl<D: Live> Side<D> {
+    pub(crate) fn new(lanes: Arc<Lanes<D>>, closure: Option<Closure<D>>, faulty: bool) -> Self {
+        Self {
+            lanes,
+            objects: Vec::new(),
+            constants: Vec::new(),
+            closure,
+            faulty,
+            blocks: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes an error for what it is: a failure of the test, unless it was asked for.
+    pub(crate) fn refused(&mut self, error: &Error) {
+        self.tally.refused += 1;
+        let injected = error
+            .driver()
+            .is_some_and(|error| error.detail().contains("injected"));
+        // A slot that lost its bundle to an earlier error says so.
+        let follows = matches!(error, Error::SlotEmpty);
+        assert!(self.faulty && (injected || follows), "refused: {error}");
+    }
+
+    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.inspect_err(|error| self.refused(error)).ok()
+    }
+
+    pub(crate) fn index(&self, number: u8) -> Option<usize> {
+        usize::from(number).checked_rem(self.objects.len())
+    }
+
+    fn take(&mut self, x: usize) -> Home<D> {
+        std::mem::replace(&mut self.objects[x].home, Home::Gone)
+    }
+
+    fn put(&mut self, x: usize, (home, error): Instead<D>) {
+        self.objects[x].home = home;
+        if let Some(error) = error {
+            self.refused(&error);
+        }
+    }
+
+    /// Forgets objects that are gone.
+    pub(crate) fn tidy(&mut self) {
+        self.objects.retain(|object| !matches!(object.home, Home::Gone));
+    }
+
+    /// Brings `x` to the stream, does something with it there, and leaves it.
+    fn with<S: Lane<D>, R>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        body: impl FnOnce(&mut Self, &mut Bundle<S>, &mut Expected) -> R,
+    ) -> Option<R> {
+        let home = self.take(x);
+        let lanes = Arc::clone(&self.lanes);
+        match lanes.bring(home, stream) {
+            Ok(mut bundle) => {
+                let mut expected = std::mem::take(&mut self.objects[x].expected);
+                let result = body(self, &mut bundle, &mut expected);
+                self.objects[x].expected = expected;
+                self.put(x, S::keep(stream, bundle));
+                Some(result)
+            }
+            Err(instead) => {
+                self.put(x, instead);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn work<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, work: Work) {
+        self.with(stream, x, |side, bundle, expected| {
+            let result = work_on(stream, work, &mut [bundle], &mut [expected]);
+            side.note(result);
+        });
+    }
+
+    fn compare(&mut self, seen: Option<&[f32]>, expected: Option<&[f32]>) {
+        self.tally.compared += u64::from(seen.is_some());
+        let bits = |values: Option<&[f32]>| {
+            values.map(|values| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            bits(seen),
+            bits(expected),
+            "{seen:?} is seen, and {expected:?} must be"
+        );
+    }
+
+    pub(crate) fn forget(&mut self, x: usize) {
+        let home = self.take(x);
+        std::mem::forget(home);
+    }
+
+    pub(crate) fn drop(&mut self, x: usize) {
+        drop(self.take(x));
+    }
+
+    /// Compares all that `x` holds with the model, and lets it go.
+    pub(crate) fn audit(&mut self, x: usize) {
+        let lanes = Arc::clone(&self.lanes);
+        let stream = &lanes.first;
+        let expected = self.objects[x].expected.clone();
+        let home = self.take(x);
+        match lanes.bring(home, stream) {
+            Ok(bundle) => {
+                for (part, expected) in bundle.parts.iter().zip(&expected.parts) {
+                    let seen = lanes.gpu.pinned::<f32>(part.len()).and_then(|idle| {
+                        let mut host: PinnedBuffer<f32, _> = stream.adopt(idle)?;
+                        stream.copy_to_host(part, &mut host)?;
+                        stream.release(host)?.synchronize()
+                    });
+                    if let Some(seen) = self.note(seen) {
+                        self.compare(Some(&seen), Some(expected));
+                    }
+                }
+                self.put(x, First::keep(stream, bundle));
+                self.settle(x, Settle::Synchronize);
+            }
+            Err((Home::Shared(shared, _), _)) => {
+                let seen = stream.lease(&shared).and_then(|lease| {
+                    let view = lease.view();
+                    let Some(part) = view.parts.first() else {
+                        return Ok(None);
+                    };
+                    let mut host: PinnedBuffer<f32, _> =
+                        stream.adopt(lanes.gpu.pinned::<f32>(part.len())?)?;
+                    stream.copy_to_host(part, &mut host)?;
+                    stream.release(host)?.synchronize().map(Some)
+                });
+                if let Some(Some(seen)) = self.note(seen) {
+                    self.compare(Some(&seen), expected.parts.first().map(|part| &**part));
+                }
+            }
+            Err((_, Some(error))) => self.refused(&error),
+            Err(_) => {}
+        }
+        self.drop(x);
+    }
+}

@@ -1,0 +1,141 @@
+//! Captures, launches, and closures that panic with a bundle inside.
+
+use std::sync::Arc;
+
+use cuda_rt::{Error, Live, Stream};
+
+use super::{Side, catch, panic_on_purpose, work_on};
+use crate::object::{FORKED, Home, Lane};
+use crate::plan::Work;
+use crate::work::{apply, apply_read, enqueue, resolve};
+
+/// A graph to be captured.
+#[derive(Clone, Copy)]
+pub(crate) struct Recipe {
+    pub(crate) works: [Work; 2],
+    pub(crate) fork: Option<u8>,
+    pub(crate) launches: u8,
+    pub(crate) between: Option<Work>,
+    /// What an update, after the first launch, makes of the second work.
+    pub(crate) update: Option<Work>,
+    pub(crate) drops: bool,
+    pub(crate) panics: bool,
+}
+
+/// What the body of a capture does; a macro, as its types are the capture's own.
+macro_rules! body {
+    ($inner:expr, $views:expr, $ops:expr, $fork:expr) => {{
+        let (inner, mut views) = ($inner, $views);
+        let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
+        let mut host = views.host.as_mut().map(|host| &mut **host);
+        for op in $ops.into_iter().flatten() {
+            enqueue(inner, op, &mut parts, host.as_deref_mut())?;
+        }
+        if let (Some(fork), Some((last, _))) = ($fork, parts.split_last_mut()) {
+            // What the fork reads is allocated inside, and what it writes is lent to it.
+            let copy = inner.init_from(inner.alloc_uninit(last.len())?, last)?;
+            S::fork(inner, fork, copy, last)?;
+        }
+    }};
+}
+
+impl<D: Live> Side<D> {
+    pub(crate) fn graph<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, graph: Recipe) {
+        let lanes = Arc::clone(&self.lanes);
+        let home = self.take(x);
+        let bundle = match lanes.bring(home, stream) {
+            Ok(bundle) => bundle,
+            Err(instead) => return self.put(x, instead),
+        };
+        let expected = self.objects[x].expected.clone();
+        let lens: Vec<usize> = expected.parts.iter().map(Vec::len).collect();
+        let host = expected.host.as_ref().map(Vec::len);
+        let mut ops = graph.works.map(|work| resolve(work, &lens, host));
+        let captured = catch(|| {
+            stream.capture(bundle, |inner, views| {
+                body!(inner, views, ops, graph.fork);
+                if graph.panics {
+                    panic_on_purpose();
+                }
+                Ok(())
+            })
+        });
+        let Some(Some(mut captured)) = captured.map(|captured| self.note(captured)) else {
+            return;
+        };
+        let mut expected = expected;
+        for launch in 0..graph.launches {
+            let launched = captured.launch(stream);
+            if self.note(launched).is_some() {
+                for op in ops.into_iter().flatten() {
+                    apply(
+                        op,
+                        &mut expected.parts.iter_mut().collect::<Vec<_>>(),
+                        expected.host.as_mut(),
+                    );
+                }
+                if let (Some(_), Some(last)) = (graph.fork, expected.parts.last_mut()) {
+                    let copy = last.clone();
+                    apply_read(FORKED, &copy, last);
+                }
+            }
+            let between = graph.between.and_then(|work| resolve(work, &lens, host));
+            if let (0, Some(op)) = (launch, between) {
+                let mut views = captured.views();
+                let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
+                let result = enqueue(
+                    stream,
+                    op,
+                    &mut parts,
+                    views.host.as_mut().map(|host| &mut **host),
+                );
+                if self.note(result).is_some() {
+                    apply(
+                        op,
+                        &mut expected.parts.iter_mut().collect::<Vec<_>>(),
+                        expected.host.as_mut(),
+                    );
+                }
+            }
+            if let (0, Some(work)) = (launch, graph.update) {
+                let others = [ops[0], resolve(work, &lens, host)];
+                let updated = captured.update(|inner, views| {
+                    body!(inner, views, others, graph.fork);
+                    Ok(())
+                });
+                // Other calls than those captured are no update, and change nothing.
+                if !matches!(updated, Err(Error::NotAnUpdate { .. })) && self.note(updated).is_some() {
+                    ops = others;
+                    self.tally.updated += 1;
+                }
+            }
+        }
+        if graph.drops {
+            return drop(captured);
+        }
+        self.objects[x].expected = expected;
+        self.put(x, S::keep(stream, captured.into_inner()));
+    }
+
+    /// A closure of the pool panics, and what it held goes.
+    pub(crate) fn panic(&mut self, x: usize, work: Work) {
+        let lanes = Arc::clone(&self.lanes);
+        let home = self.take(x);
+        let mut instead = (Home::Gone, None);
+        let mut expected = std::mem::take(&mut self.objects[x].expected);
+        catch(|| {
+            lanes.pool.with(|stream| match lanes.bring(home, stream) {
+                Ok(mut bundle) => {
+                    let _ = work_on(stream, work, &mut [&mut bundle], &mut [&mut expected]);
+                    panic_on_purpose()
+                }
+                Err(other) => {
+                    instead = other;
+                    Ok::<(), Error>(())
+                }
+            })
+        });
+        self.objects[x].expected = expected;
+        self.put(x, instead);
+    }
+}

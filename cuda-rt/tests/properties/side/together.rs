@@ -1,0 +1,204 @@
+//! Work on one or two bundles, however they come to the stream: moved, joined, lent, from a slot.
+
+use std::sync::Arc;
+
+use cuda_rt::{Handoff, Live, Slot, Stream};
+
+use super::{Side, catch, on_lane, on_named, panic_on_purpose, work_on};
+use crate::object::{Bundle, Home, IdleBundle, Lane, Owned};
+use crate::plan::{Meet, Work};
+use crate::work::{Op, apply, enqueue, resolve};
+
+impl<D: Live> Side<D> {
+    pub(crate) fn both<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        y: usize,
+        work: Work,
+        meet: Meet,
+    ) {
+        if x == y {
+            return self.work(stream, x, work);
+        }
+        let Some((mut first, mut second)) = self.meet(stream, x, y, meet) else {
+            return;
+        };
+        let mut expected = [x, y].map(|i| std::mem::take(&mut self.objects[i].expected));
+        let [a, b] = &mut expected;
+        let result = work_on(stream, work, &mut [&mut first, &mut second], &mut [a, b]);
+        self.note(result);
+        for ((i, bundle), expected) in [(x, first), (y, second)].into_iter().zip(expected) {
+            self.objects[i].expected = expected;
+            self.put(i, S::keep(stream, bundle));
+        }
+    }
+
+    /// Both bundles on the stream; `None` if one could not come, and then both are somewhere else.
+    fn meet<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        y: usize,
+        meet: Meet,
+    ) -> Option<(Bundle<S>, Bundle<S>)> {
+        let lanes = Arc::clone(&self.lanes);
+        if let Meet::Each = meet {
+            let home = self.take(x);
+            let first = lanes
+                .bring(home, stream)
+                .map_err(|instead| self.put(x, instead))
+                .ok()?;
+            let home = self.take(y);
+            return match lanes.bring(home, stream) {
+                Ok(second) => Some((first, second)),
+                Err(instead) => {
+                    self.put(y, instead);
+                    self.put(x, S::keep(stream, first));
+                    None
+                }
+            };
+        }
+        let joined = self.in_transit(x, y, meet)?;
+        match stream.try_acquire(joined) {
+            Ok(both) => Some(both),
+            Err(refused) => {
+                let (first, second) = refused.value.split();
+                self.put(x, (Home::Pending(first), Some(refused.error)));
+                self.put(y, (Home::Pending(second), None));
+                None
+            }
+        }
+    }
+
+    /// Both bundles behind one handoff.
+    fn in_transit(
+        &mut self,
+        x: usize,
+        y: usize,
+        meet: Meet,
+    ) -> Option<Handoff<(IdleBundle<D>, IdleBundle<D>)>> {
+        let lanes = Arc::clone(&self.lanes);
+        macro_rules! together {
+            ($stream:ident $name:ident $a:ident $b:ident $split:ident) => {
+                match lanes.$stream.try_release(($a, $b)) {
+                    Ok(handoff) if $split => Some(Handoff::join(handoff.split())),
+                    Ok(handoff) => Some(handoff),
+                    Err(refused) => {
+                        let (a, b) = refused.value;
+                        self.put(x, (Home::On(Owned::$name(a)), Some(refused.error)));
+                        self.put(y, (Home::On(Owned::$name(b)), None));
+                        None
+                    }
+                }
+            };
+        }
+        let (first, second) = match (meet, self.take(x), self.take(y)) {
+            (Meet::Tuple { split }, Home::On(Owned::First(a)), Home::On(Owned::First(b))) => {
+                return together!(first First a b split);
+            }
+            (Meet::Tuple { split }, Home::On(Owned::Second(a)), Home::On(Owned::Second(b))) => {
+                return together!(second Second a b split);
+            }
+            (Meet::Tuple { split }, Home::On(Owned::Third(a)), Home::On(Owned::Third(b))) => {
+                return together!(third Third a b split);
+            }
+            (_, first, second) => (first, second),
+        };
+        let first = match lanes.hand_over(first) {
+            Ok(first) => first,
+            Err(instead) => {
+                self.put(x, instead);
+                self.put(y, (second, None));
+                return None;
+            }
+        };
+        let second = match lanes.hand_over(second) {
+            Ok(second) => second,
+            Err(instead) => {
+                self.put(x, (Home::Pending(first), None));
+                self.put(y, instead);
+                return None;
+            }
+        };
+        if let Meet::List = meet {
+            let list: Handoff<Vec<IdleBundle<D>>> = Handoff::join(vec![first, second]);
+            let [first, second] = list.split().try_into().expect("two went in");
+            return Some(Handoff::join((first, second)));
+        }
+        Some(Handoff::join((first, second)))
+    }
+
+    pub(crate) fn lend<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        to: u8,
+        work: Work,
+        panics: bool,
+    ) {
+        let lanes = Arc::clone(&self.lanes);
+        self.with(stream, x, |side, bundle, expected| {
+            let (Some(part), Some(values)) = (bundle.parts.first_mut(), expected.parts.first_mut()) else {
+                return;
+            };
+            let whole = Op::Fill {
+                to: 0,
+                start: 0,
+                end: values.len(),
+                value: 7.0,
+            };
+            let op = resolve(work, &[values.len()], None).unwrap_or(whole);
+            let mut applied = false;
+            let result = catch(|| {
+                on_named!(lanes, to, |borrower| stream.lend(borrower, part, |lent| {
+                    let result = enqueue(borrower, op, &mut [lent], None);
+                    applied = result.is_ok();
+                    if panics {
+                        panic_on_purpose();
+                    }
+                    result
+                }))
+            });
+            if applied {
+                apply(op, &mut [values], None);
+            }
+            if let Some(result) = result {
+                side.note(result.flatten());
+            }
+        });
+    }
+
+    pub(crate) fn slot(&mut self, x: usize, lane: u8, next: u8, works: [Work; 2], panics: bool) {
+        let lanes = Arc::clone(&self.lanes);
+        let home = self.take(x);
+        let mut slot = match lanes.hand_over(home) {
+            Ok(handoff) => Slot::from(handoff),
+            Err(instead) => return self.put(x, instead),
+        };
+        let mut expected = std::mem::take(&mut self.objects[x].expected);
+        for ((lane, work), last) in [lane, next].into_iter().zip(works).zip([false, true]) {
+            let result = catch(|| {
+                on_lane!(self.lanes, lane, |stream| slot.on(stream, |bundle| {
+                    let result = work_on(stream, work, &mut [bundle], &mut [&mut expected]);
+                    if last && panics {
+                        panic_on_purpose();
+                    }
+                    result
+                }))
+            });
+            if let Some(result) = result {
+                self.note(result.flatten());
+            }
+        }
+        let seen = slot.host(|bundle| bundle.host.as_deref().map(<[f32]>::to_vec));
+        if let Some(seen) = self.note(seen) {
+            self.compare(seen.as_deref(), expected.host.as_deref());
+        }
+        self.objects[x].expected = expected;
+        match slot.into_handoff() {
+            Ok(handoff) => self.put(x, (Home::Pending(handoff), None)),
+            Err(error) => self.put(x, (Home::Gone, Some(error))),
+        }
+    }
+}

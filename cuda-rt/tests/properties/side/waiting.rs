@@ -1,0 +1,140 @@
+//! The host and what it waits for.
+
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use cuda_rt::{Live, Settled, Stream};
+
+use super::{Side, on_named};
+use crate::object::{Home, Instead, Lane, Object};
+use crate::plan::Settle;
+
+impl<D: Live> Side<D> {
+    pub(crate) fn release(&mut self, x: usize) {
+        let home = self.take(x);
+        let lanes = Arc::clone(&self.lanes);
+        // What is shared stays so: sharing is a way to be everywhere.
+        let instead = match home {
+            Home::Shared(..) => (home, None),
+            home => lanes
+                .hand_over(home)
+                .map_or_else(|instead| instead, |handoff| (Home::Pending(handoff), None)),
+        };
+        self.put(x, instead);
+    }
+
+    /// The host waits for `x` and looks at its pinned memory. Whether it is idle now.
+    pub(crate) fn settle(&mut self, x: usize, how: Settle) -> bool {
+        let lanes = Arc::clone(&self.lanes);
+        let home = self.take(x);
+        let mut handoff = match lanes.hand_over(home) {
+            Ok(handoff) => handoff,
+            Err(instead) => {
+                self.put(x, instead);
+                return false;
+            }
+        };
+        let instead: Instead<D> = match (how, self.closure) {
+            (Settle::Poll, _) => loop {
+                match handoff.try_settle() {
+                    Ok(Settled::Done(idle)) => break (Home::Idle(idle), None),
+                    Ok(Settled::Pending(again)) => handoff = again,
+                    Err(refused) => break (Home::Pending(refused.value), Some(refused.error)),
+                }
+            },
+            (Settle::Await, _) => match block_on(handoff.into_future()) {
+                Ok(idle) => (Home::Idle(idle), None),
+                Err(error) => (Home::Gone, Some(error)),
+            },
+            (Settle::Abandon, _) => {
+                let mut future = handoff.into_future();
+                match pin!(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(Ok(idle)) => (Home::Idle(idle), None),
+                    Poll::Ready(Err(error)) => (Home::Gone, Some(error)),
+                    Poll::Pending => (Home::Pending(future.into_handoff().expect("it is pending")), None),
+                }
+            }
+            (Settle::Closure, Some(closure)) => match closure(handoff) {
+                Ok(idle) => (Home::Idle(idle), None),
+                Err(error) => (Home::Gone, Some(error)),
+            },
+            (Settle::Synchronize | Settle::Closure, _) => match handoff.try_synchronize() {
+                Ok(idle) => (Home::Idle(idle), None),
+                Err(refused) => (Home::Pending(refused.value), Some(refused.error)),
+            },
+        };
+        self.put(x, instead);
+        let Object { home, expected } = &self.objects[x];
+        let Home::Idle(idle) = home else { return false };
+        let (seen, wanted) = (idle.host.as_deref().map(<[f32]>::to_vec), expected.host.clone());
+        self.compare(seen.as_deref(), wanted.as_deref());
+        true
+    }
+
+    pub(crate) fn write(&mut self, x: usize, value: i8) {
+        if self.settle(x, Settle::Synchronize)
+            && let Object {
+                home: Home::Idle(idle),
+                expected,
+            } = &mut self.objects[x]
+            && let (Some(host), Some(values)) = (&mut idle.host, &mut expected.host)
+        {
+            for (i, (seen, expected)) in host.iter_mut().zip(values).enumerate() {
+                *seen = f32::from(value) + 2.0 * i as f32;
+                *expected = *seen;
+            }
+        }
+    }
+
+    pub(crate) fn mark<S: Lane<D>>(&mut self, stream: &Stream<S>, to: u8) {
+        let lanes = Arc::clone(&self.lanes);
+        let result = stream
+            .marker()
+            .and_then(|marker| on_named!(lanes, to, |other| other.wait_for(&marker)));
+        self.note(result);
+    }
+
+    pub(crate) fn synchronize<S: Lane<D>>(&mut self, stream: &Stream<S>) {
+        let result = stream.synchronize();
+        self.note(result);
+    }
+
+    pub(crate) fn timestamp<S: Lane<D>>(&mut self, stream: &Stream<S>) {
+        let result = stream.timestamp().and_then(|mark| mark.synchronize());
+        self.note(result);
+    }
+
+    pub(crate) fn trim(&mut self) {
+        self.lanes.gpu.trim_pinned(0);
+        let result = self.lanes.gpu.trim(0);
+        self.note(result);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+const WOKEN_WITHIN: Duration = Duration::from_secs(60);
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let started = Instant::now();
+    loop {
+        assert!(started.elapsed() < WOKEN_WITHIN, "no one woke the task");
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            // Not for ever: a waker that is lost fails, and does not hang.
+            Poll::Pending => std::thread::park_timeout(WOKEN_WITHIN),
+        }
+    }
+}

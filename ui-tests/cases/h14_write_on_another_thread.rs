@@ -1,0 +1,20 @@
+// H14 (E0277): a thread writes what the stream of this one still uploads from.
+// Twin: h14_write_during_upload
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error};
+
+cuda_rt::streams! {
+    Upload;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let upload = gpu.stream::<Upload>()?;
+    let mut frame = upload.alloc_zeroed::<f32>(1024)?;
+    let mut host = upload.adopt(gpu.pinned::<f32>(1024)?)?;
+    upload.copy_to_device(&host, &mut frame)?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| host[0] = 1.0);
+    });
+    Ok(())
+}
