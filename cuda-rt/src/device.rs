@@ -73,7 +73,7 @@ fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
 pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
     if wanted {
-        crate::driver::Checked::over(driver, crate::driver::Check::Deny)
+        crate::driver::Checked::over_with_others(driver, crate::driver::Check::Deny)
     } else {
         driver
     }
@@ -272,6 +272,26 @@ impl<D> Device<D> {
     /// The controls of a simulated device: its seed, faults, counts and modelled times.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.core.driver().simulator()
+    }
+
+    /// Runs `body` with one more simulated device of the same host, like this one, branded likewise: with
+    /// [`copy_from_peer`](Stream::copy_from_peer) and [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
+    ///
+    /// # Errors
+    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with [`nth`](Device::nth).
+    ///
+    /// ```
+    /// use cuda_rt::{Device, driver::sim::SimConfig};
+    ///
+    /// Device::simulated(SimConfig::default(), |first| {
+    ///     first.simulated_peer(|second| println!("{:?}", first.peer_access(&second)))
+    /// })??;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn simulated_peer<R>(&self, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
+        let simulator = self.simulator().ok_or(Error::NotSimulated)?;
+        let core = DeviceCore::new(simulator.another()).during("Device::simulated_peer")?;
+        Ok(body(Device::from_core(core)))
     }
 
     /// Free and total device memory, in bytes (`cuMemGetInfo`). Does not wait.

@@ -143,6 +143,34 @@ pub enum Error {
     )]
     OtherBackend,
 
+    /// Two ranks of a communicator are one device.
+    #[error("ranks {first} and {second} are one device: a communicator has each device once")]
+    SameDevice {
+        /// The first of the two.
+        first: usize,
+        /// The other.
+        second: usize,
+    },
+
+    /// What a rank gives to a collective has another length than it must, by that of rank 0. Nothing was enqueued.
+    #[error("{during}: rank {rank} {does} {len} elements, and must {expected}, by those of rank 0")]
+    RankLength {
+        /// Our call.
+        during: &'static str,
+        /// The rank.
+        rank: usize,
+        /// `"sends"` or `"receives"`.
+        does: &'static str,
+        /// Elements that it gives.
+        len: usize,
+        /// Elements that it must give.
+        expected: usize,
+    },
+
+    /// A simulated device is made beside simulated ones only.
+    #[error("a simulated device cannot be the peer of a GPU: open another GPU with `Device::nth`")]
+    NotSimulated,
+
     /// The device is being recorded already, and one recording at a time is.
     #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
     AlreadyRecording,

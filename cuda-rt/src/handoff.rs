@@ -99,6 +99,11 @@ impl<R: Resource> Handoff<R> {
         &self.fence
     }
 
+    /// What it carries, whose uses are ordered before the fence only.
+    pub(crate) fn pending_ref(&self) -> &R {
+        &self.bundle
+    }
+
     /// F1 holds of what is left in it.
     pub(crate) fn fence_mut(&mut self) -> &mut Fence {
         &mut self.fence

@@ -49,6 +49,7 @@
 
 #[forbid(unsafe_code)]
 pub mod check;
+mod collective;
 mod completion;
 mod constant;
 mod core;
@@ -66,6 +67,7 @@ pub mod kernel;
 mod lend;
 mod marker;
 mod memory;
+mod peer;
 pub mod pipeline;
 mod place;
 mod pools;
@@ -77,8 +79,10 @@ mod stream_pool;
 pub mod timeline;
 mod timestamp;
 
+pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Rank, Reducible};
 pub use constant::Constant;
 pub use device::Device;
+pub use driver::Reduction;
 pub use error::{Error, GridError, Refused, Result};
 pub use future::HandoffFuture;
 pub use graph::{Captured, Graph, InGraph};

@@ -168,7 +168,7 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
     message = "this belongs to device `{Self}`, and what it goes with to device `{D}`",
     label = "cannot cross devices, nor enter or leave a capture",
     note = "H25: give what a graph needs to `capture`, and use the views that it lends",
-    note = "H36: between GPUs, copy to pinned memory and move that: `let host = host.for_device(&gpu)?;`"
+    note = "H36: between GPUs, memory is copied: `stream.copy_from_peer(handoff, .., &mut here)?`; idle pinned memory moves: `host.for_device(&gpu)?`"
 )]
 pub unsafe trait SameAs<D> {}
 // SAFETY: equal.

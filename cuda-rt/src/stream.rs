@@ -506,7 +506,11 @@ impl<S: StreamTag> Stream<S> {
 
 /// The length in bytes, if both sides of a copy have it.
 #[inline]
-fn same_length<T>(source_len: usize, destination_len: usize, during: &'static str) -> Result<usize> {
+pub(crate) fn same_length<T>(
+    source_len: usize,
+    destination_len: usize,
+    during: &'static str,
+) -> Result<usize> {
     if source_len != destination_len {
         return Err(Error::LengthMismatch {
             during,

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
-use device_kernels::{add, bilateral, block_sum, histogram, process, saxpy, scale, transpose};
+use device_kernels::{
+    add, add4, bilateral, block_sum, histogram, process, process4, saxpy, saxpy4, scale, scale4, transpose,
+};
 
 cuda_rt::streams! {
     Compute;
@@ -163,6 +165,44 @@ fn process_is_sixteen_multiply_adds() {
         .map(|x| (0..16).fold(*x, |v, _| v.mul_add(0.9, 0.1)))
         .collect();
     assert_eq!(bits(&download(&stream, &output)), bits(&expected));
+}
+
+/// The kernels that move four elements a thread give what those of one give: at all tails, and where nothing is aligned for four.
+#[test]
+fn four_elements_a_thread_are_as_one() {
+    let stream = compute();
+    for len in LENGTHS.into_iter().chain([2, 3, 4, 5, 6, 7]) {
+        for start in [0, 1, 2, 4] {
+            let (x, y) = (random_floats(len + start, 11), random_floats(len + start, 12));
+            let (x, y) = (upload(&stream, &x), upload(&stream, &y));
+            let (x, y) = (&x[start..], &y[start..]);
+            let (one, four) = (Grid1::covering(len), Grid1::covering(len.div_ceil(4)));
+            // Longer than the output, and filled, so that a write beyond it shows.
+            let whole = random_floats(len + start + 5, 13);
+            let each: [DeviceBuffer<f32, Compute>; 8] = std::array::from_fn(|_| upload(&stream, &whole));
+            let mut each = each.map(|buffer| (buffer, start..start + len));
+            for (at, (buffer, range)) in each.iter_mut().enumerate() {
+                let out = &mut buffer[range.clone()];
+                match at {
+                    0 => scale(&stream, one, x, out, 1.7),
+                    1 => scale4(&stream, four, x, out, 1.7),
+                    2 => add(&stream, one, x, y, out),
+                    3 => add4(&stream, four, x, y, out),
+                    4 => saxpy(&stream, one, -0.3, x, out),
+                    5 => saxpy4(&stream, four, -0.3, x, out),
+                    6 => process(&stream, one, x, out, 0.9, 0.1),
+                    _ => process4(&stream, four, x, out, 0.9, 0.1),
+                }
+                .unwrap();
+            }
+            let outputs = each.map(|(buffer, _)| bits(&download(&stream, &buffer)));
+            for (pair, kernel) in outputs.chunks_exact(2).zip(["scale", "add", "saxpy", "process"]) {
+                assert_eq!(pair[0], pair[1], "{kernel}, {len} elements from {start}");
+                assert_eq!(pair[0][..start], bits(&whole[..start]));
+                assert_eq!(pair[0][start + len..], bits(&whole[start + len..]));
+            }
+        }
+    }
 }
 
 #[test]

@@ -75,6 +75,12 @@ twins! {
     h32_scatter_through_a_slice;
     h32_shared_memory_read_while_written;
     h34_elapsed_before_completion;
+    h37_destination_read_on_another_stream;
+    h37_destination_there_used_early;
+    h37_source_not_handed_over;
+    h37_source_written_under_the_copy;
+    h38_buffer_used_in_flight;
+    h38_read_on_another_stream;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
     h42_foreign_call_without_unsafe;

@@ -8,7 +8,7 @@ use super::report::{ActorKind, Race};
 use super::shadow::AccessKind;
 use super::vector_clock::VectorClock;
 
-/// Follows one device's driver calls, each told after it succeeded and in the order of the calls.
+/// Follows the driver calls of one host's devices, each told after it succeeded and in the order of the calls.
 ///
 /// All host threads are one actor; see [the module](super).
 #[derive(Debug)]

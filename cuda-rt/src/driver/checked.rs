@@ -9,12 +9,15 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawNode, RawStream, Trace, sim,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
 use crate::check::{AccessKind, Monitor, Operation, Race, Site};
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+
+mod communicator;
 
 /// What becomes of a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl<D: Driver + ?Sized> fmt::Debug for Checked<D> {
     }
 }
 
-/// The checker of one device, and what it does about a race.
+/// The checker of the devices of one host, and what it does about a race.
 #[derive(Debug)]
 pub(super) struct Watch {
     check: Check,
@@ -209,6 +212,13 @@ impl<D: Driver + ?Sized> Checked<D> {
     pub fn over(inner: Arc<D>, check: Check) -> Arc<Self> {
         let seed = inner.simulator().map(sim::Simulator::seed);
         Self::watching(inner, Watch::new(check, seed))
+    }
+
+    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between devices are edges between streams.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
+        static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+        Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
     }
 
     pub(super) fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
@@ -547,6 +557,37 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         self.enqueue("copy", Location::caller(), stream, accesses, |inner| {
             // SAFETY: the caller's.
             unsafe { inner.copy(destination, source, bytes, stream) }
+        })
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        let (inner, watch) = (self.inner.communicator(ranks)?, Arc::clone(&self.watch));
+        Ok(Box::new(communicator::Checked { inner, watch }))
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.inner.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.inner.peer_access(peer)
+    }
+
+    #[track_caller]
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let accesses = [
+            (Read, device(source.1, bytes)),
+            (Write, device(destination.1, bytes)),
+        ];
+        self.enqueue("copy to peer", Location::caller(), stream, accesses, |inner| {
+            // SAFETY: the caller's.
+            unsafe { inner.copy_peer(destination, source, bytes, stream) }
         })
     }
 

@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// A CUDA error code (`CUresult`), with its name and meaning.
+/// A CUDA error code (`CUresult`), with its name and meaning; or one of NCCL (`ncclResult_t`), which are told apart by
+/// 1,000,000 being added.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
@@ -40,7 +41,7 @@ codes! {
     701 LAUNCH_OUT_OF_RESOURCES "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" false "a block needs more registers or shared memory than there are";
     702 LAUNCH_TIMEOUT "CUDA_ERROR_LAUNCH_TIMEOUT" true "a kernel ran longer than the display allows";
     709 CONTEXT_IS_DESTROYED "CUDA_ERROR_CONTEXT_IS_DESTROYED" true "the context was destroyed by someone else";
-    710 ASSERT "CUDA_ERROR_ASSERT" true "a device-side assertion failed";
+    710 ASSERT "CUDA_ERROR_ASSERT" true "a kernel panicked or failed an assertion; the driver printed the place to standard error";
     712 HOST_MEMORY_ALREADY_REGISTERED "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED" false "the host memory is registered already";
     714 HARDWARE_STACK_ERROR "CUDA_ERROR_HARDWARE_STACK_ERROR" true "a kernel's stack was corrupted";
     715 ILLEGAL_INSTRUCTION "CUDA_ERROR_ILLEGAL_INSTRUCTION" true "a kernel ran an illegal instruction";
@@ -63,13 +64,33 @@ codes! {
     907 CAPTURED_EVENT "CUDA_ERROR_CAPTURED_EVENT" false "the event was last recorded in a capture";
     908 STREAM_CAPTURE_WRONG_THREAD "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD" false "the capture began on another thread";
     910 GRAPH_EXEC_UPDATE_FAILURE "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE" false "the graph cannot be updated to this without a new instantiation";
+    1_000_001 NCCL_UNHANDLED_CUDA_ERROR "ncclUnhandledCudaError" false "a CUDA call of NCCL failed";
+    1_000_002 NCCL_SYSTEM_ERROR "ncclSystemError" false "a call of NCCL to the operating system failed";
+    1_000_003 NCCL_INTERNAL_ERROR "ncclInternalError" false "NCCL found itself, or memory of its own, in a state that should not be";
+    1_000_004 NCCL_INVALID_ARGUMENT "ncclInvalidArgument" false "an argument is out of range";
+    1_000_005 NCCL_INVALID_USAGE "ncclInvalidUsage" false "the call is not one that may be made now, or so: a device twice, an aborted communicator";
+    1_000_006 NCCL_REMOTE_ERROR "ncclRemoteError" false "another rank failed, or is gone";
+    1_000_007 NCCL_IN_PROGRESS "ncclInProgress" false "an operation of the communicator is still being made";
+    1_000_008 NCCL_TIMEOUT "ncclTimeout" false "an operation of NCCL took too long";
     999 UNKNOWN "CUDA_ERROR_UNKNOWN" true "the driver gives no reason";
 }
 
 impl ErrorCode {
+    /// A code of NCCL.
+    pub fn nccl(code: u32) -> Self {
+        Self(Self::NCCL.saturating_add(code))
+    }
+
+    const NCCL: u32 = 1_000_000;
+
+    /// The number by which its library knows it.
+    fn number(self) -> u32 {
+        self.0.checked_sub(Self::NCCL).unwrap_or(self.0)
+    }
+
     /// The code's CUDA name.
     pub fn name(self) -> &'static str {
-        self.known().map_or("an unlisted CUDA error", |k| k.0)
+        self.known().map_or("an unlisted error", |k| k.0)
     }
 
     /// Whether the context is lost once a call returned this: every later call fails too, and the process cannot get the GPU
@@ -80,14 +101,16 @@ impl ErrorCode {
 
     /// What the code means, in a few words.
     pub fn meaning(self) -> &'static str {
-        self.known()
-            .map_or("see CUresult in the CUDA driver API reference", |k| k.2)
+        self.known().map_or(
+            "see CUresult in the CUDA driver API reference, or ncclResult_t in NCCL's",
+            |k| k.2,
+        )
     }
 }
 
 impl fmt::Debug for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name(), self.0)
+        write!(f, "{} ({})", self.name(), self.number())
     }
 }
 
@@ -147,7 +170,7 @@ impl fmt::Display for DriverError {
             f,
             "{call} failed: {} ({}): {}",
             code.name(),
-            code.0,
+            code.number(),
             code.meaning()
         )?;
         if !detail.is_empty() {

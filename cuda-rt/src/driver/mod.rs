@@ -31,6 +31,7 @@ use crate::check::Race;
 use crate::kernel::{Kernel, LaunchShape};
 
 mod checked;
+mod collective;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(feature = "cust")]
@@ -44,6 +45,7 @@ mod trace;
 
 pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked, at_statement};
+pub use collective::{Collective, Communicator, Number, Part, Reduction};
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub(crate) use tape::{Difference, Entries, Rehearsed, Tape, Unchanged};
@@ -79,6 +81,8 @@ raw_handles! {
     RawGraph;
     /// A node of a graph (`CUgraphNode`).
     RawNode;
+    /// A device, as other devices of its backend name it (`CUdevice`).
+    RawPeer;
 }
 
 /// Which kind of device a driver drives.
@@ -233,6 +237,16 @@ impl fmt::Display for Properties {
     }
 }
 
+/// How a device gets at the memory of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerAccess {
+    /// Over the link between the two, or because they are one GPU.
+    Direct,
+    /// The hardware has no way: what is copied goes through host memory, piece by piece, and is slower.
+    Staged,
+}
+
 /// Free and total device memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryInfo {
@@ -375,7 +389,7 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()>;
 
     /// Makes later work of `stream` wait for `event`'s most recent record; an event never recorded counts as done
-    /// (`cuStreamWaitEvent`).
+    /// (`cuStreamWaitEvent`). The stream may be another device's, if [`peer_access`](Self::peer_access) knows that device.
     ///
     /// # Safety
     /// Both handles are live.
@@ -495,6 +509,33 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<()>;
+
+    /// How other devices name this one. Calls nothing.
+    fn peer(&self) -> RawPeer;
+
+    /// Lets this device get at what [`alloc`](Self::alloc) of `peer` gives out, from now on, and says how it does
+    /// (`cuDeviceCanAccessPeer`, `cuMemPoolSetAccess`). Cheap once done. An error if `peer` is no device that this one
+    /// can exchange anything with, events included: one of another backend, or of another simulated host.
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess>;
+
+    /// Copies `bytes` from memory of one device to memory of another, of which one is this device, in the order of `stream`, which is
+    /// this device's (`cuMemcpyDtoDAsync`, where [`peer_access`](Self::peer_access) said that it is direct; else
+    /// `cuMemcpyPeerAsync`).
+    ///
+    /// # Safety
+    /// As [`copy_to_device`](Self::copy_to_device), and `peer_access` of the other device has succeeded.
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()>;
+
+    /// Makes ranks of this device and others, by rank, this one among them (`ncclCommInitAll`). Blocks for as long as the devices take to
+    /// connect. Where two of them have a link, [`peer_access`](Self::peer_access) was asked for both ways before: what the
+    /// ranks send and receive is used by all of them.
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>>;
 
     /// Writes `pattern` (1 byte or more) `count` times, one after another, in stream order (`cuMemsetD8Async`,
     /// `cuMemsetD16Async`, `cuMemsetD32Async`, and their 2-D forms for longer patterns). `destination` is

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::packed::Packed;
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Properties, RawEvent, RawGraph, RawNode, RawStream, Trace, sim,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream, Trace, sim,
 };
 use crate::check::Race;
 use crate::kernel::{Kernel, LaunchShape};
@@ -671,6 +672,32 @@ unsafe impl Driver for Tape {
                 address,
             },
         )
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.inner.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.inner.peer_access(peer)
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.inner.communicator(ranks)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        _destination: (RawPeer, DeviceAddress),
+        _source: (RawPeer, DeviceAddress),
+        _bytes: usize,
+        _stream: RawStream,
+    ) -> DriverResult<()> {
+        // Streams of a capture copy within their device only: the typed API asks for a `Live` one.
+        Err(DriverError::new(
+            "cuMemcpyPeerAsync",
+            ErrorCode::STREAM_CAPTURE_UNSUPPORTED,
+        ))
     }
 
     fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {

@@ -149,6 +149,13 @@ impl<T, P> DeviceBuffer<T, P> {
         self.address = DANGLING;
     }
 
+    /// Drops all but the memory, which is never freed: work that no one knows the end of may use it.
+    pub(crate) fn leak(mut self) {
+        // The block of a part is not freed either, as long as this holds it.
+        std::mem::forget(self.split.take());
+        self.address = DANGLING;
+    }
+
     /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
     /// then. The reaper serves as well once every use is over, which is when anyone frees there.
     #[inline]

@@ -112,7 +112,7 @@ impl Timeline {
         let work = |span: &&Span| span.kind.engine().is_some();
         let start = self.spans.iter().filter(work).map(|span| span.start_ns).min();
         let end = self.spans.iter().filter(work).map(|span| span.end_ns).max();
-        let engines = [Engine::ToDevice, Engine::Compute, Engine::ToHost];
+        let engines = [Engine::ToDevice, Engine::Compute, Engine::ToHost, Engine::Peer];
         Figures {
             source: self.source,
             wall_ns: end.unwrap_or(0) - start.unwrap_or(0),
@@ -174,6 +174,7 @@ pub(super) fn engine_name(engine: Engine) -> &'static str {
         Engine::ToDevice => "copies to device",
         Engine::ToHost => "copies to host",
         Engine::Compute => "kernels",
+        Engine::Peer => "copies between devices",
     }
 }
 

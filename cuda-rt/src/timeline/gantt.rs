@@ -89,6 +89,7 @@ impl Gantt<'_> {
             Kind::CopyToDevice => ('U', 'u'),
             Kind::CopyToHost => ('D', 'd'),
             Kind::Copy => ('C', 'c'),
+            Kind::CopyPeer => ('P', 'p'),
             Kind::Fill => ('F', 'f'),
             Kind::Graph => ('G', 'g'),
             Kind::Stage => ('S', 's'),

@@ -76,7 +76,7 @@ impl Timeline {
         let waits_of: Vec<Ends> = (0..self.rows.len())
             .map(|row| ends(&|span| self.spans[span].row == row && kind(span) == super::Kind::Wait))
             .collect();
-        let engines = [Engine::ToDevice, Engine::ToHost, Engine::Compute]
+        let engines = [Engine::ToDevice, Engine::ToHost, Engine::Compute, Engine::Peer]
             .map(|engine| ends(&|span| kind(span).engine() == Some(engine)));
         let host = ends(&|span| self.rows[self.spans[span].row].is_host);
         let near = self.source.tolerance_ns();

@@ -77,6 +77,8 @@ pub enum Kind {
     CopyToHost,
     /// A copy within the device.
     Copy,
+    /// A copy between two devices, or a collective.
+    CopyPeer,
     /// A fill.
     Fill,
     /// A kernel.
@@ -93,10 +95,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::CopyToDevice,
         Self::CopyToHost,
         Self::Copy,
+        Self::CopyPeer,
         Self::Fill,
         Self::Kernel,
         Self::Graph,
@@ -110,6 +113,7 @@ impl Kind {
         match self {
             Self::CopyToDevice => Some(Engine::ToDevice),
             Self::CopyToHost => Some(Engine::ToHost),
+            Self::CopyPeer => Some(Engine::Peer),
             Self::Copy | Self::Fill | Self::Kernel | Self::Graph => Some(Engine::Compute),
             Self::Wait | Self::Stage | Self::HostWait => None,
         }
@@ -126,6 +130,7 @@ impl Kind {
             Self::CopyToDevice => "copy to device",
             Self::CopyToHost => "copy to host",
             Self::Copy => "copy",
+            Self::CopyPeer => "copy to peer",
             Self::Fill => "fill",
             Self::Kernel => "kernel",
             Self::Graph => "graph",

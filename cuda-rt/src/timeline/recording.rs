@@ -250,6 +250,7 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
                 SpanKind::CopyToDevice => Kind::CopyToDevice,
                 SpanKind::CopyToHost => Kind::CopyToHost,
                 SpanKind::Copy => Kind::Copy,
+                SpanKind::CopyPeer | SpanKind::Collective => Kind::CopyPeer,
                 SpanKind::Fill => Kind::Fill,
                 SpanKind::Kernel => Kind::Kernel,
             },

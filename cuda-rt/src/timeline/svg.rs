@@ -30,6 +30,7 @@ fn fill(kind: Kind) -> (&'static str, &'static str) {
         Kind::CopyToDevice => ("#0072b2", "#fff"),
         Kind::CopyToHost => ("#d55e00", "#fff"),
         Kind::Copy => ("#56b4e9", "#000"),
+        Kind::CopyPeer => ("#7a3db8", "#fff"),
         Kind::Fill => ("#cc79a7", "#000"),
         Kind::Kernel => ("#009e73", "#fff"),
         Kind::Graph => ("#005c43", "#fff"),
@@ -306,7 +307,9 @@ impl<'a> Layout<'a> {
         let label = match span.kind {
             Kind::Wait => String::new(),
             Kind::HostWait => "waits".into(),
-            Kind::CopyToDevice | Kind::CopyToHost | Kind::Copy | Kind::Fill => Bytes(span.bytes).to_string(),
+            Kind::CopyToDevice | Kind::CopyToHost | Kind::Copy | Kind::CopyPeer | Kind::Fill => {
+                Bytes(span.bytes).to_string()
+            }
             Kind::Kernel | Kind::Graph | Kind::Stage => span.short_label().to_owned(),
         };
         if !label.is_empty() && (label.chars().count() as f64 <= room || room >= 6.0) {

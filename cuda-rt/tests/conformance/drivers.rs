@@ -12,13 +12,32 @@ pub(crate) type Case = fn(&Arc<dyn Driver>);
 /// Seeds tried in each adversarial order.
 const SEEDS: u64 = 12;
 
+/// A case of two devices.
+pub(crate) type PairCase = fn(&Arc<dyn Driver>, &Arc<dyn Driver>);
+
 /// Runs a case on simulated devices of every order; a failure prints which.
 pub(crate) fn on_simulated(case: Case) {
+    on_each_order(SimConfig::new(), &|driver| {
+        case(&(Arc::clone(driver) as Arc<dyn Driver>))
+    });
+}
+
+/// As [`on_simulated`], on two devices of one host, with a link between them and without.
+pub(crate) fn on_simulated_pair(case: PairCase) {
+    for direct in [true, false] {
+        on_each_order(SimConfig::new().peer_access(direct), &|first| {
+            let (first, second) = (Arc::clone(first) as Arc<dyn Driver>, first.another());
+            case(&first, &(second as Arc<dyn Driver>));
+        });
+    }
+}
+
+fn on_each_order(config: SimConfig, case: &dyn Fn(&Arc<SimDriver>)) {
     let adversarial = [Order::Random, Order::Lazy]
         .into_iter()
         .flat_map(|order| (0..SEEDS).map(move |seed| (order, seed)));
     for (order, seed) in adversarial.chain([(Order::Eager, 0)]) {
-        let driver: Arc<dyn Driver> = SimDriver::new(SimConfig::new().seed(seed).order(order));
+        let driver = SimDriver::new(config.clone().seed(seed).order(order));
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(&driver))) {
             eprintln!("failed on the simulated device with order {order:?} and seed {seed}");
             resume_unwind(panic);
@@ -41,6 +60,22 @@ pub(crate) fn on_cuda(case: Case) {
     if let Some(driver) = cuda() {
         let _turn = turn();
         case(&driver);
+    }
+}
+
+/// As [`on_cuda`], on the first two GPUs, or on one as both.
+#[cfg(feature = "cuda")]
+pub(crate) fn on_cuda_pair(case: PairCase) {
+    use cuda_rt::driver::cuda::CudaDriver;
+
+    if let Some(first) = cuda() {
+        let _turn = turn();
+        let count = CudaDriver::count().expect("counted before");
+        if count == 1 {
+            eprintln!("ONE GPU ONLY: it is both devices");
+        }
+        let second: Arc<dyn Driver> = CudaDriver::open(1.min(count - 1)).expect("open the second GPU");
+        case(&first, &second);
     }
 }
 

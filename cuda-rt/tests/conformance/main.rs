@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! cargo test -p cuda-rt --test conformance
-//! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-rt --test conformance cuda::
+//! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-rt --test conformance cuda
 //! ```
 
 mod captures;
@@ -25,6 +25,7 @@ mod cases {
     pub(crate) mod graphs;
     pub(crate) mod kernels;
     pub(crate) mod memory;
+    pub(crate) mod peers;
     pub(crate) mod streams;
     pub(crate) mod threads;
 }
@@ -139,6 +140,38 @@ suite! {
         a_handle_used_by_another_thread,
         a_handoff_between_threads,
     }
+}
+
+/// Cases of two devices; with one GPU it is both.
+macro_rules! pairs {
+    ($($case:ident,)*) => {
+        mod simulated_pair { $(
+            #[test]
+            fn $case() {
+                crate::drivers::on_simulated_pair(crate::cases::peers::$case);
+            }
+        )* }
+
+        #[cfg(feature = "cuda")]
+        mod cuda_pair { $(
+            #[test]
+            fn $case() {
+                crate::drivers::on_cuda_pair(crate::cases::peers::$case);
+            }
+        )* }
+    };
+}
+
+pairs! {
+    access_can_be_asked_for_again,
+    access_is_to_later_allocations_too,
+    what_is_no_device_is_no_peer,
+    copies_in_the_order_that_events_make,
+    copies_at_odd_offsets_and_lengths,
+    a_copy_of_nothing_does_nothing,
+    the_host_waits_for_both,
+    collectives_of_two_ranks,
+    a_communicator_that_was_aborted,
 }
 
 /// Cases that only mean something on a GPU.

@@ -211,7 +211,7 @@ fn each_edge_that_is_left_out_is_reported_and_shows() {
         most_steps: 24,
         threads: true,
         faults: false,
-        all: true,
+        updates: false,
     };
     let total = Cell::new(Count::default());
     let result = TestRunner::new(config(16, 4_000)).run(&plan(shape), |plan| {

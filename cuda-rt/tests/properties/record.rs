@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cuda_rt::check::Race;
 use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats, Note,
-    Properties, RawEvent, RawGraph, RawNode, RawStream,
+    Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
@@ -163,6 +163,20 @@ unsafe impl Driver for Recorder {
         self.inner.note(note);
     }
 
+    unsafe fn copy_peer(
+        &self,
+        _: (RawPeer, DeviceAddress),
+        _: (RawPeer, DeviceAddress),
+        _: usize,
+        _: RawStream,
+    ) -> DriverResult<()> {
+        unimplemented!("the programs exchange pinned memory only, and the log has no copies between devices")
+    }
+
+    fn communicator(&self, _: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        unimplemented!("the programs have no collectives, and the log has none")
+    }
+
     forward! {
         fn is_checked() -> bool;
         fn races() -> Vec<Race>;
@@ -171,6 +185,8 @@ unsafe impl Driver for Recorder {
         fn reset_pool_peaks() -> DriverResult<()>;
         fn set_release_threshold(bytes: u64) -> DriverResult<()>;
         fn trim_pool(keep_bytes: u64) -> DriverResult<()>;
+        fn peer() -> RawPeer;
+        fn peer_access(peer: RawPeer) -> DriverResult<PeerAccess>;
         fn prepare(kernel: &'static Kernel) -> DriverResult<()>;
     }
 

@@ -1,7 +1,7 @@
 use std::ffi::c_void;
 
 use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig};
-use cuda_rt::driver::{Driver, DriverError, ErrorCode};
+use cuda_rt::driver::{Collective, Driver, DriverError, ErrorCode, Number, Part, Reduction};
 use cuda_rt::kernel::LaunchShape;
 
 use crate::kernels;
@@ -26,6 +26,7 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         rig.begin_capture(s).unwrap();
         rig.alloc(64, s).unwrap();
     }
+    let ranks = rig.driver.communicator(&[rig.driver.peer()]).unwrap();
     let before = rig.sim().counters();
     rig.sim().fail_next(call, code);
     let result = match call {
@@ -50,6 +51,20 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CopyToDevice => rig.upload(a, host, 1, s),
         Call::CopyToHost => rig.download(host, a, 1, s),
         Call::Copy => rig.copy(a, b, 4, s),
+        Call::PeerAccess => rig.driver.peer_access(rig.driver.peer()).map(drop),
+        Call::CopyPeer => rig.copy_peer((&rig.driver, a), (&rig.driver, b), 4, s),
+        Call::CommunicatorInit => rig.driver.communicator(&[rig.driver.peer()]).map(drop),
+        Call::Collective => {
+            let part = Part {
+                stream: s,
+                send: a,
+                receive: a,
+            };
+            let by = Collective::AllReduce(Reduction::Sum);
+            // SAFETY: refused before anything is enqueued; else within `a`, which is 64 bytes.
+            unsafe { ranks.enqueue(by, Number::U8, 64, &[part]) }
+        }
+        Call::CollectiveStatus => ranks.status(),
         Call::Fill => rig.fill(a, &[1], 1, s),
         Call::Prepare => rig.driver.prepare(&kernels::ADD),
         Call::Launch => rig.add(a, 1, 1, s),

@@ -7,6 +7,7 @@ mod faults;
 mod kernels;
 mod memory;
 mod order;
+mod peers;
 mod programs;
 mod rig;
 mod time;

@@ -138,6 +138,19 @@ impl Rig {
         unsafe { self.driver.copy_to_host(to.0.address(), from, 4 * words, stream) }
     }
 
+    /// Copies between two devices, of which one is the rig's.
+    pub(crate) fn copy_peer(
+        &self,
+        to: (&SimDriver, DeviceAddress),
+        from: (&SimDriver, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let (to, from) = ((to.0.peer(), to.1), (from.0.peer(), from.1));
+        // SAFETY: see the module's words.
+        unsafe { self.driver.copy_peer(to, from, bytes, stream) }
+    }
+
     /// Adds `amount` to each of `words` numbers.
     pub(crate) fn add(
         &self,

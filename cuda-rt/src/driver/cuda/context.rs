@@ -50,8 +50,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The context itself, for CUPTI and cust.
-    #[cfg(any(feature = "cupti", feature = "cust"))]
+    /// The context itself.
     pub(in crate::driver) fn handle(&self) -> sys::CUcontext {
         self.handle
     }
@@ -143,6 +142,13 @@ impl Context {
             return call();
         }
         call().or_else(|error| self.enqueue_again(error, call))
+    }
+
+    /// As [`enqueue`](Self::enqueue), for a call that goes by the current context too: copies between devices, which a context that has no
+    /// access to both memories refuses, or stages.
+    pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
+        self.make_current()?;
+        call()
     }
 
     #[cold]

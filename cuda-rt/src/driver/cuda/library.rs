@@ -114,6 +114,16 @@ entry_points! {
     fn cuMemPoolCreate(pool: *mut sys::CUmemoryPool, properties: *const sys::CUmemPoolProps);
     fn cuMemPoolSetAttribute(pool: sys::CUmemoryPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
     fn cuMemPoolGetAttribute(pool: sys::CUmemoryPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
+    fn cuMemPoolSetAccess(pool: sys::CUmemoryPool, access: *const sys::CUmemAccessDesc, count: usize);
+    fn cuDeviceCanAccessPeer(can: *mut c_int, device: sys::CUdevice, peer: sys::CUdevice);
+    fn cuMemcpyPeerAsync(
+        destination: sys::CUdeviceptr,
+        destination_context: sys::CUcontext,
+        source: sys::CUdeviceptr,
+        source_context: sys::CUcontext,
+        bytes: usize,
+        stream: sys::CUstream,
+    );
     fn cuMemPoolTrimTo(pool: sys::CUmemoryPool, keep_bytes: usize);
     fn cuMemAllocFromPoolAsync(
         address: *mut sys::CUdeviceptr,

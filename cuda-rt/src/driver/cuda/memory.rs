@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
 use cudarc::driver::sys::{
-    self, CUmemAllocationType, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps,
+    self, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps,
 };
 
 use super::context::Context;
@@ -91,6 +92,20 @@ impl Pool {
             reserved_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
             release_threshold_bytes: read(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)?,
         })
+    }
+
+    /// Lets `device` read and write what the pool gives out, now and later.
+    pub(super) fn grant(&self, context: &Context, device: sys::CUdevice) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        let access = CUmemAccessDesc {
+            location: CUmemLocation {
+                type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: device,
+            },
+            flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is live, and the pointer is to one live description.
+        unsafe { context.library().cuMemPoolSetAccess(self.0, &access, 1) }
     }
 
     pub(super) fn reset_peaks(&self, context: &Context) -> DriverResult<()> {

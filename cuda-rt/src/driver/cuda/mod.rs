@@ -12,6 +12,8 @@
 //! Callers validate; see [the seam](super). Raw driver calls are made in this folder only.
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
+#[cfg(feature = "nccl")]
+mod collective;
 mod context;
 #[cfg(feature = "cupti")]
 mod cupti;
@@ -23,6 +25,7 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+mod peer;
 mod properties;
 mod stream;
 
@@ -32,9 +35,11 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(feature = "nccl"))]
+use super::ErrorCode;
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    Properties, RawEvent, RawGraph, RawNode, RawStream,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 pub(in crate::driver) use context::Context;
@@ -45,6 +50,7 @@ use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]
 pub(in crate::driver) use module::{compare_layouts, ptx_for};
+use peer::Peers;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -53,9 +59,13 @@ pub struct CudaDriver {
     context: Context,
     pool: Pool,
     modules: Modules,
+    peers: Peers,
     /// The kernel launched last, to be named when one of them is found to have trapped.
     last_kernel: AtomicPtr<Kernel>,
 }
+
+/// The drivers that were opened, by ordinal; kept until the process ends.
+static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
 
 impl CudaDriver {
     /// Number of GPUs that this process may use (`cuDeviceGetCount`).
@@ -74,7 +84,6 @@ impl CudaDriver {
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
-        static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
         // Held while a device is opened, so that no two instances of one are made.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {
@@ -85,11 +94,18 @@ impl CudaDriver {
         Ok(driver)
     }
 
+    /// The driver of this ordinal, if it was opened.
+    fn opened(ordinal: u64) -> Option<Arc<Self>> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&usize::try_from(ordinal).ok()?).cloned()
+    }
+
     fn create(ordinal: usize) -> DriverResult<Self> {
         let context = Context::retain(library::library()?, ordinal)?;
         let properties = properties::read(&context)?;
         Ok(Self {
             pool: Pool::create(&context)?,
+            peers: Peers::new(library::device_count()?),
             context,
             modules: Modules::new(properties.compute_capability),
             properties,
@@ -302,6 +318,39 @@ unsafe impl Driver for CudaDriver {
     ) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    #[cfg(feature = "nccl")]
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+    }
+
+    #[cfg(not(feature = "nccl"))]
+    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        Err(DriverError::with_detail(
+            "ncclCommInitAll",
+            ErrorCode::NOT_SUPPORTED,
+            "cuda-rt was built without its feature `nccl`",
+        ))
+    }
+
+    fn peer(&self) -> RawPeer {
+        RawPeer(self.context.ordinal() as u64)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.report(self.reach(peer).map(|reached| reached.access))
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
     }
 
     unsafe fn fill(

@@ -19,6 +19,13 @@ pub enum Engine {
     ToHost,
     /// Kernels, fills, and copies within the device.
     Compute,
+    /// Copies between the device and others, and collectives.
+    Peer,
+}
+
+impl Engine {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 4;
 }
 
 /// What an operation is.
@@ -31,6 +38,10 @@ pub enum SpanKind {
     CopyToHost,
     /// A copy within the device.
     Copy,
+    /// A copy between two devices.
+    CopyPeer,
+    /// A rank's part in a collective.
+    Collective,
     /// A fill.
     Fill,
     /// A kernel.
@@ -86,6 +97,7 @@ impl Work {
         match self.kind {
             SpanKind::CopyToDevice => Engine::ToDevice,
             SpanKind::CopyToHost => Engine::ToHost,
+            SpanKind::CopyPeer | SpanKind::Collective => Engine::Peer,
             SpanKind::Copy | SpanKind::Fill | SpanKind::Kernel => Engine::Compute,
         }
     }
@@ -97,6 +109,9 @@ impl Work {
             SpanKind::CopyToDevice => model.copy_latency_ns + (bytes / model.to_device_gb_per_s) as u64,
             SpanKind::CopyToHost => model.copy_latency_ns + (bytes / model.to_host_gb_per_s) as u64,
             SpanKind::Copy => model.kernel_floor_ns + (2.0 * bytes / model.device_gb_per_s) as u64,
+            SpanKind::CopyPeer | SpanKind::Collective => {
+                model.copy_latency_ns + (bytes / config.peer_gb_per_s()) as u64
+            }
             SpanKind::Fill => model.kernel_floor_ns + (bytes / model.device_gb_per_s) as u64,
             SpanKind::Kernel => {
                 let threads = self.threads as f64;
@@ -115,12 +130,18 @@ impl Work {
     }
 }
 
-/// The modelled clocks of the host's threads and the device's engines.
+/// The modelled clocks of the host's threads and of the engines of each device.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     hosts: Hosts,
-    engines: [Timeline; 3],
-    busy_ns: [u64; 3],
+    devices: Vec<Engines>,
+}
+
+/// The engines of one device.
+#[derive(Debug, Default)]
+pub(super) struct Engines {
+    timelines: [Timeline; Engine::COUNT],
+    busy_ns: [u64; Engine::COUNT],
     /// Spans of operations, each with the place in its stream at which the operation stands; `None` while nothing is recorded.
     pub(super) spans: Option<Vec<(u64, Span)>>,
     /// Waits that hold a stream back, while spans are recorded.
@@ -128,6 +149,10 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    pub(super) fn add_device(&mut self) {
+        self.devices.push(Engines::default());
+    }
+
     /// Time of the calling thread.
     pub(super) fn now_ns(&mut self) -> u64 {
         *self.hosts.current()
@@ -144,20 +169,22 @@ impl Clock {
         *now = (*now).max(ns);
     }
 
-    /// Runs `work`, which may start at `ready_ns`; gives its end.
+    /// Runs `work` on `device`, which may start at `ready_ns`; gives its end.
     pub(super) fn run(
         &mut self,
         config: &SimConfig,
+        device: usize,
         work: &Work,
         ready_ns: u64,
         (stream, at): (RawStream, u64),
     ) -> u64 {
         let engine = work.engine();
         let duration = work.duration_ns(config);
-        let start_ns = self.engines[engine as usize].book(ready_ns, duration);
+        let engines = &mut self.devices[device];
+        let start_ns = engines.timelines[engine as usize].book(ready_ns, duration);
         let end_ns = start_ns + duration;
-        self.busy_ns[engine as usize] += duration;
-        if let Some(spans) = &mut self.spans {
+        engines.busy_ns[engine as usize] += duration;
+        if let Some(spans) = &mut engines.spans {
             let Work {
                 kind, label, bytes, ..
             } = *work;
@@ -177,10 +204,18 @@ impl Clock {
         end_ns
     }
 
-    /// `stream` has to wait for an event of `on`, at `end_ns`.
-    pub(super) fn hold(&mut self, stream: RawStream, on: RawStream, start_ns: u64, end_ns: u64) {
-        if self.spans.is_some() && start_ns < end_ns {
-            self.waits.push(Wait {
+    /// `stream` of `device` has to wait for an event of `on`, at `end_ns`.
+    pub(super) fn hold(
+        &mut self,
+        device: usize,
+        stream: RawStream,
+        on: RawStream,
+        start_ns: u64,
+        end_ns: u64,
+    ) {
+        let engines = &mut self.devices[device];
+        if engines.spans.is_some() && start_ns < end_ns {
+            engines.waits.push(Wait {
                 stream,
                 waits_for: on,
                 start_ns,
@@ -189,8 +224,13 @@ impl Clock {
         }
     }
 
-    pub(super) fn busy_ns(&self, engine: Engine) -> u64 {
-        self.busy_ns[engine as usize]
+    /// What there is of one device.
+    pub(super) fn device(&mut self, device: usize) -> &mut Engines {
+        &mut self.devices[device]
+    }
+
+    pub(super) fn busy_ns(&self, device: usize, engine: Engine) -> u64 {
+        self.devices[device].busy_ns[engine as usize]
     }
 }
 

@@ -29,7 +29,11 @@ pub struct Model {
     pub to_host_gb_per_s: f64,
     /// Rate of the device's own memory, in GB/s; a copy within the device reads and writes.
     pub device_gb_per_s: f64,
-    /// What each copy between host and device occupies its engine for besides its bytes, in ns.
+    /// Rate of copies between devices that get at each other, in GB/s, for each of them.
+    pub peer_gb_per_s: f64,
+    /// Rate of copies between devices that do not, in GB/s.
+    pub staged_gb_per_s: f64,
+    /// What each copy between host and device, or two devices, occupies its engine for besides its bytes, in ns.
     pub copy_latency_ns: u64,
     /// The least time of a kernel, a fill or a copy within the device, in ns.
     pub kernel_floor_ns: u64,
@@ -55,6 +59,8 @@ impl Default for Model {
             to_device_gb_per_s: 55.0,
             to_host_gb_per_s: 55.0,
             device_gb_per_s: 4000.0,
+            peer_gb_per_s: 396.0,
+            staged_gb_per_s: 38.0,
             copy_latency_ns: 1_000,
             kernel_floor_ns: 1_500,
             kernel_ns_per_thread: 0.001,
@@ -93,6 +99,8 @@ pub struct SimConfig {
     pub most_pending: usize,
     /// What becomes of a race that the checker finds.
     pub check: Check,
+    /// Whether the devices of a host get at each other's memory; they do by default.
+    pub peer_access: bool,
     /// Modelled time for each thread, in ns, of the kernels whose time was given by name.
     pub kernel_times: Vec<(String, f64)>,
 }
@@ -107,6 +115,7 @@ impl Default for SimConfig {
             name: "Simulated H200".to_owned(),
             most_pending: 8192,
             check: Check::default(),
+            peer_access: true,
             kernel_times: Vec::new(),
         }
     }
@@ -154,6 +163,20 @@ impl SimConfig {
     /// With races treated so: denied by default.
     pub fn check(self, check: Check) -> Self {
         Self { check, ..self }
+    }
+
+    /// With devices of one host that get at each other's memory, or do not: copies between them are then staged, and slower.
+    pub fn peer_access(self, peer_access: bool) -> Self {
+        Self { peer_access, ..self }
+    }
+
+    /// Rate of a copy between two devices, in GB/s.
+    pub(super) fn peer_gb_per_s(&self) -> f64 {
+        if self.peer_access {
+            self.model.peer_gb_per_s
+        } else {
+            self.model.staged_gb_per_s
+        }
     }
 
     /// With a modelled time of `ns` for each thread of the kernel of this name ([`Kernel::name`]); it replaces the estimate

@@ -93,8 +93,9 @@ impl State {
                 let s = self.stream(CALL, stream)?;
                 let start_ns = s.modelled_end_ns.max(host_ns);
                 s.modelled_end_ns = s.modelled_end_ns.max(time_ns);
+                let device = s.device;
                 self.clock
-                    .hold(stream, RawStream(position.stream), start_ns, time_ns);
+                    .hold(device, stream, RawStream(position.stream), start_ns, time_ns);
                 Ok(())
             }
         }
@@ -133,7 +134,7 @@ impl State {
         self.check_lost(Call::SynchronizeEvent)?;
         self.clock.wait_until(time_ns);
         self.clock.spend(self.config.model.other_call_ns);
-        self.memory.synchronized();
+        self.synchronized();
         Ok(())
     }
 

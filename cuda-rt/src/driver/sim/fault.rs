@@ -43,6 +43,11 @@ calls! {
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";
+    PeerAccess "cuMemPoolSetAccess";
+    CopyPeer "cuMemcpyPeerAsync";
+    CommunicatorInit "ncclCommInitAll";
+    Collective "ncclGroupEnd";
+    CollectiveStatus "ncclCommGetAsyncError";
     Fill "cuMemsetAsync";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";

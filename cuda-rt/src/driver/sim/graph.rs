@@ -35,6 +35,8 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Capture {
     origin: u64,
+    /// The device that it is captured on.
+    device: usize,
     nodes: Vec<Node>,
     /// Blocks that its allocations hold, and whether it frees them.
     blocks: Vec<(u64, bool)>,
@@ -43,6 +45,8 @@ pub(super) struct Capture {
 
 #[derive(Debug)]
 pub(super) struct Graph {
+    /// The device that it was captured on.
+    device: usize,
     /// What launches replay from now on.
     present: Version,
     /// What launches replay that were made before an update and did not run yet.
@@ -97,9 +101,11 @@ impl State {
         if s.capture.is_some() {
             return Err(self.error(Call::BeginCapture, ErrorCode::ILLEGAL_STATE));
         }
+        let device = s.device;
         let (nodes, blocks) = (Vec::new(), Vec::new());
         let capture = self.captures.insert(Capture {
             origin: stream.0,
+            device,
             nodes,
             blocks,
             invalidated: false,
@@ -162,12 +168,13 @@ impl State {
     pub(super) fn capture_alloc(&mut self, stream: RawStream, bytes: u64) -> DriverResult<u64> {
         let capture = self.capture_of(stream);
         self.check_capture(Call::Alloc, capture)?;
-        let Some(address) = self.memory.take(bytes, None, &mut self.random) else {
+        let device = self.captures.get(capture).expect("checked above").device;
+        let Some(address) = self.memories[device].take(bytes, None, &mut self.random) else {
             return Err(self.error(Call::Alloc, ErrorCode::OUT_OF_MEMORY));
         };
         let c = self.captures.get_mut(capture).expect("checked above");
         c.blocks.push((address, false));
-        self.memory.set_captured(address);
+        self.memories[device].set_captured(address);
         let salt = self.random.next();
         self.submit(Call::Alloc, stream, Op::Spoil { address, bytes, salt })?;
         Ok(address)
@@ -182,8 +189,11 @@ impl State {
             return Err(self.error(Call::Free, ErrorCode::INVALID_VALUE));
         };
         block.1 = true;
+        let device = c.device;
         let (bytes, salt) = (
-            self.memory.block_bytes(address).expect("the capture holds it"),
+            self.memories[device]
+                .block_bytes(address)
+                .expect("the capture holds it"),
             self.random.next(),
         );
         self.submit(Call::Free, stream, Op::Spoil { address, bytes, salt })
@@ -215,10 +225,16 @@ impl State {
     }
 
     pub(super) fn end_capture(&mut self, stream: RawStream) -> DriverResult<RawGraph> {
-        let Capture { nodes, blocks, .. } = self.finish_capture(Call::EndCapture, stream)?;
+        let Capture {
+            device,
+            nodes,
+            blocks,
+            ..
+        } = self.finish_capture(Call::EndCapture, stream)?;
         let blocks = blocks.into_iter().map(|(address, _)| address).collect();
         let (number, pending) = (0, 0);
         let graph = Graph {
+            device,
             present: Version {
                 number,
                 nodes,
@@ -335,10 +351,11 @@ impl State {
     }
 
     fn release_capture(&mut self, capture: Capture) {
+        let memory = &mut self.memories[capture.device];
         capture
             .blocks
             .into_iter()
-            .for_each(|(address, _)| self.memory.release(address));
+            .for_each(|(address, _)| memory.release(address));
     }
 
     pub(super) fn launch_graph(&mut self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
@@ -365,7 +382,7 @@ impl State {
         for node in &mut g.present.nodes {
             let start_ns = node.after.iter().map(|i| ends_ns[*i]).fold(ready_ns, u64::max);
             let place = (stream, s.issued());
-            let run = |work| self.clock.run(&self.config, &work, start_ns, place);
+            let run = |work| self.clock.run(&self.config, s.device, &work, start_ns, place);
             ends_ns.push(node.op.work().map_or(start_ns, run));
         }
         let end_ns = ends_ns.into_iter().fold(ready_ns, u64::max);
@@ -388,8 +405,9 @@ impl State {
         let g = self
             .graphs
             .get_mut(graph)
-            .expect("it stays while a launch is pending")
-            .version(version);
+            .expect("it stays while a launch is pending");
+        let memory = &self.memories[g.device];
+        let g = g.version(version);
         g.pending -= 1;
         let mut blockers: Vec<usize> = g.nodes.iter().map(|node| node.after.len()).collect();
         let mut successors: Vec<Vec<usize>> = vec![Vec::new(); g.nodes.len()];
@@ -400,7 +418,7 @@ impl State {
         while !ready.is_empty() {
             let i = ready.swap_remove(self.random.below(ready.len()));
             let op = &mut g.nodes[i].op;
-            op.perform(&self.memory)?;
+            op.perform(memory)?;
             self.counters.count(op);
             for &next in &successors[i] {
                 blockers[next] -= 1;
@@ -429,9 +447,8 @@ impl State {
         g.past.retain(|version| version.pending > 0);
         if g.destroyed && g.present.pending == 0 && g.past.is_empty() {
             let g = self.graphs.remove(graph).expect("found above");
-            g.blocks
-                .into_iter()
-                .for_each(|address| self.memory.release(address));
+            let memory = &mut self.memories[g.device];
+            g.blocks.into_iter().for_each(|address| memory.release(address));
         }
     }
 
@@ -527,7 +544,9 @@ impl Op {
                 bytes: *bytes,
                 salt: *salt,
             },
-            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => unreachable!("never in a graph"),
+            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } | Self::Send { .. } | Self::Receive(_) => {
+                unreachable!("never in a graph")
+            }
         }
     }
 }

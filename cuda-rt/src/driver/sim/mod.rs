@@ -10,6 +10,8 @@
 //! - **Races are found** by the [checker](crate::check) that follows every device, in whatever order it runs, and
 //!   denied unless [`SimConfig::check`] says otherwise.
 //! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
+//! - **Several devices** ([`SimDriver::another`]) share one order and one checker, so that a missing edge between two of them shows
+//!   as one between two streams does.
 //!
 //! | what is CUDA's | what is not |
 //! |---|---|
@@ -22,15 +24,18 @@
 use std::collections::HashSet;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod clock;
+mod collective;
 mod config;
 mod event;
 mod fault;
 mod graph;
 mod launch;
 mod memory;
+mod peer;
 mod schedule;
 mod simulator;
 mod slab;
@@ -44,8 +49,8 @@ pub use simulator::{Counters, Simulator};
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
-    Backend, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo,
-    MemoryPoolStats, Properties, RawEvent, RawGraph, RawNode, RawStream,
+    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -56,11 +61,15 @@ pub type SimDriver = Checked<SimDevice>;
 #[derive(Debug)]
 pub struct SimDevice {
     properties: Properties,
+    /// Its number among the devices of its host.
+    device: usize,
     simulator: Simulator,
 }
 
-/// What a driver and its [`Simulator`] handles share.
+/// What the drivers of one host and their [`Simulator`] handles share.
 struct Core {
+    /// Tells this host from others.
+    host: u64,
     config: Arc<SimConfig>,
     state: Mutex<State>,
     watch: Arc<Watch>,
@@ -77,9 +86,10 @@ struct State {
     events: slab::Slab<event::Event>,
     captures: slab::Slab<graph::Capture>,
     graphs: slab::Slab<graph::Graph>,
+    /// By device.
+    memories: Vec<memory::Memory>,
     /// Nodes ever made.
     nodes_made: u64,
-    memory: memory::Memory,
     /// Addresses of registered host memory.
     registered: HashSet<usize>,
     counters: Counters,
@@ -91,30 +101,30 @@ impl SimDriver {
     /// Makes a device. The first one of the process installs a panic hook that notes where a simulated kernel panicked, and
     /// then does what the hook before it did.
     pub fn new(config: SimConfig) -> Arc<Self> {
+        static HOSTS: AtomicU64 = AtomicU64::new(0);
+
         launch::note_panics();
-        let properties = Properties {
-            compute_capability: (9, 0),
-            multiprocessors: 132,
-            max_threads_per_multiprocessor: 2048,
-            // One for each direction.
-            copy_engines: 2,
-            total_memory_bytes: config.memory_bytes,
-            priority_range: (0, -5),
-            ..Properties::named(config.name.clone(), Backend::Simulated)
-        };
         let config = Arc::new(config);
-        let state = Mutex::new(State::new(Arc::clone(&config)));
-        let watch = Watch::new(config.check, Some(config.seed));
-        let simulator = Simulator(Arc::new(Core {
+        let core = Arc::new(Core {
+            // A counter needs no ordering.
+            host: HOSTS.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::new(State::new(Arc::clone(&config))),
+            watch: Watch::new(config.check, Some(config.seed)),
             config,
-            state,
-            watch: Arc::clone(&watch),
-        }));
-        let engine = Arc::new(SimDevice {
-            properties,
-            simulator,
         });
-        Self::watching(engine, watch)
+        Self::of(core)
+    }
+
+    /// Makes another device of the same host, with the same configuration: the two may copy between each other and wait for each
+    /// other's events. A kernel that traps, on any, loses all of them.
+    pub fn another(&self) -> Arc<Self> {
+        Self::of(Arc::clone(&self.inner().simulator.0))
+    }
+
+    fn of(core: Arc<Core>) -> Arc<Self> {
+        let device = core.lock().add_device();
+        let watch = Arc::clone(&core.watch);
+        Self::watching(Arc::new(SimDevice::new(core, device)), watch)
     }
 
     /// What is simulated.
@@ -124,6 +134,26 @@ impl SimDriver {
 }
 
 impl SimDevice {
+    fn new(core: Arc<Core>, device: usize) -> Self {
+        let config = &core.config;
+        let properties = Properties {
+            ordinal: device,
+            compute_capability: (9, 0),
+            multiprocessors: 132,
+            max_threads_per_multiprocessor: 2048,
+            // One for each direction.
+            copy_engines: 2,
+            total_memory_bytes: config.memory_bytes,
+            priority_range: (0, -5),
+            ..Properties::named(config.name.clone(), Backend::Simulated)
+        };
+        Self {
+            properties,
+            device,
+            simulator: Simulator(core, device),
+        }
+    }
+
     /// Starts a call: counts it, and fails if it must.
     fn enter(&self, call: Call) -> DriverResult<MutexGuard<'_, State>> {
         let mut state = self.simulator.0.lock();
@@ -168,13 +198,22 @@ impl State {
             events: slab::Slab::default(),
             captures: slab::Slab::default(),
             graphs: slab::Slab::default(),
+            memories: Vec::new(),
             nodes_made: 0,
-            memory: memory::Memory::new(config.seed, config.memory_bytes),
             registered: HashSet::new(),
             counters: Counters::default(),
             lost: None,
             config,
         }
+    }
+
+    /// Adds a device; gives its number.
+    fn add_device(&mut self) -> usize {
+        let device = self.memories.len();
+        let (seed, bytes) = (self.config.seed ^ (device as u64) << 32, self.config.memory_bytes);
+        self.memories.push(memory::Memory::new(seed, bytes));
+        self.clock.add_device();
+        device
     }
 
     fn enter(&mut self, call: Call) -> DriverResult<()> {
@@ -192,6 +231,11 @@ impl State {
         self.check_lost(call)
     }
 
+    /// The host has waited for a stream or event.
+    fn synchronized(&mut self) {
+        self.memories.iter_mut().for_each(memory::Memory::synchronized);
+    }
+
     fn check_lost(&self, call: Call) -> DriverResult<()> {
         match &self.lost {
             None => Ok(()),
@@ -207,12 +251,12 @@ impl State {
         DriverError::with_detail(call.name(), code, self.origin())
     }
 
-    /// A copy or fill whose device ranges are these. Nothing is enqueued for no bytes.
+    /// A copy or fill whose ranges on devices are these. Nothing is enqueued for no bytes.
     fn transfer(
         &mut self,
         call: Call,
         stream: RawStream,
-        ranges: &[DeviceAddress],
+        ranges: &[(usize, DeviceAddress)],
         bytes: usize,
         op: Op,
     ) -> DriverResult<()> {
@@ -222,7 +266,7 @@ impl State {
         }
         if !ranges
             .iter()
-            .all(|address| self.memory.contains(address.0, bytes as u64))
+            .all(|(device, address)| self.memories[*device].contains(address.0, bytes as u64))
         {
             return Err(self.error(call, ErrorCode::INVALID_VALUE));
         }
@@ -238,9 +282,7 @@ impl State {
             return self.capture_alloc(stream, bytes as u64).map(DeviceAddress);
         }
         let s = self.streams.get_mut(stream.0).expect("found above");
-        let taken = self
-            .memory
-            .take(bytes as u64, Some(&mut s.pending_frees), &mut self.random);
+        let taken = self.memories[s.device].take(bytes as u64, Some(&mut s.pending_frees), &mut self.random);
         let Some(address) = taken else {
             return Err(self.error(Call::Alloc, ErrorCode::OUT_OF_MEMORY));
         };
@@ -263,7 +305,8 @@ impl State {
             return self.capture_free(stream, address.0);
         }
         let s = self.streams.get_mut(stream.0).expect("found above");
-        let Some(len_bytes) = self.memory.retire(address.0, s.issued(), &mut s.pending_frees) else {
+        let memory = &mut self.memories[s.device];
+        let Some(len_bytes) = memory.retire(address.0, s.issued(), &mut s.pending_frees) else {
             return Err(self.error(Call::Free, ErrorCode::INVALID_VALUE));
         };
         self.submit(
@@ -290,7 +333,8 @@ unsafe impl Driver for SimDevice {
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
         let state = self.enter(Call::MemoryInfo)?;
-        let (total_bytes, used_bytes) = (state.memory.limit_bytes(), state.memory.used_bytes());
+        let memory = &state.memories[self.device];
+        let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
         Ok(MemoryInfo {
             free_bytes: total_bytes - used_bytes,
             total_bytes,
@@ -298,9 +342,11 @@ unsafe impl Driver for SimDevice {
     }
 
     fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
-        Ok(RawStream(
-            self.enter(Call::CreateStream)?.streams.insert(Stream::default()),
-        ))
+        let stream = Stream {
+            device: self.device,
+            ..Stream::default()
+        };
+        Ok(RawStream(self.enter(Call::CreateStream)?.streams.insert(stream)))
     }
 
     unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
@@ -348,21 +394,21 @@ unsafe impl Driver for SimDevice {
     }
 
     fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
-        Ok(self.enter(Call::PoolStats)?.memory.stats())
+        Ok(self.enter(Call::PoolStats)?.memories[self.device].stats())
     }
 
     fn reset_pool_peaks(&self) -> DriverResult<()> {
-        self.enter(Call::SetPool)?.memory.reset_peaks();
+        self.enter(Call::SetPool)?.memories[self.device].reset_peaks();
         Ok(())
     }
 
     fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
-        self.enter(Call::SetPool)?.memory.set_release_threshold(bytes);
+        self.enter(Call::SetPool)?.memories[self.device].set_release_threshold(bytes);
         Ok(())
     }
 
     fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
-        self.enter(Call::TrimPool)?.memory.trim(keep_bytes);
+        self.enter(Call::TrimPool)?.memories[self.device].trim(keep_bytes);
         Ok(())
     }
 
@@ -396,8 +442,13 @@ unsafe impl Driver for SimDevice {
             source,
             bytes,
         };
-        self.enter(Call::CopyToDevice)?
-            .transfer(Call::CopyToDevice, stream, &[destination], bytes, op)
+        self.enter(Call::CopyToDevice)?.transfer(
+            Call::CopyToDevice,
+            stream,
+            &[(self.device, destination)],
+            bytes,
+            op,
+        )
     }
 
     unsafe fn copy_to_host(
@@ -418,7 +469,7 @@ unsafe impl Driver for SimDevice {
             bytes,
         };
         self.enter(Call::CopyToHost)?
-            .transfer(Call::CopyToHost, stream, &[source], bytes, op)
+            .transfer(Call::CopyToHost, stream, &[(self.device, source)], bytes, op)
     }
 
     unsafe fn copy(
@@ -434,8 +485,31 @@ unsafe impl Driver for SimDevice {
             source: source.0,
             bytes,
         };
+        let ranges = [(self.device, destination), (self.device, source)];
         self.enter(Call::Copy)?
-            .transfer(Call::Copy, stream, &[destination, source], bytes, op)
+            .transfer(Call::Copy, stream, &ranges, bytes, op)
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.peer_at(self.device)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.access_to(peer)
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.copy_between(destination, source, bytes, stream)
     }
 
     unsafe fn fill(
@@ -454,7 +528,7 @@ unsafe impl Driver for SimDevice {
             pattern: Pattern::new(pattern),
             bytes,
         };
-        state.transfer(Call::Fill, stream, &[destination], bytes, op)
+        state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
     }
 
     fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {

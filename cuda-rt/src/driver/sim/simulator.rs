@@ -6,17 +6,21 @@ use std::sync::Arc;
 use super::clock::{Engine, Span, SpanKind, Wait};
 use super::config::SimConfig;
 use super::fault::Call;
+use super::memory::Memory;
 use super::stream::Op;
-use super::{Core, State};
+use super::{Core, SimDriver, State};
 use crate::check::Race;
 use crate::driver::ErrorCode;
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
 ///
+/// [Devices of one host](super::SimDriver::another) have one seed, one order, one clock, and count calls and faults together:
+/// all here is of all of them, but for engines, spans and waits.
+///
 /// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work but for
 /// [`run_pending`](Self::run_pending).
 #[derive(Clone)]
-pub struct Simulator(pub(super) Arc<Core>);
+pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
 impl fmt::Debug for Simulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,6 +39,11 @@ impl Simulator {
     /// What is simulated.
     pub fn config(&self) -> &SimConfig {
         &self.0.config
+    }
+
+    /// Makes one more device of the same host; see [`SimDriver::another`].
+    pub(crate) fn another(&self) -> Arc<SimDriver> {
+        SimDriver::of(Arc::clone(&self.0))
     }
 
     /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call fails too, and pending work never
@@ -80,11 +89,12 @@ impl Simulator {
     /// Starts or stops recording spans; off at first. Spans stay in memory until they are taken.
     pub fn record_spans(&self, on: bool) {
         let mut state = self.0.lock();
-        match (on, &state.clock.spans) {
-            (true, None) => state.clock.spans = Some(Vec::new()),
+        let clock = state.clock.device(self.1);
+        match (on, &clock.spans) {
+            (true, None) => clock.spans = Some(Vec::new()),
             (false, Some(_)) => {
-                state.clock.spans = None;
-                state.clock.waits.clear();
+                clock.spans = None;
+                clock.waits.clear();
             }
             _ => {}
         }
@@ -93,24 +103,24 @@ impl Simulator {
     /// Takes the spans of the operations that ran, in the order in which they were enqueued; those of pending ones stay.
     pub fn take_spans(&self) -> Vec<Span> {
         let mut state = self.0.lock();
-        let Some(spans) = state.clock.spans.take() else {
+        let Some(spans) = state.clock.device(self.1).spans.take() else {
             return Vec::new();
         };
         let executed =
             |(at, span): &(u64, Span)| state.streams.get(span.stream.0).is_none_or(|s| s.executed > *at);
         let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
-        state.clock.spans = Some(pending);
+        state.clock.device(self.1).spans = Some(pending);
         ran.into_iter().map(|(_, span)| span).collect()
     }
 
     /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
     pub fn take_waits(&self) -> Vec<Wait> {
-        std::mem::take(&mut self.0.lock().clock.waits)
+        std::mem::take(&mut self.0.lock().clock.device(self.1).waits)
     }
 
-    /// How long an engine was busy with all that was enqueued, in modelled ns.
+    /// How long an engine of this device was busy with all that was enqueued, in modelled ns.
     pub fn busy_ns(&self, engine: Engine) -> u64 {
-        self.0.lock().clock.busy_ns(engine)
+        self.0.lock().clock.busy_ns(self.1, engine)
     }
 
     /// The calling thread's modelled clock, in ns since the device was made: calls advance it by what they cost, and
@@ -145,7 +155,7 @@ pub struct Counters {
     pub registrations_live: usize,
     /// Operations that were enqueued and did not run yet.
     pub operations_pending: usize,
-    /// Operations that ran: copies, fills, kernels.
+    /// Operations that ran: copies, fills, kernels, ranks' parts in collectives.
     pub operations_run: u64,
     /// Bytes copied from host to device.
     pub bytes_to_device: u64,
@@ -153,28 +163,41 @@ pub struct Counters {
     pub bytes_to_host: u64,
     /// Bytes copied within the device.
     pub bytes_within_device: u64,
-    calls: [u64; Call::ALL.len()],
+    /// Bytes copied between two devices.
+    pub bytes_between_devices: u64,
+    calls: Calls,
+}
+
+/// How often each call was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Calls([u64; Call::ALL.len()]);
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self([0; Call::ALL.len()])
+    }
 }
 
 impl Counters {
     /// How often `call` was made, with or without success.
     pub fn calls(&self, call: Call) -> u64 {
-        self.calls[call as usize]
+        self.calls.0[call as usize]
     }
 
     pub(super) fn call(&mut self, call: Call) {
-        self.calls[call as usize] += 1;
+        self.calls.0[call as usize] += 1;
     }
 
     /// Counts an operation that ran.
     pub(super) fn count(&mut self, op: &Op) {
         match op {
-            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } => return,
-            Op::Fill { .. } | Op::Launch(_) => {}
+            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } | Op::Send { .. } => return,
+            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) => {}
             Op::Copy { kind, bytes, .. } => {
                 let total = match kind {
                     SpanKind::CopyToDevice => &mut self.bytes_to_device,
                     SpanKind::CopyToHost => &mut self.bytes_to_host,
+                    SpanKind::CopyPeer => &mut self.bytes_between_devices,
                     _ => &mut self.bytes_within_device,
                 };
                 *total += *bytes as u64;
@@ -190,8 +213,8 @@ impl State {
             streams_live: self.streams.iter().filter(|s| !s.destroyed).count(),
             events_live: self.events.len(),
             graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
-            allocations_live: self.memory.blocks(),
-            bytes_live: self.memory.used_bytes(),
+            allocations_live: self.memories.iter().map(Memory::blocks).sum(),
+            bytes_live: self.memories.iter().map(Memory::used_bytes).sum(),
             registrations_live: self.registered.len(),
             operations_pending: self.schedule.pending,
             ..self.counters.clone()

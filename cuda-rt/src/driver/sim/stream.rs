@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::State;
 use super::clock::{SpanKind, Work};
+use super::collective::{self, Exchange, Receive};
 use super::config::Order;
 use super::fault::Call;
 use super::graph::Membership;
@@ -40,6 +41,15 @@ pub(super) enum Op {
         pattern: Pattern,
         bytes: usize,
     },
+    /// Gives what a rank sends.
+    Send {
+        from: u64,
+        bytes: usize,
+        rank: usize,
+        exchange: Exchange,
+    },
+    /// Computes what a rank receives, of what all gave.
+    Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
     /// Replays a graph, as it was when it was launched.
@@ -77,7 +87,14 @@ impl Op {
     /// What it asks of an engine, if of one.
     pub(super) fn work(&mut self) -> Option<Work> {
         let (kind, label, bytes) = match self {
-            Self::Wait(_) | Self::Spoil { .. } | Self::Free { .. } | Self::Graph { .. } => return None,
+            Self::Wait(_)
+            | Self::Spoil { .. }
+            | Self::Free { .. }
+            | Self::Graph { .. }
+            | Self::Send { .. } => {
+                return None;
+            }
+            Self::Receive(receive) => return Some(receive.work()),
             Self::Launch(launch) => return Some(launch.work()),
             Self::Copy {
                 kind: kind @ SpanKind::CopyToDevice,
@@ -89,6 +106,11 @@ impl Op {
                 bytes,
                 ..
             } => (*kind, "copy to host", *bytes),
+            Self::Copy {
+                kind: kind @ SpanKind::CopyPeer,
+                bytes,
+                ..
+            } => (*kind, "copy to peer", *bytes),
             Self::Copy { kind, bytes, .. } => (*kind, "copy", *bytes),
             Self::Fill { bytes, .. } => (SpanKind::Fill, "fill", *bytes),
         };
@@ -111,7 +133,7 @@ impl Op {
                 bytes,
                 ..
             } => {
-                // SAFETY: the device's side was found in its memory, which stays mapped (C1); whoever enqueued the copy answers for
+                // SAFETY: a device's side was found in its memory, which stays mapped (C1); whoever enqueued the copy answers for
                 // the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
@@ -123,6 +145,13 @@ impl Op {
                 // SAFETY: as above.
                 unsafe { memory::repeat(*destination, pattern.bytes(), *bytes) };
             }
+            Self::Send {
+                from,
+                bytes,
+                rank,
+                exchange,
+            } => collective::send(memory, *from, *bytes, *rank, exchange),
+            Self::Receive(receive) => receive.run(memory),
             Self::Launch(launch) => launch.run(memory)?,
         }
         Ok(())
@@ -131,6 +160,8 @@ impl Op {
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
+    /// The device that it is on, by its number.
+    pub(super) device: usize,
     pub(super) queue: VecDeque<Op>,
     /// Operations that ever ran; `queue` holds those after them.
     pub(super) executed: u64,
@@ -183,7 +214,7 @@ impl State {
         self.check_lost(Call::SynchronizeStream)?;
         self.clock.wait_until(end_ns);
         self.clock.spend(self.config.model.other_call_ns);
-        self.memory.synchronized();
+        self.synchronized();
         Ok(())
     }
 
@@ -193,10 +224,10 @@ impl State {
         let work = op.work();
         let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
         let cost_ns = match op {
-            Op::Launch(_) | Op::Graph { .. } => model.launch_call_ns,
+            Op::Launch(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
             Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
-            Op::Spoil { .. } | Op::Free { .. } => model.other_call_ns,
+            Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } => model.other_call_ns,
         };
         if captured {
             self.capture_op(call, stream, op)?;
@@ -208,7 +239,9 @@ impl State {
         s.modelled_end_ns = s.modelled_end_ns.max(host_ns + cost_ns);
         if let Some(work) = work {
             let place = (stream, s.issued());
-            s.modelled_end_ns = self.clock.run(&self.config, &work, s.modelled_end_ns, place);
+            s.modelled_end_ns = self
+                .clock
+                .run(&self.config, s.device, &work, s.modelled_end_ns, place);
         }
         self.enqueue(stream.0, op);
         Ok(())
@@ -245,17 +278,15 @@ impl State {
             .expect("a stream with pending work stays");
         let mut op = s.queue.pop_front().expect("the caller saw it");
         self.schedule.pending -= 1;
+        let memory = &mut self.memories[s.device];
         // It stays unexecuted if it traps, so that nothing takes it for done.
         let result = match &mut op {
             Op::Free { address, len_bytes } => {
-                self.memory
-                    .recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
+                memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
                 Ok(())
             }
             Op::Graph { graph, version } => self.replay(*graph, *version),
-            other => other
-                .perform(&self.memory)
-                .inspect(|()| self.counters.count(other)),
+            other => other.perform(memory).inspect(|()| self.counters.count(other)),
         };
         if let Err(trap) = result {
             let detail = format!("{} ({})", trap.detail, self.origin());

@@ -1,0 +1,20 @@
+// H37 (E0382): GPU 1 overwrites what a stream of GPU 0 still copies.
+#![forbid(unsafe_code)]
+use cuda_rt::{Device, Error, Gpu};
+
+cuda_rt::streams! {
+    Compute;
+    Copies;
+}
+
+fn main() -> Result<(), Error> {
+    let gpu = Device::open_or_simulate()?;
+    let other = Device::open_gpu::<1>()?;
+    let (compute, copies) = (other.stream::<Compute<Gpu<1>>>()?, gpu.stream::<Copies>()?);
+    let mut frame = compute.alloc_zeroed::<f32>(1024)?;
+    let mut here = copies.alloc_zeroed::<f32>(1024)?;
+    let copied = copies.copy_from_peer(compute.release(frame)?, .., &mut here)?;
+    compute.fill(&mut frame, 1.0)?;
+    drop(copied);
+    Ok(())
+}

@@ -1,0 +1,25 @@
+// H38 (E0382): a thread runs the collective, and this one goes on with a rank's buffer.
+// Twin: h38_buffer_used_in_flight
+#![forbid(unsafe_code)]
+use cuda_rt::{Communicator, Device, Error, Gpu, Reduction};
+
+cuda_rt::streams! {
+    Compute;
+}
+
+fn main() -> Result<(), Error> {
+    let (gpu, other) = (Device::open()?, Device::open_gpu::<1>()?);
+    let (here, there) = (gpu.stream::<Compute>()?, other.stream::<Compute<Gpu<1>>>()?);
+    let ranks = Communicator::new((&gpu, &other))?;
+    let (a, b) = (here.alloc_zeroed::<f32>(64)?, there.alloc_zeroed::<f32>(64)?);
+    std::thread::scope(|scope| {
+        let reduced = scope.spawn(move || {
+            ranks
+                .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
+                .map(drop)
+        });
+        assert_eq!(a[..32].len(), 32);
+        reduced.join().expect("it does not panic")
+    })?;
+    Ok(())
+}
