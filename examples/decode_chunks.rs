@@ -15,6 +15,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -30,7 +32,7 @@ cuda_rt::streams! {
 }
 
 /// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels kept the GPU.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 struct Args {
     /// Where to run.
     #[arg(long, value_enum, default_value_t)]
@@ -44,6 +46,9 @@ struct Args {
     /// Kernels for each chunk.
     #[arg(long, default_value_t = 64)]
     kernels: u32,
+    /// Draws the last two ways, four chunks of each: PATH with `-one` and `-two` before its `.svg`.
+    #[arg(long, value_name = "PATH.svg")]
+    timeline: Option<PathBuf>,
 }
 
 /// What the decoder keeps between chunks.
@@ -142,6 +147,26 @@ fn overlapped<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<
     Ok(report)
 }
 
+/// A picture of so many buffers, beside `path`.
+fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suffix: &str) -> Outcome {
+    let few = Args {
+        chunks: 4,
+        ..args.clone()
+    };
+    let recording = gpu.record_timeline()?;
+    overlapped(gpu, &few, buffers)?;
+    let stem = path
+        .file_stem()
+        .ok_or("--timeline names no file")?
+        .to_string_lossy();
+    let path = path.with_file_name(format!("{stem}-{suffix}.svg"));
+    let mut svg = Vec::new();
+    recording.finish()?.write_svg(&mut svg)?;
+    fs::write(&path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("drew {}", path.display());
+    Ok(())
+}
+
 fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     println!("{}", heading(gpu));
     println!(
@@ -166,6 +191,10 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
             name,
             (decode.ended.saturating_sub(decode.began), decode.utilisation()),
         );
+    }
+    if let Some(path) = &args.timeline {
+        draw(gpu, args, 1, path, "one")?;
+        draw(gpu, args, 2, path, "two")?;
     }
     Ok(())
 }

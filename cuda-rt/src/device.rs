@@ -48,7 +48,10 @@ impl<D> fmt::Debug for Device<D> {
 static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
 
 /// The instance of `key`, made at the first call. A failure is not remembered.
-fn instance(key: TypeId, make: impl FnOnce() -> Result<Arc<dyn Driver>>) -> Result<Arc<DeviceCore>> {
+pub(crate) fn instance(
+    key: TypeId,
+    make: impl FnOnce() -> Result<Arc<dyn Driver>>,
+) -> Result<Arc<DeviceCore>> {
     // Only ever inserted into, so a panic while the lock was held left it whole.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = instances.get_or_insert_default();
@@ -62,13 +65,18 @@ fn instance(key: TypeId, make: impl FnOnce() -> Result<Arc<dyn Driver>>) -> Resu
 
 #[cfg(feature = "cuda")]
 fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
-    let driver: Arc<dyn Driver> = crate::driver::cuda::CudaDriver::open(ordinal)?;
+    Ok(checked(crate::driver::cuda::CudaDriver::open(ordinal)?))
+}
+
+/// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
+#[cfg(feature = "cuda")]
+pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
-    Ok(if wanted {
+    if wanted {
         crate::driver::Checked::over_with_others(driver, crate::driver::Check::Deny)
     } else {
         driver
-    })
+    }
 }
 
 #[cfg(not(feature = "cuda"))]

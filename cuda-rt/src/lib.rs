@@ -119,6 +119,8 @@ pub mod __private {
 
 pub use bytemuck;
 pub use cuda_rt_macros::{HostElement as Element, Resource};
+#[cfg(feature = "rustacuda")]
+pub use device_std::{AnyBits, DeviceCopied};
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

@@ -80,6 +80,26 @@ fn attack_any_work_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
+/// Replays work on it that was captured before.
+#[test]
+fn attack_launch_a_graph_after_a_lend_that_could_not_be_joined() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let owner = gpu.stream::<Owner<_>>().unwrap();
+        let mut graph = owner
+            .capture(owner.alloc_zeroed::<u32>(LEN).unwrap(), |stream, mut view| {
+                stream.fill(&mut view, 1)
+            })
+            .unwrap();
+        graph.launch(&owner).unwrap();
+        let (owner, _buffer) = unjoined(&gpu);
+        assert!(
+            graph.launch(&owner).is_err(),
+            "what it replays may follow on nothing"
+        );
+    })
+    .unwrap();
+}
+
 /// Frees what the borrower still writes, so that another device instance of the same pool could be given it.
 #[test]
 fn attack_free_after_a_lend_that_could_not_be_joined() {

@@ -257,6 +257,22 @@ fn slots_keep_a_server_double_buffered() {
     });
 }
 
+/// Types that are equal are taken for streams that are one, by everything else.
+#[test]
+fn a_tag_that_is_asked_for_twice_is_one_stream() {
+    for_each_device(|gpu| {
+        let [first, second] = [(); 2].map(|()| gpu.stream::<Compute<_>>().unwrap());
+        assert_eq!(first.raw(), second.raw());
+        let mut data = first.alloc_zeroed::<u32>(100).unwrap();
+        let mut host = second.adopt(gpu.pinned::<u32>(100).unwrap()).unwrap();
+        for round in 1..5 {
+            first.fill(&mut data, round).unwrap();
+            second.copy_to_host(&data, &mut host).unwrap();
+        }
+        assert_eq!(*first.release(host).unwrap().synchronize().unwrap(), [4; 100]);
+    });
+}
+
 #[test]
 fn a_slot_survives_a_panic_in_its_closure() {
     for_each_device(|gpu| {

@@ -1,4 +1,8 @@
-//! One thread an element. Threads beyond the end of the output do nothing; an input that is too short traps.
+//! One thread an element, or one for four of them. Threads beyond the end of the output do nothing; an input that is too short traps.
+//!
+//! Four elements a thread are moved in one load and one store of 16 bytes, which comes nearer to what the memory can do. The grid is then
+//! `Grid1::covering(len.div_ceil(4))`. Buffers are aligned for it; slices of them that start elsewhere than at a multiple of four elements
+//! work too, at the speed of one element a thread.
 
 use device_std::prelude::*;
 
@@ -40,4 +44,55 @@ pub fn process(i: Index1, input: &[f32], mut output: PerThread<f32>, gain: f32, 
         }
         *out = value;
     }
+}
+
+/// Square roots by Newton's method, `v = (v + x / v) / 2` from 1 on, `steps` times: each step waits for the one before, so that it
+/// takes as long as it is asked to, however few the elements. Inputs are greater than 0. The grid covers the output's length.
+#[kernel]
+pub fn roots(i: Index1, input: &[f32], mut output: PerThread<f32>, steps: u32) {
+    if let Some(out) = output.get_mut(i) {
+        let x = input[i.get()];
+        let mut value = 1.0;
+        for _ in 0..steps {
+            value = 0.5 * (value + x / value);
+        }
+        *out = value;
+    }
+}
+
+/// `output[i] = input[i] * factor`, four elements a thread: the grid covers a quarter of the output's length, rounded up.
+#[kernel]
+pub fn scale4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, factor: f32) {
+    assert!(input.len() >= output.len(), "an input is shorter than the output");
+    output.set(i, input.chunk_or(i.get(), 0.0).map(|value: f32| value * factor));
+}
+
+/// `sum[i] = left[i] + right[i]`, four elements a thread: the grid covers a quarter of the sum's length, rounded up.
+#[kernel]
+pub fn add4(i: Index1, left: &[f32], right: &[f32], sum: PerThreadChunk<f32, 4>) {
+    assert!(
+        left.len() >= sum.len() && right.len() >= sum.len(),
+        "an input is shorter than the output"
+    );
+    let (left, right): ([f32; 4], [f32; 4]) = (left.chunk_or(i.get(), 0.0), right.chunk_or(i.get(), 0.0));
+    sum.set(i, core::array::from_fn(|k| left[k] + right[k]));
+}
+
+/// `y[i] = a * x[i] + y[i]`, rounded once, four elements a thread: the grid covers a quarter of the length of `y`, rounded up.
+#[kernel]
+pub fn saxpy4(i: Index1, a: f32, x: &[f32], y: PerThreadChunk<f32, 4>) {
+    assert!(x.len() >= y.len(), "an input is shorter than the output");
+    let (x, before): ([f32; 4], [f32; 4]) = (x.chunk_or(i.get(), 0.0), y.get_or(i, 0.0));
+    y.set(i, core::array::from_fn(|k| a.mul_add(x[k], before[k])));
+}
+
+/// As [`process`], four elements a thread: the grid covers a quarter of the output's length, rounded up.
+#[kernel]
+pub fn process4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, gain: f32, offset: f32) {
+    assert!(input.len() >= output.len(), "an input is shorter than the output");
+    let mut values: [f32; 4] = input.chunk_or(i.get(), 0.0);
+    for _ in 0..STEPS {
+        values = values.map(|value| value.mul_add(gain, offset));
+    }
+    output.set(i, values);
 }

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
-use device_kernels::{add, bilateral, block_sum, histogram, process, saxpy, scale, transpose};
+use device_kernels::{
+    add, add4, bilateral, block_sum, histogram, process, process4, roots, saxpy, saxpy4, scale, scale4,
+    transpose,
+};
 
 cuda_rt::streams! {
     Compute;
@@ -122,6 +125,24 @@ fn saxpy_is_rounded_once() {
 }
 
 #[test]
+fn roots_are_the_hosts_after_any_number_of_steps() {
+    let stream = compute();
+    for (len, steps) in LENGTHS.into_iter().zip([0, 1, 2, 7, 40].into_iter().cycle()) {
+        let input: Vec<f32> = random_floats(len, 6).into_iter().map(f32::abs).collect();
+        let mut output = stream.alloc_zeroed::<f32>(len).unwrap();
+        let uploaded = upload(&stream, &input);
+        roots(&stream, Grid1::covering(len), &uploaded, &mut output, steps).unwrap();
+        let root = |x: &f32| (0..steps).fold(1.0, |v: f32, _| 0.5 * (v + x / v));
+        let expected: Vec<f32> = input.iter().map(root).collect();
+        assert_eq!(
+            bits(&download(&stream, &output)),
+            bits(&expected),
+            "{len}, {steps}"
+        );
+    }
+}
+
+#[test]
 fn add_joins_two_inputs() {
     let stream = compute();
     for len in LENGTHS {
@@ -163,6 +184,44 @@ fn process_is_sixteen_multiply_adds() {
         .map(|x| (0..16).fold(*x, |v, _| v.mul_add(0.9, 0.1)))
         .collect();
     assert_eq!(bits(&download(&stream, &output)), bits(&expected));
+}
+
+/// The kernels that move four elements a thread give what those of one give: at all tails, and where nothing is aligned for four.
+#[test]
+fn four_elements_a_thread_are_as_one() {
+    let stream = compute();
+    for len in LENGTHS.into_iter().chain([2, 3, 4, 5, 6, 7]) {
+        for start in [0, 1, 2, 4] {
+            let (x, y) = (random_floats(len + start, 11), random_floats(len + start, 12));
+            let (x, y) = (upload(&stream, &x), upload(&stream, &y));
+            let (x, y) = (&x[start..], &y[start..]);
+            let (one, four) = (Grid1::covering(len), Grid1::covering(len.div_ceil(4)));
+            // Longer than the output, and filled, so that a write beyond it shows.
+            let whole = random_floats(len + start + 5, 13);
+            let each: [DeviceBuffer<f32, Compute>; 8] = std::array::from_fn(|_| upload(&stream, &whole));
+            let mut each = each.map(|buffer| (buffer, start..start + len));
+            for (at, (buffer, range)) in each.iter_mut().enumerate() {
+                let out = &mut buffer[range.clone()];
+                match at {
+                    0 => scale(&stream, one, x, out, 1.7),
+                    1 => scale4(&stream, four, x, out, 1.7),
+                    2 => add(&stream, one, x, y, out),
+                    3 => add4(&stream, four, x, y, out),
+                    4 => saxpy(&stream, one, -0.3, x, out),
+                    5 => saxpy4(&stream, four, -0.3, x, out),
+                    6 => process(&stream, one, x, out, 0.9, 0.1),
+                    _ => process4(&stream, four, x, out, 0.9, 0.1),
+                }
+                .unwrap();
+            }
+            let outputs = each.map(|(buffer, _)| bits(&download(&stream, &buffer)));
+            for (pair, kernel) in outputs.chunks_exact(2).zip(["scale", "add", "saxpy", "process"]) {
+                assert_eq!(pair[0], pair[1], "{kernel}, {len} elements from {start}");
+                assert_eq!(pair[0][..start], bits(&whole[..start]));
+                assert_eq!(pair[0][start + len..], bits(&whole[start + len..]));
+            }
+        }
+    }
 }
 
 #[test]

@@ -87,3 +87,13 @@ traps!(fewer_bins_than_values, "beyond the end", |stream| {
     let mut counts = stream.alloc_zeroed::<u32>(0)?;
     device_kernels::histogram(&stream, Grid1::covering(1000), &input, &mut counts)
 });
+
+traps!(
+    an_input_that_is_too_short_for_four_elements_a_thread,
+    "an input is shorter than the output",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(99)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        device_kernels::scale4(&stream, Grid1::covering(25), &input, &mut output, 1.0)
+    }
+);

@@ -5,7 +5,7 @@ use crate::layout::Layout;
 /// A type that device memory can hold: any bits are a value, there is no padding, and the layout is the same on
 /// host and device.
 ///
-/// Implemented for the integers and floats, arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs of
+/// Implemented for the integers and floats (with the feature `half` also `half::f16` and `half::bf16`), arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs of
 /// elements.
 ///
 /// # Safety
@@ -54,6 +54,22 @@ macro_rules! primitives {
 }
 
 primitives!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64);
+
+#[cfg(feature = "half")]
+macro_rules! halves {
+    ($($type:ident)*) => { $(
+        // SAFETY: 16 bits, as `u16`, on every target; the hash holds its name.
+        unsafe impl Element for half::$type {
+            const LAYOUT: u64 = Layout::of::<half::$type>(stringify!($type)).finish();
+        }
+        // SAFETY: as above.
+        unsafe impl Scalar for half::$type {
+            const LAYOUT: u64 = <half::$type as Element>::LAYOUT;
+        }
+    )* };
+}
+#[cfg(feature = "half")]
+halves!(f16 bf16);
 
 // SAFETY: `bool` is one byte, 0 or 1, on host and device.
 unsafe impl Scalar for bool {

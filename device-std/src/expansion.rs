@@ -75,4 +75,43 @@ macro_rules! __element {
             const LAYOUT: u64 = <$name as $crate::Element>::LAYOUT;
         }
     };
+    // With parameters: the struct's own, as they are declared and as they are used, and its `where` clause. They stand in functions
+    // first, where nothing else parses: tokens that would end the `impl` early and bring a body of their own do not compile there.
+    ([$($parameters:tt)*] [$($arguments:tt)*] [$($bounds:tt)*] $name:ident { $($member:tt: $type:ty,)* }) => {
+        const _: () = {
+            #[allow(dead_code)]
+            fn all<$($parameters)*>(all: $name<$($arguments)*>) where $($bounds)* {
+                let $name { $($member: _),* } = all;
+            }
+            #[allow(dead_code)]
+            fn parts<$($parameters)*>(all: $name<$($arguments)*>) -> ($($type,)*) where $($bounds)* {
+                ($(all.$member,)*)
+            }
+        };
+
+        // SAFETY: as above.
+        #[allow(trivial_bounds)]
+        unsafe impl<$($parameters)*> $crate::Element for $name<$($arguments)*>
+        where
+            $name<$($arguments)*>: $crate::bytemuck::Pod,
+            $($type: $crate::Element,)*
+            $($bounds)*
+        {
+            const LAYOUT: u64 = $crate::layout::Layout::of::<$name<$($arguments)*>>("struct")
+                $(.field(
+                    ::core::stringify!($member),
+                    ::core::mem::offset_of!(Self, $member),
+                    <$type as $crate::Element>::LAYOUT,
+                ))*
+                .finish();
+        }
+        // SAFETY: as above.
+        unsafe impl<$($parameters)*> $crate::Scalar for $name<$($arguments)*>
+        where
+            $name<$($arguments)*>: $crate::Element,
+            $($bounds)*
+        {
+            const LAYOUT: u64 = <$name<$($arguments)*> as $crate::Element>::LAYOUT;
+        }
+    };
 }

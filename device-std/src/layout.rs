@@ -108,4 +108,33 @@ mod tests {
         };
         assert_ne!(outer(pair!(I { a: u32 })), outer(pair!(I { b: u32 })));
     }
+
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, Element)]
+    #[repr(transparent)]
+    struct Row<T, const N: usize>([T; N])
+    where
+        T: Copy;
+
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, Element)]
+    #[repr(C)]
+    struct Image {
+        rows: [Row<f32, 3>; 2],
+    }
+
+    #[test]
+    fn generic_structs_differ_by_their_arguments() {
+        assert_ne!(Row::<f32, 3>::LAYOUT, Row::<f32, 4>::LAYOUT);
+        assert_ne!(Row::<f32, 3>::LAYOUT, Row::<u32, 3>::LAYOUT);
+        assert_ne!(
+            Row::<f32, 3>::LAYOUT,
+            <[f32; 3]>::LAYOUT,
+            "it has a name of its own for its field"
+        );
+        assert_eq!(
+            Image::LAYOUT,
+            super::Layout::of::<[f32; 6]>("struct")
+                .field("rows", 0, <[Row<f32, 3>; 2]>::LAYOUT)
+                .finish()
+        );
+    }
 }

@@ -14,6 +14,41 @@
 //! }
 //! ```
 //!
+//! # What is there
+//!
+//! All of it is safe, but where the table says otherwise, runs on the simulated device too, and is checked against plain Rust by
+//! `tests/kernels`. Costs are instructions of a thread beside the loads of operands; where a name has several types, of 32-bit ones.
+//!
+//! | | function | PTX | cost |
+//! |---|---|---|---|
+//! | where | [`Index1`], [`Index2`], [`Index3`] | `%ctaid`, `%ntid`, `%tid` | a multiply-add and a comparison for each dimension |
+//! | own element | [`PerThread::get_mut`], [`get`](PerThread::get), [`set`](PerThread::set) | `ld.global`, `st.global` | a comparison |
+//! | own rows, own chunk | [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`] | `ld.global.nc.v4`, `st.global.v4` | two comparisons, and one of the alignment, for 16 bytes |
+//! | block's element | [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first) | `st.global` | a comparison |
+//! | phases | [`Block::threads`], [`map_shared`](Block::map_shared), [`threads_with`](Block::threads_with) | `bar.sync` | a barrier |
+//! | no barrier | [`Block::map`], [`update`](Block::update) | | none |
+//! | shared memory | [`BlockUninit::init`], [`BlockShared::view`], [`each_mut`](BlockShared::each_mut), [`split_at_mut`](BlockShared::split_at_mut) | `ld.shared`, `st.shared`, `bar.sync` | a barrier for each phase |
+//! | shuffles | [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up), [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from), [`shuffle`](Block::shuffle) | `shfl.sync` | one for each 32 bits |
+//! | votes of a warp | [`Block::warp_any`], [`warp_all`](Block::warp_all), [`ballot`](Block::ballot), [`warp_match`](Block::warp_match) | `vote.sync`, `match.any.sync` | one |
+//! | votes of a block | [`Block::any`], [`all`](Block::all), [`count`](Block::count) | `barrier.red` | a barrier |
+//! | reductions of a warp | [`Block::warp_reduce`] | `redux.sync`; else `shfl.sync.bfly` | 1 for `u32` and `i32`; else 5 exchanges and 5 operations |
+//! | scans of a warp | [`Block::warp_inclusive_scan`], [`warp_exclusive_scan`](Block::warp_exclusive_scan) | `shfl.sync.up` | 5 or 6 exchanges and 5 operations |
+//! | reductions of a block | [`Block::reduce`] | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp a load from shared memory and an operation |
+//! | scans of a block | [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan) | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp two loads and two operations |
+//! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`], your own [`Operator`] | | |
+//! | atomics, device | [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`, `fetch_or`, `fetch_xor`, `swap`, `compare_exchange`, `load`, `store` | `atom.global` (relaxed, `.gpu`), `ld.relaxed.gpu`, `st.relaxed.gpu` | one, and a comparison |
+//! | atomics, system | the same of [`Atomic::system`] | `atom.relaxed.sys` | as above |
+//! | atomics, block | the same of [`Atomic::block`], **unsafe**: other blocks must keep off | `atom.relaxed.cta` | as above |
+//! | atomics, shared | the same of [`BlockShared::atomic`] | `atom.shared` | as above |
+//! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
+//! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
+//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow` | no approximate instruction | 20 to 300 |
+//! | fast math | [`fast`]: the same, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
+//! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
+//! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
+//! | images | [`Image::clamped`] | `min`, `max`, `ld.global.nc` | 4 |
+//! | debugging | [`print!`] | `call vprintf` | local memory, and a lock: not for measured kernels |
+//!
 //! # What a safe kernel cannot do
 //!
 //! | attempt | what stops it |
@@ -25,6 +60,18 @@
 //! | use two kinds of index on one output | a kernel has one index or one block, and a block gives out one kind |
 //! | meet a barrier in some threads only | block-level code sees uniform values only, and no cell crosses into it ([`PhaseSafe`]) |
 //! | read shared memory while it is written | views open with a [`Thread`] only, which exists in phases that end in a barrier |
+//! | exchange or vote in some lanes only | the methods are the block's, which no closure can borrow |
+//! | take a warp's or a thread's result for the block's | it is [`Private`]; what [`Block::reduce`] and [`Block::any`] return is folded from the same values in every thread |
+//! | use atomics of too narrow a scope | the scope of an [`Atomic`] is the device's; the block's is `unsafe` |
+//!
+//! # Where a kernel panicked
+//!
+//! A panic ends the launch, and the process loses the GPU. On the simulated device the error names the kernel, the place and the message.
+//! On a GPU it is a trap, which says nothing; with the feature `panic-place`, which the crate of kernels asks for
+//! (`device-std = { features = ["panic-place"] }`) before its PTX is built, it is CUDA's assertion: the error is
+//! `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and thread to standard error. Every kernel that can panic then needs 24 registers
+//! at least (sm_90; of the twelve shipped, eleven need 10 to 22 without), which is still too few to limit the threads of a multiprocessor. The message is
+//! not told: to format it would take all of `core::fmt`.
 //!
 //! # What is not caught
 //!
@@ -43,10 +90,12 @@
         auto_traits,
         core_float_math,
         core_intrinsics,
+        f16,
         gpu_intrinsics,
         gpu_launch_sized_workgroup_mem,
         link_llvm_intrinsics,
         negative_impls,
+        portable_simd,
         stdarch_nvptx
     ),
     allow(internal_features)
@@ -58,21 +107,32 @@ extern crate self as device_std;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("device addresses and lengths are 64 bits wide: the host must be a 64-bit one");
 
+pub mod accurate;
+mod atomic;
 mod block;
+mod chunk;
 #[cfg(target_arch = "nvptx64")]
 mod device;
+#[cfg(feature = "rustacuda")]
+mod device_copied;
 #[doc(hidden)]
 pub mod element;
 mod expansion;
 mod extent;
+pub mod fast;
 mod float;
+#[cfg(feature = "half")]
+mod half_floats;
 mod image;
 mod index;
 pub mod layout;
 mod module;
 mod output;
+#[doc(hidden)]
+pub mod print;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod ptx;
+mod random;
 #[doc(hidden)]
 pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -81,22 +141,34 @@ mod simulated;
 /// For the derives that [`Element`] needs beside its own.
 pub use bytemuck;
 
-pub use block::{
-    Block, Block2, BlockShared, BlockUninit, Dimensions, EachMut, Lane, OneD, PhaseSafe, Private,
-    SharedAtomic, ShuffleElement, Thread, TwoD, View,
+pub use atomic::{
+    Atomic, AtomicAt, AtomicElement, AtomicInteger, BlockScope, DeviceScope, Scope, SystemScope, ThreadToken,
+    fence,
 };
+pub use block::{
+    And, Block, Block2, BlockShared, BlockUninit, Dimensions, Each, EachMut, Lane, MatchElement, Max, Min,
+    OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread, TwoD, View,
+    Xor,
+};
+pub use chunk::Chunks;
 pub use cuda_rt_macros::{Element, kernel};
+#[cfg(feature = "rustacuda")]
+pub use device_copied::{AnyBits, DeviceCopied};
 pub use element::{Element, Scalar};
 pub use extent::Extent;
-pub use float::{Float, fast};
+pub use float::Float;
+#[cfg(feature = "half")]
+pub use half_floats::{Bf16x2, F16x2, Half};
 pub use image::Image;
 pub use index::{Index, Index1, Index2, Index3, PlaneIndex};
-pub use output::{Atomic, AtomicElement, AtomicInteger, PerBlock, PerThread, PerThreadColumn, ThreadToken};
+pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
+pub use print::Printable;
+pub use random::{Random, philox4x32};
 
 /// What a kernel's source usually needs.
 pub mod prelude {
     pub use crate::{
-        Atomic, Block, Block2, BlockUninit, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadColumn, Scalar, fast, kernel,
+        Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
+        PerThread, PerThreadChunk, PerThreadColumn, Scalar, fast, kernel,
     };
 }

@@ -3,12 +3,13 @@
 //! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe` blocks hold nothing of the user's. Those
 //! blocks stand in [`__entry!`](crate::__entry), which names this crate by `$crate`: another crate of its name gets nothing out of them.
 
+use crate::atomic::{Atomic, AtomicElement};
 use crate::block::{Block, BlockUninit, Dimensions};
 use crate::element::{Element, Scalar};
 use crate::extent::Extent;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::output::{Atomic, AtomicElement, PerBlock, PerThread, PerThreadColumn};
+use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use crate::simulated::{
@@ -91,6 +92,7 @@ macro_rules! outputs {
 outputs! {
     {T: Element} PerThread<'_, T>, true;
     {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>, true;
+    {T: Element, const N: usize} PerThreadChunk<'_, T, N>, true;
     {T: Element} PerBlock<'_, T>, true;
     {T: AtomicElement} Atomic<'_, T>, false;
 }

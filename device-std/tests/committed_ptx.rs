@@ -42,7 +42,7 @@ fn the_device_laid_types_out_as_the_host_does() {
 fn every_entry_has_a_table() {
     let text = committed();
     let entries = ptx::entries(&text);
-    assert_eq!(entries.len(), 8);
+    assert_eq!(entries.len(), 12);
     for entry in entries {
         assert!(
             ptx::layout_table(&text, entry).is_some_and(|table| !table.is_empty()),
@@ -58,16 +58,18 @@ fn a_symbol_that_is_not_there_has_no_table() {
     assert_eq!(ptx::layout_table(&text, "scale__0000000000000000"), None);
 }
 
+fn body(text: &str, kernel: &str) -> String {
+    let start = text
+        .find(&format!(".visible .entry {kernel}__"))
+        .expect("an entry");
+    text[start..].split("\n}\n").next().unwrap().to_owned()
+}
+
 /// A phase that can reach shared memory ends in a barrier. In simulation threads take turns, and a missing one would not show.
 #[test]
 fn phases_end_in_barriers_and_share_real_shared_memory() {
     let text = committed();
-    let body = |kernel: &str| {
-        let start = text
-            .find(&format!(".visible .entry {kernel}__"))
-            .expect("an entry");
-        text[start..].split("\n}\n").next().unwrap().to_owned()
-    };
+    let body = |kernel: &str| body(&text, kernel);
     for (kernel, barriers) in [("block_sum", 2), ("histogram", 3), ("transpose", 2), ("scale", 0)] {
         assert_eq!(body(kernel).matches("bar.sync").count(), barriers, "{kernel}");
     }
@@ -91,5 +93,108 @@ fn inputs_are_read_as_constant() {
             "{}",
             kernel.lines().next().unwrap()
         );
+    }
+}
+
+/// Four elements a thread move in one instruction of 16 bytes. The scalar ones through `.global` are the tail's, of three elements at most; those
+/// for memory that is not aligned go through generic addresses.
+#[test]
+fn four_elements_a_thread_are_moved_at_once() {
+    let text = committed();
+    for (kernel, inputs, reads_back) in [
+        ("scale4", 1, 0),
+        ("add4", 2, 0),
+        ("saxpy4", 1, 1),
+        ("process4", 1, 0),
+    ] {
+        let body = body(&text, kernel);
+        let count = |instruction: &str| body.matches(instruction).count();
+        assert_eq!(count("ld.global.nc.v4.b32"), inputs, "{kernel}");
+        assert_eq!(count("ld.global.nc.b32"), 3 * inputs, "{kernel}");
+        assert_eq!(count("ld.global.v4.b32"), reads_back, "{kernel}");
+        assert_eq!(count("st.global.v4.b32"), 1, "{kernel}");
+        assert!(count("st.global.b32") <= 4, "{kernel}");
+    }
+}
+
+fn library() -> String {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/kernels/ptx/library_kernels.ptx"
+    );
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The instructions that the documentation names, and no slower way around: of each kernel, what it has and how often.
+#[test]
+fn functions_are_the_instructions_they_are_said_to_be() {
+    let text = library();
+    for (kernel, instruction, count) in [
+        ("shuffle_down_u32", "shfl.sync.down.b32", 1),
+        ("shuffle_down_u64", "shfl.sync.down.b32", 2),
+        ("shuffle_up_i32", "shfl.sync.up.b32", 1),
+        ("shuffle_xor_f32", "shfl.sync.bfly.b32", 1),
+        ("shuffle_from_u32", "shfl.sync.idx.b32", 1),
+        ("shuffle_by_itself", "shfl.sync.idx.b32", 1),
+        ("ballot_odd", "vote.sync.ballot.b32", 1),
+        ("warp_any_large", "vote.sync.any.pred", 1),
+        ("warp_all_large", "vote.sync.all.pred", 1),
+        ("match_u32", "match.any.sync.b32", 1),
+        ("match_i64", "match.any.sync.b64", 1),
+        ("warp_sum_u32", "redux.sync.add", 1),
+        ("warp_min_u32", "redux.sync.min.u32", 1),
+        ("warp_min_i32", "redux.sync.min.s32", 1),
+        ("warp_max_u32", "redux.sync.max.u32", 1),
+        ("warp_max_i32", "redux.sync.max.s32", 1),
+        ("warp_and_u32", "redux.sync.and.b32", 1),
+        ("warp_or_u32", "redux.sync.or.b32", 1),
+        ("warp_xor_u32", "redux.sync.xor.b32", 1),
+        ("warp_sum_f32", "shfl.sync.bfly.b32", 5),
+        ("warp_sum_f64", "shfl.sync.bfly.b32", 10),
+        ("warp_inclusive_sum_u32", "shfl.sync.up.b32", 5),
+        ("warp_exclusive_sum_u64", "shfl.sync.up.b32", 12),
+        ("block_sum_u32", "bar.sync", 4),
+        ("inclusive_sum_u32", "bar.sync", 3),
+        ("votes", "bar.red.or.pred", 1),
+        ("votes", "bar.red.and.pred", 1),
+        ("votes", "bar.red.popc.u32", 1),
+        ("atomic_u32", "atom.global.add.u32", 1),
+        ("atomic_u32", "atom.relaxed.gpu.global.cas.b32", 2),
+        ("atomic_u32", "fence.acq_rel.gpu", 1),
+        ("atomic_u32_system", "atom.relaxed.sys.global.add.u32", 1),
+        ("shared_atomic_u32", "atom.shared.add.u32", 1),
+        ("atomic_f32", "atom.relaxed.gpu.global.add.f32", 1),
+        ("shared_atomic_f64", "atom.relaxed.cta.shared.add.f64", 1),
+        ("fast_exp2", "ex2.approx.ftz.f32", 1),
+        ("fast_log2", "lg2.approx.ftz.f32", 1),
+        ("fast_sin", "sin.approx.ftz.f32", 1),
+        ("fast_cos", "cos.approx.ftz.f32", 1),
+        ("fast_tanh", "tanh.approx.f32", 1),
+        ("fast_sqrt", "sqrt.approx.ftz.f32", 1),
+        ("fast_rsqrt", "rsqrt.approx.ftz.f32", 1),
+        ("fast_rcp", "rcp.approx.ftz.f32", 1),
+        ("fast_div", "div.approx.ftz.f32", 1),
+        ("sqrt_f32", "sqrt.rn.f32", 1),
+        ("mul_add_f32", "fma.rn.f32", 1),
+        ("widen_f16", "cvt.f32.f16", 1),
+        ("narrow_f16", "cvt.rn.f16.f32", 1),
+        ("narrow_bf16", "cvt.rn.bf16.f32", 1),
+        ("mul_add_f16", "fma.rn.f16", 1),
+        ("add_f16x2", "add.rn.f16x2", 1),
+        ("mul_add_bf16x2", "fma.rn.bf16x2", 1),
+        ("chunks_u8x16", "ld.global.nc.v4.b32", 1),
+        ("chunks_u8x16", "st.global.v4.b32", 1),
+        ("print", "vprintf", 3),
+    ] {
+        let found = body(&text, kernel).matches(instruction).count();
+        assert_eq!(found, count, "{kernel}: {instruction}");
+    }
+    // What is not fused, and rounded to nearest, is the same on every device.
+    for (kernel, unwanted) in [
+        ("accurate_exp", "fma.rn.f32"),
+        ("random_normal", "approx"),
+        ("random_bits", ".local"),
+    ] {
+        assert!(!body(&text, kernel).contains(unwanted), "{kernel}: {unwanted}");
     }
 }

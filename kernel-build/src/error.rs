@@ -7,7 +7,8 @@ use std::path::PathBuf;
 pub enum BuildError {
     /// There is no rustup.
     #[error(
-        "kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs"
+        "kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs, \
+         then run `rustup toolchain install nightly --component rust-src`"
     )]
     NoRustup(#[source] io::Error),
     /// The toolchain is not installed.
@@ -33,6 +34,36 @@ pub enum BuildError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The package of a [module](crate::Kernels::module) does not depend on `device-std`.
+    #[error("`{}` does not depend on `device-std`, which kernels are written against", path.display())]
+    NoDeviceStd {
+        /// The package.
+        path: PathBuf,
+    },
+    /// The committed PTX was built from other sources, and the toolchain that would build it anew is missing.
+    #[error("{} was not built from the kernels as they are now, and can't be built here: {missing}", path.display())]
+    Stale {
+        /// The committed file.
+        path: PathBuf,
+        /// What is missing.
+        missing: Box<BuildError>,
+    },
+    /// The compiler does not build for this architecture.
+    #[error("the compiler does not build for `{asked}`, but for {known}")]
+    Architecture {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// Architectures differ in their entries: something in the sources depends on the architecture.
+    #[error("for {architecture} there are other kernels than for the architectures before: {}", entries.join(", "))]
+    OtherEntries {
+        /// The architecture.
+        architecture: String,
+        /// Its entries.
+        entries: Vec<String>,
     },
     /// The crate does not compile for the GPU.
     #[error("the kernels do not compile for the GPU (H33):\n{diagnostics}")]

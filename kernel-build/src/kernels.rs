@@ -7,51 +7,90 @@ use serde_json::Value;
 
 use crate::error::BuildError;
 use crate::inspect::inspect;
+use crate::shim;
 use crate::text::renumber_crate_hashes;
 use crate::toolchain::Toolchain;
 
-const TARGET: &str = "nvptx64-nvidia-cuda";
+pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 /// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
 const PROFILE: &str = "cuda-rt-kernels";
 /// Entries survive only under LTO, and only with a `cdylib` that names the crates which have them.
-const PROFILE_SETTINGS: [&str; 9] = [
+const PROFILE_SETTINGS: [&str; 7] = [
     "inherits=\"release\"",
     "opt-level=3",
     "panic=\"abort\"",
     "lto=true",
     "codegen-units=1",
-    "debug=false",
     "overflow-checks=false",
     "debug-assertions=false",
-    "trim-paths=\"all\"",
 ];
+/// No debug information, and no path that says where the sources lie.
+const WITHOUT_LINES: [&str; 2] = ["debug=false", "trim-paths=\"all\""];
+/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the sources; no code changes for it.
+const WITH_LINES: [&str; 2] = [
+    "debug=\"line-directives-only\"",
+    "trim-paths=[\"macro\", \"diagnostics\"]",
+];
+/// What PTX is built for unless it is said: PTX 7.0, which every driver since CUDA 11.0 compiles for every GPU since.
+const DEFAULT_ARCHITECTURE: &str = "sm_80";
 
-/// A crate of kernels, and how to build it.
+/// Kernels, and how to build them.
 #[derive(Clone, Debug)]
-#[must_use = "nothing is built before `build` or `compile`"]
+#[must_use = "nothing is built before `build_script`, `build` or `compile`"]
 pub struct Kernels {
-    path: PathBuf,
+    pub(crate) source: Source,
+    pub(crate) committed: Option<PathBuf>,
     toolchain: String,
+    architectures: Vec<String>,
+    pub(crate) debug_info: bool,
+}
+
+/// Where the kernels are.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In a package of their own, whose `Cargo.toml` lies here.
+    Package(PathBuf),
+    /// In a module of the package that is being built.
+    Module(PathBuf),
 }
 
 /// PTX, and what is in it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Module {
-    /// The text. Its first lines say which package and compiler it comes from.
+    /// The text: for each architecture a module, one after another, of which the runtime loads the one that fits best. The first
+    /// line of each says which package and compiler it comes from.
     pub ptx: String,
-    /// The names of its entries.
+    /// The names of its entries, which are the same for all architectures.
     pub entries: Vec<String>,
     /// The compiler, as `rustc --version` prints it.
     pub compiler: String,
 }
 
 impl Kernels {
-    /// The crate whose `Cargo.toml` lies in the directory `path`. In a build script, relative to the package.
+    /// The package of kernels whose `Cargo.toml` lies in the directory `path`. In a build script, relative to the package that
+    /// the script belongs to: `"."` in the script of the kernels' own package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self::from_source(Source::Package(path.into()))
+    }
+
+    /// A module of the package whose build script this is, by its file: `"src/kernels.rs"`, which has no submodules in files of
+    /// their own, or `"src/kernels/mod.rs"`, which may.
+    ///
+    /// The file is compiled once more for the GPU, as the only module of a library that depends on nothing but `device-std`, in the
+    /// version that the package uses. So it refers to no other module of the package; by `crate::kernels::…` to itself. It needs
+    /// no `kernel_module!`: that belongs into the package's root.
+    pub fn module(path: impl Into<PathBuf>) -> Self {
+        Self::from_source(Source::Module(path.into()))
+    }
+
+    fn from_source(source: Source) -> Self {
         Self {
-            path: path.into(),
+            source,
+            committed: None,
             toolchain: "nightly".to_owned(),
+            architectures: Vec::new(),
+            debug_info: false,
         }
     }
 
@@ -61,38 +100,123 @@ impl Kernels {
         self
     }
 
-    /// In a build script: writes `kernels.ptx` into `OUT_DIR`, returns its path, and asks cargo to run the script again when the
-    /// crate changes. (Not when crates that it depends on do; print `cargo::rerun-if-changed` for those.)
+    /// Builds for this architecture, as rustc's `-Ctarget-cpu` calls it (`sm_80`, `sm_90`, `sm_90a`), instead of `sm_80`. Called
+    /// again, for that one too: the runtime loads what fits the GPU best.
     ///
-    /// # Errors
-    /// As [`compile`](Self::compile), and [`BuildError::NoOutDir`].
-    pub fn build(&self) -> Result<PathBuf, BuildError> {
-        let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
-        for part in ["Cargo.toml", "src"] {
-            println!("cargo::rerun-if-changed={}", self.path.join(part).display());
+    /// PTX for an older architecture runs on every newer one, so a second one is worth its compile time only where the compiler uses
+    /// what the newer one has.
+    pub fn architecture(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        if !self.architectures.contains(&name) {
+            self.architectures.push(name);
         }
-        let module = self.compile(out.join("kernels-target"))?;
-        let path = out.join("kernels.ptx");
-        fs::write(&path, module.ptx).map_err(BuildError::io(&path))?;
-        Ok(path)
+        self
     }
 
-    /// Builds in `target_dir`, which this crate of kernels has for itself: a lock of the outer build's would never be released.
+    /// Keeps source lines (`-lineinfo` in nvcc's words), by which profilers such as Nsight Compute show a kernel's source. The code
+    /// stays the same; the text then holds the paths at which the sources lie.
+    pub fn debug_info(mut self, on: bool) -> Self {
+        self.debug_info = on;
+        self
+    }
+
+    /// Uses the PTX at `path`, relative to the package, where the toolchain is missing, and says so in a warning: users of the
+    /// package then need neither nightly nor its sources. [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set,
+    /// and never with [`debug_info`](Self::debug_info).
+    ///
+    /// The file notes which sources it was built from. Of other sources it is not used.
+    pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
+        self.committed = Some(path.into());
+        self
+    }
+
+    /// What is built for, in order.
+    pub(crate) fn architectures(&self) -> Vec<String> {
+        if self.architectures.is_empty() {
+            return vec![DEFAULT_ARCHITECTURE.to_owned()];
+        }
+        self.architectures.clone()
+    }
+
+    /// Looks for what the build needs.
+    pub(crate) fn find_toolchain(&self) -> Result<Toolchain, BuildError> {
+        Toolchain::find(&self.toolchain)
+    }
+
+    /// Builds in `target_dir`, which these kernels have for themselves: a lock of the outer build's would never be released.
     ///
     /// # Errors
     /// What is missing ([`BuildError::NoRustup`], [`NoToolchain`](BuildError::NoToolchain), [`NoRustSrc`](BuildError::NoRustSrc),
-    /// [`NotAKernelCrate`](BuildError::NotAKernelCrate)); [`Compile`](BuildError::Compile) with the compiler's words; or what is wrong with
-    /// the module ([`NoEntries`](BuildError::NoEntries), [`MutableStatic`](BuildError::MutableStatic),
-    /// [`NoLayoutTable`](BuildError::NoLayoutTable)).
+    /// [`NotAKernelCrate`](BuildError::NotAKernelCrate), [`NoDeviceStd`](BuildError::NoDeviceStd),
+    /// [`Architecture`](BuildError::Architecture));
+    /// [`Compile`](BuildError::Compile) with the compiler's words; or what is wrong with the module
+    /// ([`NoEntries`](BuildError::NoEntries), [`OtherEntries`](BuildError::OtherEntries),
+    /// [`MutableStatic`](BuildError::MutableStatic), [`NoLayoutTable`](BuildError::NoLayoutTable)).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
-        let target_dir = target_dir.as_ref();
-        let manifest = self.path.join("Cargo.toml");
+        let toolchain = self.find_toolchain()?;
+        self.compile_with(&toolchain, target_dir.as_ref())
+    }
+
+    pub(crate) fn compile_with(
+        &self,
+        toolchain: &Toolchain,
+        target_dir: &Path,
+    ) -> Result<Module, BuildError> {
+        let (package, remap) = match &self.source {
+            Source::Package(path) => (path.clone(), None),
+            Source::Module(path) => {
+                let shim = shim::write(toolchain, path, &target_dir.join("shim"))?;
+                (shim.package, Some(shim.remap))
+            }
+        };
+        let manifest = package.join("Cargo.toml");
         let manifest = manifest
             .canonicalize()
-            .map_err(|error| self.not_a_crate(error.to_string()))?;
-        let toolchain = Toolchain::find(&self.toolchain)?;
-        let library = self.library(&toolchain, &manifest)?;
+            .map_err(|error| not_a_crate(&package, error.to_string()))?;
+        let library = library(toolchain, &package, &manifest)?;
 
+        let architectures = self.architectures();
+        // Cargo takes a build for fresh by what it knows of the compiler and the profile, while the text of a `cdylib` lies in
+        // one place for all of them: so they have a directory each. Between architectures it builds anew.
+        let lines = if self.debug_info { "-lines" } else { "" };
+        let target_dir = target_dir.join(toolchain.slug() + lines);
+        let mut module = Module {
+            ptx: String::new(),
+            entries: Vec::new(),
+            compiler: toolchain.version.clone(),
+        };
+        for architecture in &architectures {
+            toolchain.check_architecture(architecture)?;
+            let (ptx, entries) = self.compile_for(
+                architecture,
+                toolchain,
+                &manifest,
+                &library,
+                remap.as_deref(),
+                &target_dir,
+            )?;
+            if !module.ptx.is_empty() && entries != module.entries {
+                return Err(BuildError::OtherEntries {
+                    architecture: architecture.clone(),
+                    entries,
+                });
+            }
+            module.ptx.push_str(&ptx);
+            module.entries = entries;
+        }
+        Ok(module)
+    }
+
+    /// The text for one architecture, and its entries.
+    fn compile_for(
+        &self,
+        architecture: &str,
+        toolchain: &Toolchain,
+        manifest: &Path,
+        library: &Library,
+        remap: Option<&str>,
+        target_dir: &Path,
+    ) -> Result<(String, Vec<String>), BuildError> {
         let mut cargo = toolchain.cargo();
         cargo.args([
             "rustc",
@@ -106,19 +230,23 @@ impl Kernels {
         cargo.args(["-Zbuild-std=core", "-Ztrim-paths", "--color=never"]);
         cargo
             .arg("--manifest-path")
-            .arg(&manifest)
+            .arg(manifest)
             .arg("--target-dir")
             .arg(target_dir);
-        for setting in PROFILE_SETTINGS {
+        let lines = if self.debug_info {
+            WITH_LINES
+        } else {
+            WITHOUT_LINES
+        };
+        for setting in PROFILE_SETTINGS.iter().chain(&lines) {
             cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
-        cargo.args([
-            "--",
-            "--emit=asm,llvm-ir",
-            "-Zno-link",
-            "-Ctarget-cpu=sm_80",
-            "-Csymbol-mangling-version=v0",
-        ]);
+        cargo.args(["--", "--emit=asm,llvm-ir", "-Zno-link"]);
+        cargo.arg(format!("-Ctarget-cpu={architecture}"));
+        cargo.arg("-Csymbol-mangling-version=v0");
+        if let Some(remap) = remap.filter(|_| !self.debug_info) {
+            cargo.arg(format!("--remap-path-prefix={remap}"));
+        }
         let output = cargo.output().map_err(BuildError::NoRustup)?;
         if !output.status.success() {
             let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -130,37 +258,31 @@ impl Kernels {
         let llvm_ir = read_newest(&built, &library.name, "ll")?;
         let ptx = renumber_crate_hashes(&ptx);
         let entries = inspect(&library.package, &ptx, &llvm_ir)?;
-        let compiler = toolchain.version;
-        let ptx = format!(
-            "// Built from the package `{}` by {compiler}. Don't edit.\n{ptx}",
-            library.package
-        );
-        Ok(Module {
-            ptx,
-            entries,
-            compiler,
-        })
+        let (package, compiler) = (&library.package, &toolchain.version);
+        let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");
+        Ok((ptx, entries))
     }
+}
 
-    fn library(&self, toolchain: &Toolchain, manifest: &Path) -> Result<Library, BuildError> {
-        let mut cargo = toolchain.cargo();
-        cargo
-            .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
-            .arg(manifest);
-        let output = cargo.output().map_err(BuildError::NoRustup)?;
-        if !output.status.success() {
-            return Err(self.not_a_crate(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-        }
-        let metadata: Value =
-            serde_json::from_slice(&output.stdout).map_err(|error| self.not_a_crate(error.to_string()))?;
-        Library::of(&metadata, manifest).ok_or_else(|| self.not_a_crate("it has no library".to_owned()))
+fn library(toolchain: &Toolchain, package: &Path, manifest: &Path) -> Result<Library, BuildError> {
+    let mut cargo = toolchain.cargo();
+    cargo
+        .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
+        .arg(manifest);
+    let output = cargo.output().map_err(BuildError::NoRustup)?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(not_a_crate(package, reason));
     }
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(package, error.to_string()))?;
+    Library::of(&metadata, manifest).ok_or_else(|| not_a_crate(package, "it has no library".to_owned()))
+}
 
-    fn not_a_crate(&self, reason: String) -> BuildError {
-        BuildError::NotAKernelCrate {
-            path: self.path.clone(),
-            reason,
-        }
+pub(crate) fn not_a_crate(path: &Path, reason: String) -> BuildError {
+    BuildError::NotAKernelCrate {
+        path: path.to_owned(),
+        reason,
     }
 }
 

@@ -3,6 +3,7 @@ use std::process::Command;
 
 use crate::environment;
 use crate::error::BuildError;
+use crate::kernels::TARGET;
 
 /// A nightly toolchain with the sources of `core`.
 #[derive(Debug)]
@@ -41,6 +42,39 @@ impl Toolchain {
             name: name.to_owned(),
             version,
         })
+    }
+
+    /// Refuses an architecture that the compiler does not list: LLVM would write any name that it is given into the text.
+    pub(crate) fn check_architecture(&self, name: &str) -> Result<(), BuildError> {
+        let output = Self::command(&self.name, "rustc")
+            .args(["--print", "target-cpus", "--target", TARGET])
+            .output()
+            .map_err(BuildError::NoRustup)?;
+        let listed = String::from_utf8_lossy(&output.stdout);
+        let known: Vec<&str> = listed
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|word| word.starts_with("sm_"))
+            .collect();
+        if known.contains(&name) {
+            return Ok(());
+        }
+        Err(BuildError::Architecture {
+            asked: name.to_owned(),
+            known: known.join(", "),
+        })
+    }
+
+    /// The version as a name for a directory.
+    pub(crate) fn slug(&self) -> String {
+        let kept = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        };
+        self.version.chars().map(kept).collect()
     }
 
     pub(crate) fn cargo(&self) -> Command {

@@ -15,9 +15,13 @@ fn workspace() -> &'static Path {
 
 /// `None`, and a word, where there is no nightly compiler.
 fn compile(crate_dir: &Path) -> Option<Result<Module, BuildError>> {
+    compile_with(&Kernels::new(crate_dir))
+}
+
+fn compile_with(kernels: &Kernels) -> Option<Result<Module, BuildError>> {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
-    match Kernels::new(crate_dir).compile(target) {
+    match kernels.compile(target) {
         Err(
             error @ (BuildError::NoRustup(_) | BuildError::NoToolchain { .. } | BuildError::NoRustSrc { .. }),
         ) => {
@@ -72,6 +76,169 @@ fn a_kernel_becomes_an_entry_with_its_table() {
     assert!(entry.starts_with("shift__"), "{entry}");
     assert!(module.ptx.contains(".target sm_80") && module.ptx.contains(".version 7.0"));
     assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[24]")));
+}
+
+const SCALE: &str = "#[kernel]
+     fn scale(i: Index1, mut data: PerThread<f32>, by: f32) {
+         if let Some(value) = data.get_mut(i) { *value *= by; }
+     }";
+
+#[test]
+fn each_architecture_is_a_module_with_the_same_entries() {
+    let package = package("two-architectures", SCALE);
+    let kernels = Kernels::new(package.path())
+        .architecture("sm_80")
+        .architecture("sm_90")
+        .architecture("sm_80");
+    let Some(module) = compile_with(&kernels) else {
+        return;
+    };
+    let module = module.unwrap();
+    let again = compile_with(&kernels).unwrap().unwrap();
+    assert!(
+        module.ptx == again.ptx,
+        "a second build found what the first left"
+    );
+    let targets: Vec<&str> = module
+        .ptx
+        .lines()
+        .filter_map(|l| l.strip_prefix(".target "))
+        .collect();
+    assert_eq!(targets, ["sm_80", "sm_90"]);
+    assert_eq!(module.entries.len(), 1);
+    assert_eq!(
+        module
+            .ptx
+            .matches(&format!(".entry {}", module.entries[0]))
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn an_architecture_that_the_compiler_does_not_know_is_refused() {
+    let package = package("no-such-architecture", SCALE);
+    let Some(result) = compile_with(&Kernels::new(package.path()).architecture("sm_12")) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(error.to_string().contains("sm_12"), "{error}");
+}
+
+#[test]
+fn debug_info_adds_lines_and_changes_no_instruction() {
+    let package = package("with-lines", SCALE);
+    let plain = Kernels::new(package.path());
+    let (Some(plain), Some(lined)) = (
+        compile_with(&plain),
+        compile_with(&plain.clone().debug_info(true)),
+    ) else {
+        return;
+    };
+    let (plain, lined) = (plain.unwrap().ptx, lined.unwrap().ptx);
+    assert!(!plain.contains(".loc") && lined.contains("\t.loc\t"), "{lined}");
+    let source = package.path().canonicalize().unwrap().join("src/lib.rs");
+    let named = lined
+        .lines()
+        .any(|l| l.starts_with("\t.file") && l.contains(&format!("{}\"", source.display())));
+    assert!(named, "no profiler finds the source in\n{lined}");
+    assert_eq!(instructions(&plain), instructions(&lined));
+    assemble(&lined);
+}
+
+/// The lines that are code.
+fn instructions(ptx: &str) -> Vec<&str> {
+    let is_code = |line: &&str| line.starts_with('\t') && line.ends_with(';') && !line.starts_with("\t.");
+    ptx.lines().filter(is_code).collect()
+}
+
+/// Shows the text to NVIDIA's assembler, where `PTXAS` names it.
+fn assemble(ptx: &str) {
+    let Some(ptxas) = std::env::var_os("PTXAS") else {
+        eprintln!("SKIPPED: whether ptxas takes the lines: PTXAS is not set");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("kernels.ptx");
+    fs::write(&file, ptx).unwrap();
+    let output = std::process::Command::new(ptxas)
+        .args(["-arch=sm_90", "-lineinfo", "-o"])
+        .arg(directory.path().join("kernels.cubin"))
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}\n{ptx}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A module of a package becomes what it would be in a package of its own.
+#[test]
+fn kernels_may_be_a_module_of_the_package_that_launches_them() {
+    let package = package("whole-program", "");
+    let src = package.path().join("src");
+    let module = format!("use device_std::prelude::*;\n{SCALE}");
+    fs::write(src.join("kernels.rs"), &module).unwrap();
+    // For the GPU this is not compiled at all.
+    fs::write(
+        src.join("lib.rs"),
+        "mod kernels; pub fn host() -> String { String::new() }",
+    )
+    .unwrap();
+    let Some(built) = compile_with(&Kernels::module(src.join("kernels.rs"))) else {
+        return;
+    };
+    let built = built.unwrap();
+
+    let alone = self::package("whole-program", SCALE);
+    let alone = compile_with(&Kernels::new(alone.path())).unwrap().unwrap();
+    assert_eq!(built.entries, alone.entries, "the host asks for one of these");
+    assert_eq!(instructions(&built.ptx), instructions(&alone.ptx));
+    let place = package.path().canonicalize().unwrap();
+    assert!(
+        !built.ptx.contains(place.to_str().unwrap()),
+        "the text names a path"
+    );
+
+    // The other layout, with a file below it.
+    fs::create_dir(src.join("kernels")).unwrap();
+    fs::rename(src.join("kernels.rs"), src.join("kernels/mod.rs")).unwrap();
+    fs::write(
+        src.join("kernels/mod.rs"),
+        format!("mod factor;\n{}", module.replace("*= by", "*= by * factor::TWO")),
+    )
+    .unwrap();
+    fs::write(src.join("kernels/factor.rs"), "pub(super) const TWO: f32 = 2.0;").unwrap();
+    let built = compile_with(&Kernels::module(src.join("kernels/mod.rs")))
+        .unwrap()
+        .unwrap();
+    assert_eq!(built.entries, alone.entries);
+
+    let error = Kernels::module(src.join("none.rs"))
+        .compile(src.join("target"))
+        .unwrap_err();
+    assert!(matches!(error, BuildError::NotAKernelCrate { .. }), "{error}");
+}
+
+#[test]
+fn a_module_of_a_package_without_device_std_is_refused() {
+    let package = package("without", "mod kernels;");
+    let manifest = package.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let text = text
+        .lines()
+        .filter(|l| !l.starts_with("device-std"))
+        .collect::<Vec<_>>();
+    fs::write(&manifest, text.join("\n")).unwrap();
+    let file = package.path().join("src/kernels.rs");
+    fs::write(&file, SCALE).unwrap();
+    let Some(result) = compile_with(&Kernels::module(&file)) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(matches!(error, BuildError::NoDeviceStd { .. }), "{error}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `#[derive(Element)]`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Error, Fields, Result, parse2};
 
 use crate::message;
@@ -23,16 +23,33 @@ pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<Toke
         let ty = &field.ty;
         quote!(#member: #ty,)
     });
-    Ok(quote!(#device_std::__element! { #name { #(#fields)* } }))
+    if item.generics.params.is_empty() {
+        return Ok(quote!(#device_std::__element! { #name { #(#fields)* } }));
+    }
+    let (parameters, arguments, _) = item.generics.split_for_impl();
+    let (parameters, arguments) = (between(parameters), between(arguments));
+    let bounds = item.generics.where_clause.as_ref().map(|clause| {
+        let predicates = clause.predicates.iter();
+        quote!(#(#predicates,)*)
+    });
+    Ok(quote! {
+        #device_std::__element! { [#parameters] [#arguments] [#bounds] #name { #(#fields)* } }
+    })
+}
+
+/// What stands between `<` and `>`.
+fn between(generics: impl ToTokens) -> TokenStream {
+    let tokens: Vec<_> = generics.into_token_stream().into_iter().collect();
+    match &tokens[..] {
+        [_, inner @ .., _] => inner.iter().cloned().collect(),
+        _ => TokenStream::new(),
+    }
 }
 
 fn check(item: &DeriveInput) -> Result<&Fields> {
     let Data::Struct(data) = &item.data else {
         return Err(Error::new_spanned(&item.ident, message::ELEMENT_NOT_STRUCT));
     };
-    if !item.generics.params.is_empty() {
-        return Err(Error::new_spanned(&item.generics, message::ELEMENT_GENERIC));
-    }
     if !is_repr_c(item)? {
         return Err(Error::new_spanned(&item.ident, message::ELEMENT_REPR));
     }
@@ -83,15 +100,6 @@ mod tests {
         );
         assert_eq!(
             error(quote!(
-                #[repr(C)]
-                struct S<T> {
-                    a: T,
-                }
-            )),
-            message::ELEMENT_GENERIC
-        );
-        assert_eq!(
-            error(quote!(
                 struct S {
                     a: f32,
                 }
@@ -130,6 +138,21 @@ mod tests {
             )
             .is_ok()
         );
+    }
+
+    #[test]
+    fn parameters_are_passed_as_declared_and_as_used() {
+        let item = quote!(
+            #[repr(transparent)]
+            struct Row<T: Copy = f32, const N: usize = 4>([T; N])
+            where
+                T: Send;
+        );
+        let output = derive(item, &quote!(::device_std)).unwrap().to_string();
+        let expected = quote!(::device_std::__element! {
+            [T: Copy, const N: usize] [T, N] [T: Send,] Row { 0: [T; N], }
+        });
+        assert_eq!(output, expected.to_string());
     }
 
     /// A crate that stands in for `device_std` is given no `unsafe` of ours to be vouched for by.

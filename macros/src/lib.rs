@@ -31,7 +31,7 @@ use proc_macro::TokenStream;
 /// | `mut block: Block`, with `block = 256` | `Grid1` | one block, in phases |
 /// | `mut block: Block2`, with `block = (32, 8)` | `Grid2` | one block, in phases |
 /// | `input: &[T]` | `&DeviceSlice<T, _>` | read by all threads |
-/// | `PerThread<T>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
+/// | `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
 /// | `tile: BlockUninit<T, N>` | nothing | shared memory |
 /// | anything else | the same | a value |
 ///

@@ -47,7 +47,5 @@ pub(crate) const NEEDS_PLANE: &str =
 
 pub(crate) const ELEMENT_NOT_STRUCT: &str =
     "`Element` is derived for structs: not every bit pattern is a value of an enum or union";
-pub(crate) const ELEMENT_GENERIC: &str =
-    "`Element` is derived for structs without parameters, whose layout is known";
 pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and device: add `#[repr(C)]`";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";

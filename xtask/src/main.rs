@@ -22,7 +22,7 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
-  ptx                      build device-kernels/ptx/device_kernels.ptx
+  ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
   unsafe-budget --check    count again, and compare

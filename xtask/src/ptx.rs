@@ -14,32 +14,45 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-fn committed() -> PathBuf {
-    root().join("device-kernels/ptx/device_kernels.ptx")
-}
+/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the device library
+/// and its panics.
+const CRATES: [(&str, &str); 3] = [
+    ("device-kernels", "ptx/device_kernels.ptx"),
+    ("device-std/tests/kernels", "ptx/library_kernels.ptx"),
+    ("device-std/tests/panics", "ptx/panicking_kernels.ptx"),
+];
 
-fn compile() -> Result<Module, Box<dyn Error>> {
+fn compile(path: &str) -> Result<Module, Box<dyn Error>> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(Kernels::new(root().join("device-kernels")).compile(target.join("ptx"))?)
+    Ok(Kernels::new(root().join(path)).compile(target.join("ptx"))?)
 }
 
-/// Builds the kernels shipped, and writes their PTX.
+/// Builds the crates of kernels, and writes their PTX.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
-    let module = compile()?;
-    fs::write(committed(), &module.ptx)?;
-    println!("{} kernels, by {}", module.entries.len(), module.compiler);
+    for (path, ptx) in CRATES {
+        let module = compile(path)?;
+        fs::write(root().join(path).join(ptx), &module.ptx)?;
+        println!("{path}: {} kernels, by {}", module.entries.len(), module.compiler);
+    }
     Ok(())
 }
 
-/// Fails where the committed PTX is not what the source yields, or `ptxas` refuses it.
+/// Fails where committed PTX is not what the source yields, or `ptxas` refuses it.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
-    let module = compile()?;
-    let committed = fs::read_to_string(committed())?;
-    if let Some(difference) = difference(&committed, &module.ptx) {
-        return Err(format!("the committed PTX is stale: run `cargo xtask ptx`\n{difference}").into());
+    for (path, ptx) in CRATES {
+        let module = compile(path)?;
+        let committed = fs::read_to_string(root().join(path).join(ptx))?;
+        if let Some(difference) = difference(&committed, &module.ptx) {
+            return Err(format!("{path}/{ptx} is stale: run `cargo xtask ptx`\n{difference}").into());
+        }
+        println!(
+            "{path}: fresh, {} kernels, by {}",
+            module.entries.len(),
+            module.compiler
+        );
+        ptxas::assemble(&committed)?;
     }
-    println!("fresh: {} kernels, by {}", module.entries.len(), module.compiler);
-    ptxas::assemble(&committed)
+    Ok(())
 }
 
 /// The first lines that differ. The first line of all names the compiler, so another compiler is told from another source.

@@ -41,7 +41,7 @@ codes! {
     701 LAUNCH_OUT_OF_RESOURCES "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" false "a block needs more registers or shared memory than there are";
     702 LAUNCH_TIMEOUT "CUDA_ERROR_LAUNCH_TIMEOUT" true "a kernel ran longer than the display allows";
     709 CONTEXT_IS_DESTROYED "CUDA_ERROR_CONTEXT_IS_DESTROYED" true "the context was destroyed by someone else";
-    710 ASSERT "CUDA_ERROR_ASSERT" true "a device-side assertion failed";
+    710 ASSERT "CUDA_ERROR_ASSERT" true "a kernel panicked or failed an assertion; the driver printed the place to standard error";
     712 HOST_MEMORY_ALREADY_REGISTERED "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED" false "the host memory is registered already";
     714 HARDWARE_STACK_ERROR "CUDA_ERROR_HARDWARE_STACK_ERROR" true "a kernel's stack was corrupted";
     715 ILLEGAL_INSTRUCTION "CUDA_ERROR_ILLEGAL_INSTRUCTION" true "a kernel ran an illegal instruction";

@@ -13,6 +13,9 @@
 //! | time | measured | modelled |
 //! | errors | the driver's | injected on demand |
 //!
+//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs that have those; it is there with
+//! the feature `cust`.
+//!
 //! # Who validates what
 //!
 //! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that conflicting
@@ -31,6 +34,8 @@ mod checked;
 mod collective;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cust")]
+pub mod cust;
 mod error;
 mod host_memory;
 mod packed;
@@ -281,6 +286,17 @@ pub enum Note<'a> {
         bytes: usize,
         /// The call by which it passes.
         passed: Passed,
+    },
+    /// Memory that someone else allocated is owned here from now on, or was until now: it goes once this is told.
+    ForeignMemory {
+        /// Where it starts: on the device, or page-locked on the host.
+        address: DeviceAddress,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The call by which it came.
+        passed: Passed,
+        /// Whether it goes.
+        ends: bool,
     },
     /// What the program calls a stream.
     StreamName {

@@ -73,6 +73,11 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
         self
     }
 
+    #[cfg(feature = "cust")]
+    pub(crate) fn core(&self) -> &crate::core::DeviceCore {
+        self.stream.core()
+    }
+
     /// The call reads this.
     pub fn reads<T, P: ReadBy<S>>(self, memory: &'a DeviceSlice<T, P>) -> Self {
         self.uses(memory.address(), memory.len() * size_of::<T>(), false)

@@ -1,5 +1,7 @@
 use std::ffi::c_void;
 use std::fmt;
+use std::mem::MaybeUninit;
+use std::ptr;
 
 use crate::error::Result;
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
@@ -16,7 +18,7 @@ pub struct ForeignLaunch<'a, S> {
     stream: &'a Stream<S>,
     kernel: &'static Kernel,
     /// Each argument at the start of its words.
-    words: Vec<u128>,
+    words: Vec<MaybeUninit<u128>>,
     /// Where each argument starts.
     starts: Vec<usize>,
 }
@@ -44,30 +46,32 @@ impl<S: StreamTag> Stream<S> {
 }
 
 impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
+    /// Copies a value, padding and all.
     #[track_caller]
-    fn push(&mut self, bytes: &[u8], fits: impl FnOnce(ParameterKind) -> bool) {
-        let (name, index) = (self.kernel.name, self.starts.len());
+    fn push<T>(&mut self, value: &T, fits: impl FnOnce(ParameterKind) -> bool) {
+        let (name, index, bytes) = (self.kernel.name, self.starts.len(), size_of::<T>());
         let parameter = self.kernel.parameters.get(index);
         assert!(
-            parameter.is_some_and(|p| fits(p.kind) && p.size_bytes == bytes.len() && p.align_bytes <= 16),
-            "argument {index} of kernel `{name}` has {} bytes; its parameter is {parameter:?}",
-            bytes.len()
+            parameter.is_some_and(|p| fits(p.kind) && p.size_bytes == bytes && p.align_bytes <= 16),
+            "argument {index} of kernel `{name}` has {bytes} bytes; its parameter is {parameter:?}",
         );
-        self.starts.push(self.words.len());
-        for word in bytes.chunks(size_of::<u128>()) {
-            let mut padded = [0; size_of::<u128>()];
-            padded[..word.len()].copy_from_slice(word);
-            self.words.push(u128::from_ne_bytes(padded));
-        }
+        let start = self.words.len();
+        self.starts.push(start);
+        let words = bytes.div_ceil(size_of::<u128>());
+        self.words.resize(start + words, MaybeUninit::uninit());
+        let to = self.words[start..].as_mut_ptr().cast::<u8>();
+        // SAFETY: `value` has that many bytes, and so have the words just added. They are copied as they are: words need not be
+        // initialised.
+        unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), to, bytes) };
     }
 
     /// An address and, where the kernel has a parameter for it next, the length in elements.
     #[track_caller]
     fn push_slice<T, P>(&mut self, slice: &DeviceSlice<T, P>, fits: impl FnOnce(ParameterKind) -> bool) {
-        self.push(&slice.address().0.to_ne_bytes(), fits);
+        self.push(&slice.address().0, fits);
         let next = self.kernel.parameters.get(self.starts.len());
         if next.is_some_and(|parameter| parameter.kind == ParameterKind::Length) {
-            self.push(&(slice.len() as u64).to_ne_bytes(), |_| true);
+            self.push(&(slice.len() as u64), |_| true);
         }
     }
 
@@ -99,7 +103,34 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to at most 16 bytes.
     #[track_caller]
     pub fn value<T: Element>(mut self, value: T) -> Self {
-        self.push(bytemuck::bytes_of(&value), |kind| kind == ParameterKind::Scalar);
+        self.push(&value, |kind| kind == ParameterKind::Scalar);
+        self
+    }
+
+    /// The next argument: a value of a type that is `DeviceCopy` as `rustacuda_core` has it, derived or not. It is copied as it is,
+    /// padding and all; unlike an element it may have values that not any bits are (`bool`, `Option`, enums), as only the host
+    /// writes it.
+    ///
+    /// That the kernel reads it as the host lays it out is up to who [launches](Self::launch): without `#[repr(C)]` no one can
+    /// know.
+    ///
+    /// # Panics
+    /// As [`value`](Self::value).
+    #[cfg(feature = "rustacuda")]
+    #[track_caller]
+    pub fn device_copy<T: rustacuda_core::DeviceCopy>(mut self, value: &T) -> Self {
+        self.push(value, |kind| kind == ParameterKind::Scalar);
+        self
+    }
+
+    /// As [`device_copy`](Self::device_copy), for a type that is `DeviceCopy` as cust has it.
+    ///
+    /// # Panics
+    /// As [`value`](Self::value).
+    #[cfg(feature = "cust")]
+    #[track_caller]
+    pub fn cust_copy<T: cust::memory::DeviceCopy>(mut self, value: &T) -> Self {
+        self.push(value, |kind| kind == ParameterKind::Scalar);
         self
     }
 
@@ -120,11 +151,7 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     pub unsafe fn launch(mut self, shape: &LaunchShape) -> Result<()> {
         let extent = shape.extent;
         if self.kernel.parameters.get(self.starts.len()).map(|p| p.kind) == Some(ParameterKind::Extent) {
-            let mut bytes = [0; 24];
-            for (place, side) in bytes.chunks_exact_mut(8).zip([extent.x, extent.y, extent.z]) {
-                place.copy_from_slice(&side.to_ne_bytes());
-            }
-            self.push(&bytes, |_| true);
+            self.push(&[extent.x, extent.y, extent.z], |_| true);
         }
         let (name, given, wanted) = (self.kernel.name, self.starts.len(), self.kernel.parameters.len());
         assert_eq!(given, wanted, "arguments of kernel `{name}`, and its parameters");

@@ -1,6 +1,7 @@
 //! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may read or write.
 
 mod grid;
+mod image;
 mod parameters;
 mod signature;
 
@@ -10,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 pub use crate::place::{ReadBy, WriteBy};
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
+pub use image::ModuleImage;
 #[doc(hidden)]
 pub use parameters::{
     InBlock, InBlockOf, Output, OutputOf, Parameters, Reading, Slice, SliceOf, Value, ValueOf, Writing,
@@ -18,30 +20,6 @@ pub use parameters::{
 pub use signature::{
     ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Threads1, Threads2, Threads3, launch,
 };
-
-/// PTX that `kernel_module!` embedded in a crate of kernels.
-///
-/// Whoever makes one answers for what its code does, so making one is `unsafe` (DESIGN.md §5.10). Counterexample: were it a plain
-/// struct, a text with the right entry and the right table, and a body that writes anywhere, would be launched by safe code.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ModuleImage {
-    /// The crate, for messages.
-    pub name: &'static str,
-    /// The PTX text, without a final NUL.
-    pub ptx: &'static str,
-}
-
-impl ModuleImage {
-    /// The PTX of the kernels of the crate `name`.
-    ///
-    /// # Safety
-    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do are described by hand, and
-    /// launched through [`Stream::foreign_kernel`](crate::Stream::foreign_kernel) only, whose caller answers for each launch.
-    pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
-        Self { name, ptx }
-    }
-}
 
 /// How one launch parameter is made up; slices are two, a pointer and a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,18 +125,4 @@ impl LaunchShape {
     pub fn is_empty(&self) -> bool {
         self.extent.x == 0 || self.extent.y == 0 || self.extent.z == 0
     }
-}
-
-/// What `kernel_module!` makes on the host; here, so that it is this crate's [`ModuleImage`] that it vouches for.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __module {
-    ($path:expr) => {
-        #[doc(hidden)]
-        pub static __CUDA_RT_MODULE: $crate::kernel::ModuleImage = {
-            const PTX: &str = ::core::include_str!($path);
-            // SAFETY: what a build left, as with an object file that is linked; signatures and layouts are compared at load.
-            unsafe { $crate::kernel::ModuleImage::new(::core::env!("CARGO_PKG_NAME"), PTX) }
-        };
-    };
 }

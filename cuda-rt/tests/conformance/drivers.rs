@@ -108,12 +108,44 @@ fn required() -> bool {
     std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some_and(|value| value != "0" && !value.is_empty())
 }
 
+/// Runs a case on the first GPU through cust's objects.
+#[cfg(feature = "cust")]
+pub(crate) fn on_cust(case: Case) {
+    if cuda().is_some() {
+        let _turn = turn();
+        case(&over_cust());
+    }
+}
+
+/// One for all cases, as for `cuda`: what they load is loaded once.
+#[cfg(feature = "cust")]
+fn over_cust() -> Arc<dyn Driver> {
+    use cuda_rt::interop::cust::{CustDriver, cust};
+    static OPEN: std::sync::OnceLock<Arc<CustDriver>> = std::sync::OnceLock::new();
+    let driver = OPEN.get_or_init(|| {
+        let context = cust::quick_init().expect("cust takes the first GPU");
+        CustDriver::over(context).expect("a driver over cust's context")
+    });
+    Arc::clone(driver) as Arc<dyn Driver>
+}
+
+/// As [`on_cust`], in a process of its own.
+#[cfg(feature = "cust")]
+pub(crate) fn in_child_on_cust(test: &str, case: Case) {
+    in_child_on(test, case, on_cust);
+}
+
 /// As [`on_cuda`], in a process of its own; `test` is the path of the test that calls this.
 #[cfg(feature = "cuda")]
 pub(crate) fn in_child(test: &str, case: Case) {
+    in_child_on(test, case, on_cuda);
+}
+
+#[cfg(feature = "cuda")]
+fn in_child_on(test: &str, case: Case, on: fn(Case)) {
     const CHILD: &str = "CUDA_RT_CONFORMANCE_CHILD";
     if std::env::var_os(CHILD).is_some() {
-        return on_cuda(case);
+        return on(case);
     }
     if cuda().is_none() {
         return;

@@ -233,6 +233,32 @@ pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
     ..nothing()
 };
 
+/// Writes for which architecture its module was built: the text has one for sm_80 and one for sm_90.
+#[cfg(feature = "cuda")]
+pub(crate) static BUILT_FOR: Kernel = Kernel {
+    name: "conformance::built_for",
+    symbol: c"built_for",
+    // SAFETY: written for this kernel, by hand.
+    module: &unsafe { ModuleImage::new("conformance, architectures", include_str!("architectures.ptx")) },
+    parameters: &[WORDS, LENGTH, EXTENT],
+    ..nothing()
+};
+
+/// A kernel for GPUs that do not exist yet.
+#[cfg(feature = "cuda")]
+pub(crate) static TOO_NEW: Kernel = Kernel {
+    name: "conformance::too_new",
+    symbol: c"too_new",
+    // SAFETY: no such module is ever loaded.
+    module: &unsafe {
+        ModuleImage::new(
+            "conformance, too new",
+            ".version 7.0\n.target sm_9990\n.version 7.0\n.target sm_9991\n",
+        )
+    },
+    ..nothing()
+};
+
 #[cfg(feature = "cuda")]
 const fn nothing() -> Kernel {
     Kernel {

@@ -1,7 +1,8 @@
 //! One suite that every [`Driver`](cuda_rt::driver::Driver) passes: the seam's contract, and nothing but the seam.
 //!
 //! Each case is a function of a driver and becomes one test for each backend: `simulated::…` runs it under several seeds
-//! and orders, `cuda::…` on the first GPU. Without a GPU the latter print that they were skipped, or fail where
+//! and orders, `cuda::…` on the first GPU, and `cust::…` there too, through objects of the crate cust, with the feature of that
+//! name. Without a GPU the latter print that they were skipped, or fail where
 //! `CUDA_RT_REQUIRE_GPU=1` is set.
 //!
 //! ```text
@@ -47,6 +48,16 @@ macro_rules! suite {
                 #[test]
                 fn $case() {
                     crate::drivers::on_cuda(crate::cases::$group::$case);
+                }
+            )* }
+        )* }
+
+        #[cfg(feature = "cust")]
+        mod cust { $(
+            mod $group { $(
+                #[test]
+                fn $case() {
+                    crate::drivers::on_cust(crate::cases::$group::$case);
                 }
             )* }
         )* }
@@ -166,7 +177,7 @@ pairs! {
 /// Cases that only mean something on a GPU.
 #[cfg(feature = "cuda")]
 mod cuda_only {
-    use crate::cases::{errors, foreign};
+    use crate::cases::{errors, foreign, kernels};
     use crate::drivers::{in_child, on_cuda};
 
     macro_rules! tests {
@@ -182,6 +193,7 @@ mod cuda_only {
         errors::ptx_that_does_not_compile,
         errors::a_kernel_missing_from_its_ptx,
         errors::layouts_that_differ,
+        kernels::the_module_for_the_device_is_loaded,
         foreign::no_context_current,
         foreign::another_context_current,
         foreign::a_capture_of_someone_else,
@@ -193,6 +205,35 @@ mod cuda_only {
     #[test]
     fn a_kernel_that_traps() {
         in_child("cuda_only::a_kernel_that_traps", errors::a_kernel_that_traps);
+    }
+}
+
+/// As above, for the driver that is made of cust's objects. What other code does to the context, and what is said of errors, it
+/// has from `cuda`; that it passes it on is seen here.
+#[cfg(feature = "cust")]
+mod cust_only {
+    use crate::cases::{errors, kernels};
+    use crate::drivers::{in_child_on_cust, on_cust};
+
+    macro_rules! tests {
+        ($($group:ident::$case:ident,)*) => { $(
+            #[test]
+            fn $case() {
+                on_cust($group::$case);
+            }
+        )* };
+    }
+
+    tests! {
+        errors::ptx_that_does_not_compile,
+        errors::a_kernel_missing_from_its_ptx,
+        errors::layouts_that_differ,
+        kernels::the_module_for_the_device_is_loaded,
+    }
+
+    #[test]
+    fn a_kernel_that_traps() {
+        in_child_on_cust("cust_only::a_kernel_that_traps", errors::a_kernel_that_traps);
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) enum Act {
         fork: Option<u8>,
         launches: u8,
         between: Option<Work>,
+        update: Option<Work>,
         drops: bool,
     },
     /// A closure of a pool or capture panics with `x` inside, which is gone after it.
@@ -124,6 +125,10 @@ pub(crate) enum Act {
     Timestamp,
     Synchronize,
     Trim,
+    /// A part of `x` is read to ordinary memory, and overwritten from there.
+    Slice {
+        part: u8,
+    },
     /// `x` goes to another thread, which takes it when it comes to a `Take`.
     Give {
         to: u8,
@@ -202,8 +207,8 @@ pub(crate) struct Shape {
     pub(crate) most_steps: usize,
     pub(crate) threads: bool,
     pub(crate) faults: bool,
-    /// What replays in another way at each run, or computes nothing that is seen.
-    pub(crate) all: bool,
+    /// Whether graphs are updated.
+    pub(crate) updates: bool,
 }
 
 pub(crate) fn plan(shape: Shape) -> impl Strategy<Value = Plan> {
@@ -228,6 +233,11 @@ fn step(shape: Shape) -> impl Strategy<Value = Step> {
 }
 
 fn act(shape: Shape) -> impl Strategy<Value = Act> {
+    let update = if shape.updates {
+        prop::option::of(work()).boxed()
+    } else {
+        Just(None).boxed()
+    };
     let common = prop_oneof![
         5 => (make(), 0..3u8, 1..3u8, any::<bool>())
             .prop_map(|(how, len, parts, host)| Act::Make { how, len, parts, host }),
@@ -236,8 +246,8 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         3 => (0..3u8, work(), any::<bool>()).prop_map(|(to, work, panics)| Act::Lend { to, work, panics }),
         3 => ([work(), work()], 0..LANES, any::<bool>())
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
-        2 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), any::<bool>())
-            .prop_map(|(works, fork, launches, between, drops)| Act::Graph { works, fork, launches, between, drops }),
+        3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, any::<bool>())
+            .prop_map(|(works, fork, launches, between, update, drops)| Act::Graph { works, fork, launches, between, update, drops }),
         3 => Just(Act::Release),
         4 => settle().prop_map(Act::Settle),
         3 => (-9..9i8).prop_map(|value| Act::Write { value }),
@@ -258,6 +268,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
     let rest = prop_oneof![
         1 => Just(Act::Forget),
         1 => Just(Act::Timestamp),
+        2 => (0..4u8).prop_map(|part| Act::Slice { part }),
         1 => Just(Act::Trim),
         2 => (any::<bool>(), work()).prop_map(|(captured, work)| Act::Panic { captured, work }),
     ];
@@ -268,7 +279,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
     proptest::strategy::Union::new_weighted(
         [
             (60, common.boxed()),
-            (weight(shape.all, 4), rest.boxed()),
+            (4, rest.boxed()),
             (weight(shape.threads, 6), mail.boxed()),
             (weight(shape.faults, 6), fault.boxed()),
         ]

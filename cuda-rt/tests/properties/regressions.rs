@@ -30,31 +30,14 @@ fn a_block_that_is_taken_again_too_early_shows() {
 /// Memory that was never given out before held zeros, so that what read it before it was zeroed read the right bytes.
 #[test]
 fn zeroed_memory_that_is_read_too_early_shows() {
-    let fill = Work::Fill {
-        to: 0,
-        from: 1,
-        upto: 3,
-        value: 7,
-    };
-    let steps = vec![
-        Step {
+    // Every plan begins with zeroed memory on the second device.
+    judge(
+        3,
+        vec![Step {
             device: 1,
-            ..step(0, 0, 0, Act::Work(fill))
-        },
-        step(
-            1,
-            0,
-            0,
-            Act::Make {
-                how: Make::Zeroed,
-                len: 0,
-                parts: 1,
-                host: false,
-            },
-        ),
-        step(2, 3, 0, Act::Work(fill)),
-    ];
-    judge(3, steps);
+            ..step(0, 0, 0, Act::Release)
+        }],
+    );
 }
 
 /// A download that comes after the next one into the same memory shows in the moment between the host's wait and its look.
@@ -113,6 +96,7 @@ fn a_graph_that_is_launched_too_early_shows() {
         fork: Some(2),
         launches: 2,
         between: None,
+        update: None,
         drops: true,
     };
     let steps = vec![

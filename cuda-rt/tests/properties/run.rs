@@ -222,6 +222,7 @@ impl<D: Live> Side<D> {
                 fork,
                 launches,
                 between,
+                update,
                 drops,
             } => {
                 let recipe = Recipe {
@@ -229,6 +230,7 @@ impl<D: Live> Side<D> {
                     fork,
                     launches,
                     between,
+                    update,
                     drops,
                     panics: false,
                 };
@@ -241,6 +243,7 @@ impl<D: Live> Side<D> {
                     fork: None,
                     launches: 0,
                     between: None,
+                    update: None,
                     drops: true,
                     panics: true,
                 };
@@ -270,6 +273,7 @@ impl<D: Live> Side<D> {
             Act::Timestamp => on!(|stream| self.timestamp(stream)),
             Act::Synchronize => on!(|stream| self.synchronize(stream)),
             Act::Trim => self.trim(),
+            Act::Slice { part } => on!(|stream| self.slice(stream, x, part)),
             // Between threads and devices: `Thread::mail`.
             Act::Give { .. } | Act::Take | Act::Ferry => {}
         }

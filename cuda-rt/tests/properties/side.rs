@@ -42,6 +42,8 @@ pub(crate) struct Tally {
     /// Buffers whose bytes were compared with the model's.
     pub(crate) compared: u64,
     pub(crate) refused: u64,
+    /// Graphs that were updated.
+    pub(crate) updated: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -49,6 +51,7 @@ impl std::ops::AddAssign for Tally {
         self.acts += other.acts;
         self.compared += other.compared;
         self.refused += other.refused;
+        self.updated += other.updated;
     }
 }
 

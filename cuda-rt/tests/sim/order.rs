@@ -2,7 +2,7 @@ use cuda_rt::driver::sim::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
 
-const ORDERS: [Order; 3] = [Order::Random, Order::Lazy, Order::Eager];
+const ORDERS: [Order; 4] = [Order::Random, Order::Lazy, Order::Starve, Order::Eager];
 
 #[test]
 fn one_stream_is_first_in_first_out() {
@@ -67,6 +67,31 @@ fn waits_order_streams() {
             "{order:?}, seed {seed}"
         );
     }
+}
+
+/// The seed says whom: the uploads, which are the first stream, or what computes, the second.
+#[test]
+fn starving_one_of_two_streams_shows_the_missing_wait() {
+    for seed in [0, 1, 16, 17] {
+        assert_ne!(pipeline(Order::Starve, seed, false), [11, 12, 13], "seed {seed}");
+    }
+    // No one needs to come after the downloads.
+    assert_eq!(pipeline(Order::Starve, 3, false), [11, 12, 13]);
+}
+
+/// A host that is slow finds all done, and still has not waited.
+#[test]
+fn what_ran_while_the_host_was_slow_is_not_ordered_by_it() {
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy));
+    let (a, b) = (rig.stream(), rig.stream());
+    let data = rig.alloc(16, a).unwrap();
+    let _other = rig.alloc(16, b).unwrap();
+    rig.sim().run_stream(a);
+    assert_eq!(rig.sim().counters().operations_pending, 1);
+    rig.sim().run_pending();
+    assert_eq!(rig.sim().counters().operations_pending, 0);
+    rig.fill(data, &[1], 16, b).unwrap();
+    assert_eq!(rig.sim().races().len(), 1);
 }
 
 #[test]

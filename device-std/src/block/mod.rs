@@ -32,18 +32,23 @@
 //! | read shared memory where no barrier follows | [`View`] opens with a [`Thread`], and closures without a barrier get a [`Lane`] |
 //! | read shared memory that nobody wrote | it is [`BlockUninit`] until `init` has written all of it |
 
+mod operator;
 mod phase_safe;
 #[cfg(target_arch = "nvptx64")]
 mod phase_safe_auto;
 mod phases;
 mod private;
+mod reduce;
 mod shared;
 mod shuffle;
 mod thread;
+mod vote;
 
+pub use operator::{And, Each, Max, Min, Operator, Or, Product, Sum, Xor};
 pub use phase_safe::PhaseSafe;
 pub use phases::{Block, Block2};
 pub use private::Private;
 pub use shared::{BlockShared, BlockUninit, EachMut, SharedAtomic, View};
 pub use shuffle::ShuffleElement;
 pub use thread::{Dimensions, Lane, OneD, Thread, TwoD};
+pub use vote::MatchElement;

@@ -110,7 +110,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
 
     /// As [`threads`](Self::threads), with a value of each thread's own.
     #[inline(always)]
-    pub fn threads_with<T: Element, F>(&mut self, private: &mut Private<T>, f: F)
+    pub fn threads_with<T: Copy + 'static, F>(&mut self, private: &mut Private<T>, f: F)
     where
         F: Fn(&Thread<'k, D>, &mut T) + PhaseSafe,
     {
@@ -120,7 +120,10 @@ impl<'k, D: Dimensions> Block<'k, D> {
 
     /// A value of each thread's own, made where shared memory can be read; ends in a barrier.
     #[inline(always)]
-    pub fn map_shared<T: Element, F: Fn(&Thread<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
+    pub fn map_shared<T: Copy + 'static, F: Fn(&Thread<'k, D>) -> T + PhaseSafe>(
+        &mut self,
+        f: F,
+    ) -> Private<T> {
         let private = self.collect(f);
         self.barrier();
         private
@@ -128,13 +131,13 @@ impl<'k, D: Dimensions> Block<'k, D> {
 
     /// A value of each thread's own. No barrier, for no shared memory is in reach.
     #[inline(always)]
-    pub fn map<T: Element, F: Fn(&Lane<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
+    pub fn map<T: Copy + 'static, F: Fn(&Lane<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
         self.collect(|thread| f(thread))
     }
 
     /// Changes a value of each thread's own. No barrier, for no shared memory is in reach.
     #[inline(always)]
-    pub fn update<T: Element, F>(&mut self, private: &mut Private<T>, f: F)
+    pub fn update<T: Copy + 'static, F>(&mut self, private: &mut Private<T>, f: F)
     where
         F: Fn(&Lane<'k, D>, &mut T) + PhaseSafe,
     {
@@ -172,7 +175,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
     }
 
     #[inline(always)]
-    fn collect<T: Element>(&self, f: impl Fn(&Thread<'k, D>) -> T) -> Private<T> {
+    pub(super) fn collect<T: Copy + 'static>(&self, f: impl Fn(&Thread<'k, D>) -> T) -> Private<T> {
         #[cfg(target_arch = "nvptx64")]
         return Private::new(f(&self.this_thread()));
         #[cfg(not(target_arch = "nvptx64"))]

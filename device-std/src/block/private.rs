@@ -1,11 +1,12 @@
 use core::fmt;
 
+#[cfg(not(target_arch = "nvptx64"))]
+use super::shuffle::WARP;
 use super::thread::{Dimensions, Lane};
-use crate::element::Element;
 
 /// A value of each thread's own: a register on the device, one slot for each thread in simulation.
 ///
-/// What is inside opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
+/// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
 #[derive(Clone)]
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
@@ -15,7 +16,7 @@ pub struct Private<T> {
 }
 
 #[cfg(target_arch = "nvptx64")]
-impl<T: Element> Private<T> {
+impl<T: Copy + 'static> Private<T> {
     #[inline(always)]
     pub(super) fn new(value: T) -> Self {
         Self { value }
@@ -34,7 +35,13 @@ impl<T: Element> Private<T> {
 
     #[inline(always)]
     pub(super) fn exchange(&self, f: impl Fn(T) -> T) -> Self {
-        Self { value: f(self.value) }
+        Self::new(f(self.value))
+    }
+
+    /// This thread's value, where it goes to an instruction that all threads execute.
+    #[inline(always)]
+    pub(super) fn of_this_thread(&self) -> T {
+        self.value
     }
 
     /// The value that the block's first thread sees here: its own. In other threads another; they must not act on it.
@@ -45,7 +52,7 @@ impl<T: Element> Private<T> {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<T: Element> Private<T> {
+impl<T: Copy + 'static> Private<T> {
     #[inline(always)]
     pub(super) fn new(values: Vec<T>) -> Self {
         Self { values }
@@ -69,6 +76,24 @@ impl<T: Element> Private<T> {
             values: (0..self.values.len())
                 .map(|thread| self.values[from(thread)])
                 .collect(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn of(&self, thread: usize) -> &T {
+        &self.values[thread]
+    }
+
+    #[inline(always)]
+    pub(super) fn all_threads(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Each warp gets what `f` makes of its values.
+    #[inline(always)]
+    pub(super) fn by_warp<U: Copy>(&self, f: impl Fn(&[T]) -> [U; WARP]) -> Private<U> {
+        Private {
+            values: self.values.chunks_exact(WARP).flat_map(f).collect(),
         }
     }
 

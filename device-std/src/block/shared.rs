@@ -4,8 +4,8 @@ use super::phase_safe::PhaseSafe;
 use super::phases::Block;
 use super::shuffle::WARP;
 use super::thread::{Dimensions, Thread};
+use crate::atomic::{AtomicElement, InBlock, operations};
 use crate::element::Element;
-use crate::output::{AtomicElement, AtomicInteger, fetch_add_at, fetch_max_at, fetch_min_at};
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
@@ -90,6 +90,34 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
             ptr: ptr.cast(),
             _memory: PhantomData,
         }
+    }
+
+    /// # Safety
+    /// No other thread uses element `at` before the next barrier.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub(super) unsafe fn write(&mut self, at: usize, value: T) {
+        assert!(at < N, "write beyond the end of shared memory");
+        // SAFETY: at < N.
+        let slot = unsafe { element(self.ptr, at) };
+        // SAFETY: passed on to the caller.
+        unsafe { slot.write(value) };
+    }
+
+    /// # Safety
+    /// Element `at` was written before a barrier, and nothing writes it before the next.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, at: usize) -> T {
+        assert!(at < N, "read beyond the end of shared memory");
+        // SAFETY: at < N.
+        let slot = unsafe { element(self.ptr, at) };
+        // SAFETY: passed on to the caller.
+        unsafe { slot.read() }
     }
 
     /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
@@ -264,40 +292,4 @@ impl<'a, T: Element> View<'a, T> {
     }
 }
 
-impl<T: AtomicElement> SharedAtomic<'_, T> {
-    /// Adds to element `at`, and returns what was there.
-    ///
-    /// # Panics
-    /// Beyond the end.
-    #[inline(always)]
-    pub fn fetch_add<D: Dimensions>(&self, _thread: &Thread<'_, D>, at: usize, value: T) -> T {
-        // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
-        unsafe { fetch_add_at(self.ptr, self.len, at, value) }
-    }
-
-    /// Raises element `at` to at least `value`, and returns what was there.
-    ///
-    /// # Panics
-    /// Beyond the end.
-    #[inline(always)]
-    pub fn fetch_max<D: Dimensions>(&self, _thread: &Thread<'_, D>, at: usize, value: T) -> T
-    where
-        T: AtomicInteger,
-    {
-        // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
-        unsafe { fetch_max_at(self.ptr, self.len, at, value) }
-    }
-
-    /// Lowers element `at` to at most `value`, and returns what was there.
-    ///
-    /// # Panics
-    /// Beyond the end.
-    #[inline(always)]
-    pub fn fetch_min<D: Dimensions>(&self, _thread: &Thread<'_, D>, at: usize, value: T) -> T
-    where
-        T: AtomicInteger,
-    {
-        // SAFETY: valid for `len` elements, and while this borrow lives all access is atomic.
-        unsafe { fetch_min_at(self.ptr, self.len, at, value) }
-    }
-}
+operations!([T: AtomicElement] SharedAtomic<'_, T>, InBlock, [D: Dimensions] Thread<'_, D>);

@@ -1,3 +1,5 @@
+//! Exchange between the lanes of a warp, through registers.
+
 use super::phases::Block;
 use super::private::Private;
 use super::thread::Dimensions;
@@ -6,35 +8,79 @@ use crate::device::warp;
 use crate::element::Element;
 
 /// Lanes of a warp.
-pub(super) const WARP: usize = 32;
+pub(crate) const WARP: usize = 32;
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// An element of 32 bits, which lanes can exchange through registers.
-pub trait ShuffleElement: Element + sealed::Sealed {}
+/// An element that lanes can exchange through registers, 32 bits at a time: numbers of 16, 32 and 64 bits, and arrays of them.
+pub trait ShuffleElement: Element + sealed::Sealed {
+    /// Sends the value through `exchange`, word by word.
+    #[doc(hidden)]
+    fn exchange(self, exchange: &impl Fn(u32) -> u32) -> Self;
+}
 
-macro_rules! shuffle_elements {
-    ($($type:ty)*) => { $(
+macro_rules! words {
+    ($($type:ty = $words:ty;)*) => { $(
         impl sealed::Sealed for $type {}
-        impl ShuffleElement for $type {}
+        impl ShuffleElement for $type {
+            #[inline(always)]
+            fn exchange(self, exchange: &impl Fn(u32) -> u32) -> Self {
+                let words: $words = bytemuck::cast(self);
+                bytemuck::cast(words.map(exchange))
+            }
+        }
     )* };
 }
-shuffle_elements!(u32 i32 f32);
+words! {
+    u32 = [u32; 1];
+    i32 = [u32; 1];
+    f32 = [u32; 1];
+    u64 = [u32; 2];
+    i64 = [u32; 2];
+    f64 = [u32; 2];
+    usize = [u32; 2];
+    isize = [u32; 2];
+}
+
+/// Elements of 16 bits travel in the low half of a word.
+macro_rules! halves {
+    ($($type:ty)*) => { $(
+        impl sealed::Sealed for $type {}
+        impl ShuffleElement for $type {
+            #[inline(always)]
+            fn exchange(self, exchange: &impl Fn(u32) -> u32) -> Self {
+                bytemuck::cast(exchange(u32::from(bytemuck::cast::<_, u16>(self))) as u16)
+            }
+        }
+    )* };
+}
+halves!(u16 i16);
+#[cfg(feature = "half")]
+halves!(half::f16 half::bf16);
+
+impl<T: ShuffleElement, const N: usize> sealed::Sealed for [T; N] {}
+impl<T: ShuffleElement, const N: usize> ShuffleElement for [T; N] {
+    #[inline(always)]
+    fn exchange(self, exchange: &impl Fn(u32) -> u32) -> Self {
+        self.map(|element| element.exchange(exchange))
+    }
+}
 
 impl<D: Dimensions> Block<'_, D> {
-    /// Each lane gets the value of the lane `delta` further up its warp; the last ones keep their own (`__shfl_down_sync`).
+    /// Each lane gets the value of the lane `delta` further up its warp; the last `delta` lanes keep their own
+    /// (`shfl.sync.down`, `__shfl_down_sync`).
     ///
     /// # Panics
     /// If `delta` is not below 32, or the block is not made of whole warps.
     #[inline(always)]
     pub fn shuffle_down<T: ShuffleElement>(&mut self, value: &Private<T>, delta: usize) -> Private<T> {
-        self.assert_whole_warps(delta);
+        self.assert_lane(delta);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
             // SAFETY: whole warps, in block-level code, which is the same in every lane.
-            bytemuck::cast(unsafe { warp::shuffle_down(bytemuck::cast(own), delta as u32) })
+            own.exchange(&|word| unsafe { warp::shuffle_down(word, delta as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
         value.exchange(|thread| {
@@ -46,28 +92,91 @@ impl<D: Dimensions> Block<'_, D> {
         })
     }
 
-    /// Each lane gets the value of the lane whose number differs in the bits of `mask` (`__shfl_xor_sync`).
+    /// Each lane gets the value of the lane `delta` further down its warp; the first `delta` lanes keep their own
+    /// (`shfl.sync.up`, `__shfl_up_sync`).
+    ///
+    /// # Panics
+    /// As [`shuffle_down`](Self::shuffle_down).
+    #[inline(always)]
+    pub fn shuffle_up<T: ShuffleElement>(&mut self, value: &Private<T>, delta: usize) -> Private<T> {
+        self.assert_lane(delta);
+        #[cfg(target_arch = "nvptx64")]
+        return value.exchange(|own| {
+            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            own.exchange(&|word| unsafe { warp::shuffle_up(word, delta as u32) })
+        });
+        #[cfg(not(target_arch = "nvptx64"))]
+        value.exchange(|thread| {
+            if thread % WARP >= delta {
+                thread - delta
+            } else {
+                thread
+            }
+        })
+    }
+
+    /// Each lane gets the value of the lane whose number differs in the bits of `mask` (`shfl.sync.bfly`, `__shfl_xor_sync`).
     ///
     /// # Panics
     /// If `mask` is not below 32, or the block is not made of whole warps.
     #[inline(always)]
     pub fn shuffle_xor<T: ShuffleElement>(&mut self, value: &Private<T>, mask: usize) -> Private<T> {
-        self.assert_whole_warps(mask);
+        self.assert_lane(mask);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
             // SAFETY: whole warps, in block-level code, which is the same in every lane.
-            bytemuck::cast(unsafe { warp::shuffle_xor(bytemuck::cast(own), mask as u32) })
+            own.exchange(&|word| unsafe { warp::shuffle_xor(word, mask as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
         value.exchange(|thread| thread ^ mask)
     }
 
+    /// Each lane gets the value of lane `lane` of its warp (`shfl.sync.idx`, `__shfl_sync`).
+    ///
+    /// # Panics
+    /// If `lane` is not below 32, or the block is not made of whole warps.
     #[inline(always)]
-    fn assert_whole_warps(&self, distance: usize) {
+    pub fn shuffle_from<T: ShuffleElement>(&mut self, value: &Private<T>, lane: usize) -> Private<T> {
+        self.assert_lane(lane);
+        #[cfg(target_arch = "nvptx64")]
+        return value.exchange(|own| {
+            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            own.exchange(&|word| unsafe { warp::shuffle_idx(word, lane as u32) })
+        });
+        #[cfg(not(target_arch = "nvptx64"))]
+        value.exchange(|thread| thread / WARP * WARP + lane)
+    }
+
+    /// Each lane gets the value of the lane that it names itself, modulo 32 (`shfl.sync.idx`, `__shfl_sync`).
+    ///
+    /// # Panics
+    /// If the block is not made of whole warps.
+    #[inline(always)]
+    pub fn shuffle<T: ShuffleElement>(&mut self, value: &Private<T>, from: &Private<u32>) -> Private<T> {
+        self.assert_whole_warps();
+        #[cfg(target_arch = "nvptx64")]
+        return {
+            let from = from.of_this_thread();
+            value.exchange(|own| {
+                // SAFETY: whole warps, in block-level code, which is the same in every lane.
+                own.exchange(&|word| unsafe { warp::shuffle_idx(word, from) })
+            })
+        };
+        #[cfg(not(target_arch = "nvptx64"))]
+        value.exchange(|thread| thread / WARP * WARP + *from.of(thread) as usize % WARP)
+    }
+
+    #[inline(always)]
+    pub(super) fn assert_whole_warps(&self) {
         assert!(
             self.size().is_multiple_of(WARP),
-            "a shuffle needs blocks of whole warps of 32 threads"
+            "an exchange between lanes needs blocks of whole warps of 32 threads"
         );
-        assert!(distance < WARP, "a shuffle stays inside a warp of 32 lanes");
+    }
+
+    #[inline(always)]
+    fn assert_lane(&self, lane: usize) {
+        self.assert_whole_warps();
+        assert!(lane < WARP, "a shuffle stays inside a warp of 32 lanes");
     }
 }

@@ -1,6 +1,7 @@
 use core::marker::PhantomData;
 use core::ops::Deref;
 
+use super::shuffle::WARP;
 use crate::extent::Extent;
 use crate::index::{Index1, Index2};
 
@@ -115,6 +116,18 @@ impl<'k, D: Dimensions> Lane<'k, D> {
     #[inline(always)]
     pub fn y(&self) -> usize {
         self.local[1] as usize
+    }
+
+    /// The position in its warp, below 32.
+    #[inline(always)]
+    pub fn lane(&self) -> usize {
+        self.index() % WARP
+    }
+
+    /// The warp's position in the block: warps are 32 threads whose indices follow each other.
+    #[inline(always)]
+    pub fn warp(&self) -> usize {
+        self.index() / WARP
     }
 
     /// The position in the launch, for reading: a number, or (x, y). Threads beyond the extent have one too.

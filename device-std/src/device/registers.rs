@@ -54,6 +54,47 @@ pub(crate) unsafe fn barrier() {
     unsafe { nvptx::_syncthreads() }
 }
 
+mod barriers {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.barrier.cta.red.or.aligned.all"]
+        pub(super) fn or(id: u32, predicate: bool) -> bool;
+        #[link_name = "llvm.nvvm.barrier.cta.red.and.aligned.all"]
+        pub(super) fn and(id: u32, predicate: bool) -> bool;
+        #[link_name = "llvm.nvvm.barrier.cta.red.popc.aligned.all"]
+        pub(super) fn popc(id: u32, predicate: bool) -> u32;
+    }
+}
+
+/// Waits for every thread of the block, and tells whether the predicate held in any of them (`__syncthreads_or`).
+///
+/// # Safety
+/// As [`barrier`].
+#[inline(always)]
+pub(crate) unsafe fn barrier_or(predicate: bool) -> bool {
+    // SAFETY: passed on to the caller.
+    unsafe { barriers::or(0, predicate) }
+}
+
+/// Waits for every thread of the block, and tells whether the predicate held in all of them (`__syncthreads_and`).
+///
+/// # Safety
+/// As [`barrier`].
+#[inline(always)]
+pub(crate) unsafe fn barrier_and(predicate: bool) -> bool {
+    // SAFETY: passed on to the caller.
+    unsafe { barriers::and(0, predicate) }
+}
+
+/// Waits for every thread of the block, and counts those in which the predicate held (`__syncthreads_count`).
+///
+/// # Safety
+/// As [`barrier`].
+#[inline(always)]
+pub(crate) unsafe fn barrier_count(predicate: bool) -> u32 {
+    // SAFETY: passed on to the caller.
+    unsafe { barriers::popc(0, predicate) }
+}
+
 /// Where the block's dynamic shared memory starts, aligned to 16 bytes.
 #[inline(always)]
 pub(crate) fn shared_memory() -> *mut u8 {

@@ -1,31 +1,96 @@
 //! Exchange between the lanes of a warp.
-
-unsafe extern "C" {
-    #[link_name = "llvm.nvvm.shfl.sync.down.i32"]
-    fn shfl_down(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
-    #[link_name = "llvm.nvvm.shfl.sync.bfly.i32"]
-    fn shfl_xor(mask: u32, value: u32, lane_mask: u32, clamp: u32) -> u32;
-}
+//!
+//! Through LLVM's intrinsics, which it knows to be convergent: it would feel free to duplicate inline assembly into branches.
 
 const ALL_LANES: u32 = u32::MAX;
 const WHOLE_WARP: u32 = 31;
 
-/// `__shfl_down_sync` over the whole warp.
-///
-/// # Safety
-/// All 32 lanes exist, and execute this same call.
-#[inline(always)]
-pub(crate) unsafe fn shuffle_down(value: u32, delta: u32) -> u32 {
-    // SAFETY: passed on to the caller.
-    unsafe { shfl_down(ALL_LANES, value, delta, WHOLE_WARP) }
+mod intrinsics {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.shfl.sync.down.i32"]
+        pub(super) fn shfl_down(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.up.i32"]
+        pub(super) fn shfl_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.bfly.i32"]
+        pub(super) fn shfl_xor(mask: u32, value: u32, lane_mask: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+        pub(super) fn shfl_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.vote.any.sync"]
+        pub(super) fn vote_any(mask: u32, predicate: bool) -> bool;
+        #[link_name = "llvm.nvvm.vote.all.sync"]
+        pub(super) fn vote_all(mask: u32, predicate: bool) -> bool;
+        #[link_name = "llvm.nvvm.vote.ballot.sync"]
+        pub(super) fn vote_ballot(mask: u32, predicate: bool) -> u32;
+        #[link_name = "llvm.nvvm.match.any.sync.i32"]
+        pub(super) fn match_any_32(mask: u32, value: u32) -> u32;
+        #[link_name = "llvm.nvvm.match.any.sync.i64"]
+        pub(super) fn match_any_64(mask: u32, value: u64) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.add"]
+        pub(super) fn redux_add(value: u32, mask: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.umin"]
+        pub(super) fn redux_umin(value: u32, mask: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.umax"]
+        pub(super) fn redux_umax(value: u32, mask: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.min"]
+        pub(super) fn redux_min(value: i32, mask: u32) -> i32;
+        #[link_name = "llvm.nvvm.redux.sync.max"]
+        pub(super) fn redux_max(value: i32, mask: u32) -> i32;
+        #[link_name = "llvm.nvvm.redux.sync.and"]
+        pub(super) fn redux_and(value: u32, mask: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.or"]
+        pub(super) fn redux_or(value: u32, mask: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.xor"]
+        pub(super) fn redux_xor(value: u32, mask: u32) -> u32;
+    }
 }
 
-/// `__shfl_xor_sync` over the whole warp.
-///
-/// # Safety
-/// All 32 lanes exist, and execute this same call.
-#[inline(always)]
-pub(crate) unsafe fn shuffle_xor(value: u32, lane_mask: u32) -> u32 {
-    // SAFETY: passed on to the caller.
-    unsafe { shfl_xor(ALL_LANES, value, lane_mask, WHOLE_WARP) }
+macro_rules! whole_warp {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// All 32 lanes exist, and execute this same call.
+        #[inline(always)]
+        pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
+            // SAFETY: passed on to the caller; the mask names all lanes.
+            unsafe { $call }
+        }
+    )* };
+}
+
+whole_warp! {
+    /// `__shfl_down_sync`
+    shuffle_down(value: u32, delta: u32) -> u32 = intrinsics::shfl_down(ALL_LANES, value, delta, WHOLE_WARP);
+    /// `__shfl_up_sync`
+    shuffle_up(value: u32, delta: u32) -> u32 = intrinsics::shfl_up(ALL_LANES, value, delta, 0);
+    /// `__shfl_xor_sync`
+    shuffle_xor(value: u32, lane_mask: u32) -> u32 = intrinsics::shfl_xor(ALL_LANES, value, lane_mask, WHOLE_WARP);
+    /// `__shfl_sync`; the hardware takes `lane` modulo 32.
+    shuffle_idx(value: u32, lane: u32) -> u32 = intrinsics::shfl_idx(ALL_LANES, value, lane, WHOLE_WARP);
+    /// `__any_sync`
+    any(predicate: bool) -> bool = intrinsics::vote_any(ALL_LANES, predicate);
+    /// `__all_sync`
+    all(predicate: bool) -> bool = intrinsics::vote_all(ALL_LANES, predicate);
+    /// `__ballot_sync`
+    ballot(predicate: bool) -> u32 = intrinsics::vote_ballot(ALL_LANES, predicate);
+    /// `__match_any_sync` of 32 bits
+    match_any_32(value: u32) -> u32 = intrinsics::match_any_32(ALL_LANES, value);
+    /// `__match_any_sync` of 64 bits
+    match_any_64(value: u64) -> u32 = intrinsics::match_any_64(ALL_LANES, value);
+    /// `__reduce_add_sync`
+    reduce_add(value: u32) -> u32 = intrinsics::redux_add(value, ALL_LANES);
+    /// `__reduce_min_sync` of unsigned integers
+    reduce_umin(value: u32) -> u32 = intrinsics::redux_umin(value, ALL_LANES);
+    /// `__reduce_max_sync` of unsigned integers
+    reduce_umax(value: u32) -> u32 = intrinsics::redux_umax(value, ALL_LANES);
+    /// `__reduce_min_sync` of signed integers
+    reduce_min(value: i32) -> i32 = intrinsics::redux_min(value, ALL_LANES);
+    /// `__reduce_max_sync` of signed integers
+    reduce_max(value: i32) -> i32 = intrinsics::redux_max(value, ALL_LANES);
+    /// `__reduce_and_sync`
+    reduce_and(value: u32) -> u32 = intrinsics::redux_and(value, ALL_LANES);
+    /// `__reduce_or_sync`
+    reduce_or(value: u32) -> u32 = intrinsics::redux_or(value, ALL_LANES);
+    /// `__reduce_xor_sync`
+    reduce_xor(value: u32) -> u32 = intrinsics::redux_xor(value, ALL_LANES);
 }

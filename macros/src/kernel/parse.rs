@@ -45,6 +45,7 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     PerThread,
+    PerThreadChunk,
     PerThreadColumn,
     PerBlock,
     Atomic,
@@ -178,6 +179,7 @@ fn parse_segment(segment: &mut PathSegment) -> Result<Role> {
     };
     let role = match segment.ident.to_string().as_str() {
         "PerThread" => output(segment, Output::PerThread)?,
+        "PerThreadChunk" => output(segment, Output::PerThreadChunk)?,
         "PerThreadColumn" => output(segment, Output::PerThreadColumn)?,
         "PerBlock" => output(segment, Output::PerBlock)?,
         "Atomic" => output(segment, Output::Atomic)?,

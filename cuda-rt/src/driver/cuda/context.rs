@@ -36,7 +36,7 @@ impl ContextCheck {
 /// # Invariants
 /// C1. `handle` is the primary context of `device`, retained when this was made and never released.
 /// C2. Nothing here resets or destroys a context.
-pub(super) struct Context {
+pub(in crate::driver) struct Context {
     library: &'static Library,
     handle: sys::CUcontext,
     device: sys::CUdevice,
@@ -51,7 +51,7 @@ unsafe impl Sync for Context {}
 
 impl Context {
     /// The context itself.
-    pub(super) fn handle(&self) -> sys::CUcontext {
+    pub(in crate::driver) fn handle(&self) -> sys::CUcontext {
         self.handle
     }
 
@@ -121,7 +121,7 @@ impl Context {
     ///
     /// While the value lives the thread is in relaxed capture mode: a thread that captures in global mode would
     /// otherwise refuse allocations, queries and module loads everywhere in the process, and lose its capture.
-    pub(super) fn enter(&self) -> DriverResult<Entered<'_>> {
+    pub(in crate::driver) fn enter(&self) -> DriverResult<Entered<'_>> {
         self.make_current()?;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the pointer is to a live mode.
@@ -136,7 +136,7 @@ impl Context {
     /// Makes a call that only puts work on a stream, named with its context by the handles it is given. This is the hot
     /// path, and the one place that decides when the current context is asked for.
     #[inline]
-    pub(super) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+    pub(in crate::driver) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
         if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
             self.make_current()?;
             return call();
@@ -178,7 +178,7 @@ impl fmt::Debug for Context {
 /// The context stays current: putting back what was there would cost a call each time, and whoever needs another one
 /// sets it, as we do.
 #[must_use = "dropping it at once restores the capture mode before the call"]
-pub(super) struct Entered<'a> {
+pub(in crate::driver) struct Entered<'a> {
     library: &'a Library,
     previous: CUstreamCaptureMode,
     /// The mode is the thread's: the value must not move to another.

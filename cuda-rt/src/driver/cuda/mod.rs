@@ -44,12 +44,14 @@ use super::{
 use crate::kernel::{Kernel, LaunchShape};
 #[cfg(feature = "nccl")]
 pub use collective::nccl_version;
-use context::Context;
+pub(in crate::driver) use context::Context;
 pub use context::ContextCheck;
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
 use module::Modules;
+#[cfg(feature = "cust")]
+pub(in crate::driver) use module::{compare_layouts, ptx_for};
 use peer::Peers;
 
 /// A GPU, through the CUDA driver API.
@@ -102,12 +104,13 @@ impl CudaDriver {
 
     fn create(ordinal: usize) -> DriverResult<Self> {
         let context = Context::retain(library::library()?, ordinal)?;
+        let properties = properties::read(&context)?;
         Ok(Self {
-            properties: properties::read(&context)?,
             pool: Pool::create(&context)?,
             peers: Peers::new(library::device_count()?),
             context,
-            modules: Modules::new(),
+            modules: Modules::new(properties.compute_capability),
+            properties,
             last_kernel: AtomicPtr::new(ptr::null_mut()),
         })
     }
@@ -118,9 +121,44 @@ impl CudaDriver {
         self.context.set_check(check);
     }
 
+    /// The context, for the driver that is made of cust's objects.
+    #[cfg(feature = "cust")]
+    pub(in crate::driver) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The context's handle (`CUcontext`).
+    #[cfg(feature = "cust")]
+    pub(crate) fn context_handle(&self) -> usize {
+        self.context.handle().addr()
+    }
+
+    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if they have one already.
+    ///
+    /// # Safety
+    /// The module is of this device's primary context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub(crate) unsafe fn adopt_module(
+        &self,
+        image: &'static crate::kernel::ModuleImage,
+        module: *mut c_void,
+    ) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.modules.adopt(image, module.cast()) }
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(in crate::driver) fn adopted_module(
+        &self,
+        image: &'static crate::kernel::ModuleImage,
+    ) -> Option<*mut c_void> {
+        self.modules.adopted(image).map(<*mut _>::cast)
+    }
+
     /// The result, where an error that a kernel left says which kernel was the last.
     #[inline]
-    fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+    pub(in crate::driver) fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| self.name_last_kernel(error))
     }
 
@@ -140,7 +178,7 @@ impl CudaDriver {
     }
 
     #[inline]
-    fn remember(&self, kernel: &'static Kernel) {
+    pub(in crate::driver) fn remember(&self, kernel: &'static Kernel) {
         let kernel = ptr::from_ref(kernel).cast_mut();
         // Written only when it changes, so that threads launching one kernel don't contend for the cache line.
         if self.last_kernel.load(Ordering::Relaxed) != kernel {

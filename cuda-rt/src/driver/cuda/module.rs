@@ -19,19 +19,29 @@ const STALE: &str =
     "the PTX is older or newer than the host code: rebuild it (`cargo xtask ptx` where the PTX is committed)";
 
 /// The modules loaded on one device. They are never unloaded: launches may be pending at any time.
-pub(super) struct Modules(Mutex<Loaded>);
+pub(super) struct Modules {
+    loaded: Mutex<Loaded>,
+    /// The device's compute capability.
+    capability: (u32, u32),
+}
 
 #[derive(Default)]
 struct Loaded {
     /// Modules (`CUmodule`) by the address of their image.
     modules: HashMap<usize, usize>,
+    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that they are used for.
+    #[cfg(feature = "cust")]
+    adopted: HashMap<usize, usize>,
     /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has no room for.
     functions: HashMap<usize, usize>,
 }
 
 impl Modules {
-    pub(super) fn new() -> Self {
-        Self(Mutex::default())
+    pub(super) fn new(capability: (u32, u32)) -> Self {
+        Self {
+            loaded: Mutex::default(),
+            capability,
+        }
     }
 
     /// The function of a kernel on the context's device. Neither locks nor allocates once it was found.
@@ -57,9 +67,10 @@ impl Modules {
         if let Some(&function) = loaded.functions.get(&key) {
             return Ok(ptr::with_exposed_provenance_mut(function));
         }
-        let module = loaded.module(context, kernel.module)?;
+        let ptx = ptx_for(self.capability, kernel.module)?;
+        let module = loaded.module(context, kernel.module, ptx)?;
         let function = find_function(context, module, kernel)?;
-        compare_layouts(kernel)?;
+        compare_layouts(kernel, ptx)?;
         match kernel.cache.0.get(context.ordinal()) {
             Some(cache) => cache.store(function.expose_provenance() as u64, Ordering::Release),
             None => drop(loaded.functions.insert(key, function.expose_provenance())),
@@ -67,9 +78,32 @@ impl Modules {
         Ok(function)
     }
 
+    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does: not if there is one already.
+    ///
+    /// # Safety
+    /// The module is of this device's context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: sys::CUmodule) -> bool {
+        let mut loaded = self.lock();
+        let key = ptr::from_ref(image).addr();
+        if loaded.modules.contains_key(&key) {
+            return false;
+        }
+        loaded.modules.insert(key, module.expose_provenance());
+        loaded.adopted.insert(key, module.expose_provenance());
+        true
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<sys::CUmodule> {
+        let module = self.lock().adopted.get(&ptr::from_ref(image).addr()).copied()?;
+        Some(ptr::with_exposed_provenance_mut(module))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Loaded> {
         // Each entry is inserted whole, so that a panic elsewhere leaves the maps usable.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,22 +116,42 @@ impl fmt::Debug for Modules {
 }
 
 impl Loaded {
-    fn module(&mut self, context: &Context, image: &'static ModuleImage) -> DriverResult<sys::CUmodule> {
+    fn module(
+        &mut self,
+        context: &Context,
+        image: &'static ModuleImage,
+        ptx: &str,
+    ) -> DriverResult<sys::CUmodule> {
         let key = ptr::from_ref(image).addr();
         if let Some(&module) = self.modules.get(&key) {
             return Ok(ptr::with_exposed_provenance_mut(module));
         }
-        let module = load(context, image)?;
+        let module = load(context, image, ptx)?;
         self.modules.insert(key, module.expose_provenance());
         Ok(module)
     }
 }
 
+/// The module of a text that this device loads.
+pub(in crate::driver) fn ptx_for(
+    capability: (u32, u32),
+    image: &'static ModuleImage,
+) -> DriverResult<&'static str> {
+    image.for_capability(capability).map_err(|targets| {
+        let ((major, minor), name) = (capability, image.name);
+        let detail = format!(
+            "the kernels of `{name}` are built for {targets}, and the device has compute capability {major}.{minor}: \
+             build them for an older architecture too (`Kernels::architecture`)"
+        );
+        DriverError::with_detail("cuModuleLoadDataEx", ErrorCode::NO_BINARY_FOR_GPU, detail)
+    })
+}
+
 /// Compiles and loads PTX (`cuModuleLoadDataEx`); what the compiler says goes into the error.
-fn load(context: &Context, image: &'static ModuleImage) -> DriverResult<sys::CUmodule> {
+fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<sys::CUmodule> {
     const LOG_BYTES: usize = 16 << 10;
     const CALL: &str = "cuModuleLoadDataEx";
-    let ptx = CString::new(image.ptx).map_err(|_| {
+    let ptx = CString::new(ptx).map_err(|_| {
         let detail = format!("the PTX of `{}` holds a NUL", image.name);
         DriverError::with_detail(CALL, ErrorCode::INVALID_PTX, detail)
     })?;
@@ -160,8 +214,8 @@ fn find_function(
 }
 
 /// Refuses a kernel whose parameters the device code lays out in another way than the host.
-fn compare_layouts(kernel: &'static Kernel) -> DriverResult<()> {
-    let device = layout_table(kernel);
+pub(in crate::driver) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
+    let device = layout_table(kernel, ptx);
     // A kernel of hand-written PTX, with no typed parameter, has no table.
     if device.as_deref().unwrap_or_default() == kernel.layout {
         return Ok(());
@@ -181,9 +235,9 @@ fn compare_layouts(kernel: &'static Kernel) -> DriverResult<()> {
 }
 
 /// The layout table in the PTX of a kernel, if it has one.
-fn layout_table(kernel: &Kernel) -> Option<Vec<u64>> {
+fn layout_table(kernel: &Kernel, ptx: &str) -> Option<Vec<u64>> {
     let symbol = kernel.symbol.to_str().ok()?;
-    device_std::ptx::layout_table(kernel.module.ptx, symbol)
+    device_std::ptx::layout_table(ptx, symbol)
 }
 
 #[cfg(test)]
@@ -191,10 +245,9 @@ mod tests {
     use super::*;
     use crate::kernel::{KernelCache, LaunchShape};
 
-    static MODULE: ModuleImage = ModuleImage {
-        name: "tests",
-        ptx: ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};",
-    };
+    const PTX: &str = ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};";
+    // SAFETY: never loaded.
+    static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", PTX) };
 
     const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
         /// # Safety
@@ -218,14 +271,14 @@ mod tests {
         static SAME: Kernel = kernel(c"told", &[1, 2]);
         static UNTOLD: Kernel = kernel(c"untold", &[]);
         for kernel in [&SAME, &UNTOLD] {
-            compare_layouts(kernel).expect("the same on both sides");
+            compare_layouts(kernel, PTX).expect("the same on both sides");
         }
         static SWAPPED: Kernel = kernel(c"told", &[2, 1]);
         static FEWER: Kernel = kernel(c"told", &[1]);
         static NONE: Kernel = kernel(c"told", &[]);
         static MISSING: Kernel = kernel(c"untold", &[1]);
         for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
-            let error = compare_layouts(kernel).expect_err("not the same");
+            let error = compare_layouts(kernel, PTX).expect_err("not the same");
             assert!(error.detail().contains("tests::kernel"), "{error}");
         }
     }

@@ -5,8 +5,12 @@ use std::ptr;
 use std::sync::Arc;
 
 use cuda_rt::driver::Driver;
+#[cfg(feature = "cuda")]
+use cuda_rt::driver::ErrorCode;
 use cuda_rt::kernel::{Extent, LaunchShape};
 
+#[cfg(feature = "cuda")]
+use crate::fixtures::{BUILT_FOR, TOO_NEW};
 use crate::fixtures::{DESCRIBE, ECHO, STEP, Sixteen, Step};
 use crate::support::{Rig, SLOW, shape};
 
@@ -151,4 +155,25 @@ pub(crate) fn prepare_is_repeatable(driver: &Arc<dyn Driver>) {
         driver.prepare(&STEP).expect("prepare");
         driver.prepare(&ECHO).expect("prepare");
     }
+}
+
+/// Of a text with several modules, the one for the newest architecture that the device is or succeeds.
+#[cfg(feature = "cuda")]
+pub(crate) fn the_module_for_the_device_is_loaded(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let output = rig.zeroed(4, stream);
+    let parameters = [pointer(&output.address.0), pointer(&1_u64), pointer(&ONE)];
+    // SAFETY: the parameters are the kernel's, and the output has room for a word.
+    unsafe { driver.launch(&BUILT_FOR, &shape(ONE), &parameters, stream) }.expect("launch");
+    let newest = if driver.properties().compute_capability >= (9, 0) {
+        90
+    } else {
+        80
+    };
+    assert_eq!(rig.read_words(output, stream), [newest]);
+
+    let error = driver.prepare(&TOO_NEW).expect_err("there is no such GPU");
+    assert_eq!(error.code(), ErrorCode::NO_BINARY_FOR_GPU, "{error}");
+    assert!(error.detail().contains("sm_9990, sm_9991"), "{error}");
 }

@@ -16,8 +16,27 @@ pub(crate) struct Recipe {
     pub(crate) fork: Option<u8>,
     pub(crate) launches: u8,
     pub(crate) between: Option<Work>,
+    /// What an update, after the first launch, makes of the second work.
+    pub(crate) update: Option<Work>,
     pub(crate) drops: bool,
     pub(crate) panics: bool,
+}
+
+/// What the body of a capture does; a macro, as its types are the capture's own.
+macro_rules! body {
+    ($inner:expr, $views:expr, $ops:expr, $fork:expr) => {{
+        let (inner, mut views) = ($inner, $views);
+        let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
+        let mut host = views.host.as_mut().map(|host| &mut **host);
+        for op in $ops.into_iter().flatten() {
+            enqueue(inner, op, &mut parts, host.as_deref_mut())?;
+        }
+        if let (Some(fork), Some((last, _))) = ($fork, parts.split_last_mut()) {
+            // What the fork reads is allocated inside, and what it writes is lent to it.
+            let copy = inner.init_from(inner.alloc_uninit(last.len())?, last)?;
+            S::fork(inner, fork, copy, last)?;
+        }
+    }};
 }
 
 impl<D: Live> Side<D> {
@@ -31,19 +50,10 @@ impl<D: Live> Side<D> {
         let expected = self.objects[x].expected.clone();
         let lens: Vec<usize> = expected.parts.iter().map(Vec::len).collect();
         let host = expected.host.as_ref().map(Vec::len);
-        let ops = graph.works.map(|work| resolve(work, &lens, host));
+        let mut ops = graph.works.map(|work| resolve(work, &lens, host));
         let captured = catch(|| {
-            stream.capture(bundle, |inner, mut views| {
-                let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
-                let mut host = views.host.as_mut().map(|host| &mut **host);
-                for op in ops.into_iter().flatten() {
-                    enqueue(inner, op, &mut parts, host.as_deref_mut())?;
-                }
-                if let (Some(fork), Some((last, _))) = (graph.fork, parts.split_last_mut()) {
-                    // What the fork reads is allocated inside, and what it writes is lent to it.
-                    let copy = inner.init_from(inner.alloc_uninit(last.len())?, last)?;
-                    S::fork(inner, fork, copy, last)?;
-                }
+            stream.capture(bundle, |inner, views| {
+                body!(inner, views, ops, graph.fork);
                 if graph.panics {
                     panic_on_purpose();
                 }
@@ -85,6 +95,18 @@ impl<D: Live> Side<D> {
                         &mut expected.parts.iter_mut().collect::<Vec<_>>(),
                         expected.host.as_mut(),
                     );
+                }
+            }
+            if let (0, Some(work)) = (launch, graph.update) {
+                let others = [ops[0], resolve(work, &lens, host)];
+                let updated = captured.update(|inner, views| {
+                    body!(inner, views, others, graph.fork);
+                    Ok(())
+                });
+                // Other calls than those captured are no update, and change nothing.
+                if !matches!(updated, Err(Error::NotAnUpdate { .. })) && self.note(updated).is_some() {
+                    ops = others;
+                    self.tally.updated += 1;
                 }
             }
         }

@@ -194,4 +194,25 @@ impl<D: Live> Side<D> {
             }
         });
     }
+
+    pub(crate) fn slice<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, part: u8) {
+        let whole = self.with(stream, x, |side, bundle, expected| {
+            let Some(part) = usize::from(part).checked_rem(bundle.parts.len()) else {
+                return true;
+            };
+            let (part, values) = (&mut bundle.parts[part], &mut expected.parts[part]);
+            let mut seen = vec![-1.0; values.len()];
+            if side.note(stream.copy_to_slice(part, &mut seen)).is_some() {
+                side.compare(Some(&seen), Some(values));
+            }
+            seen.iter_mut().for_each(|value| *value += 0.5);
+            // After an error it may hold a part of the data.
+            let written = side.note(stream.copy_from_slice(&seen, part)).is_some();
+            *values = seen;
+            written
+        });
+        if whole == Some(false) {
+            self.drop(x);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use cuda_rt::{Live, Settled, Stream};
 
@@ -122,13 +123,18 @@ impl Wake for Unpark {
     }
 }
 
+const WOKEN_WITHIN: Duration = Duration::from_secs(60);
+
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let started = Instant::now();
     loop {
+        assert!(started.elapsed() < WOKEN_WITHIN, "no one woke the task");
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
+            // Not for ever: a waker that is lost fails, and does not hang.
+            Poll::Pending => std::thread::park_timeout(WOKEN_WITHIN),
         }
     }
 }

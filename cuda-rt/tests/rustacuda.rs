@@ -1,0 +1,183 @@
+//! Types that derive `DeviceCopy`, as parameters and, wrapped, as elements.
+#![cfg(feature = "rustacuda")]
+
+mod devices;
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cuda_rt::bytemuck::{Pod, Zeroable};
+use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+use cuda_rt::{DeviceCopied, Element};
+use devices::for_each_device;
+use rustacuda_derive::DeviceCopy;
+
+cuda_rt::streams! { Compute; }
+
+/// As another crate might have it: no `Element`, and any bits are a value.
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy, Pod, Zeroable)]
+#[repr(C)]
+struct Pixel {
+    luminance: f32,
+    index: u32,
+}
+
+/// Not an element: 2 is no `bool`, and there is padding.
+#[derive(Clone, Copy, DeviceCopy)]
+#[repr(C)]
+struct Settings {
+    invert: bool,
+    gain: f32,
+    offset: Option<std::num::NonZeroU32>,
+}
+
+#[test]
+fn wrapped_they_are_elements() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let pixel = |i: usize| {
+            DeviceCopied(Pixel {
+                luminance: i as f32,
+                index: i as u32,
+            })
+        };
+        let from: Vec<DeviceCopied<Pixel>> = (0..1000).map(pixel).collect();
+        let host = compute.adopt(gpu.pinned_from(&from).unwrap()).unwrap();
+        let mut pixels = compute.alloc_zeroed::<DeviceCopied<Pixel>>(1000).unwrap();
+        compute.copy_to_device(&host, &mut pixels).unwrap();
+        compute.fill(&mut pixels[..10], pixel(7)).unwrap();
+        let mut host = host;
+        compute.copy_to_host(&pixels, &mut host).unwrap();
+        let host = compute.release(host).unwrap().synchronize().unwrap();
+        assert_eq!(host[..10], [pixel(7); 10]);
+        assert_eq!(host[10..], from[10..]);
+    });
+}
+
+#[test]
+fn what_is_of_another_size_has_another_layout() {
+    assert_ne!(
+        <DeviceCopied<Pixel> as Element>::LAYOUT,
+        <DeviceCopied<u32> as Element>::LAYOUT
+    );
+    assert_ne!(<DeviceCopied<u32> as Element>::LAYOUT, <u32 as Element>::LAYOUT);
+}
+
+// SAFETY: launched through the door for foreign kernels only.
+static IMAGE: ModuleImage =
+    unsafe { ModuleImage::new("tests, rustacuda", include_str!("rustacuda/settings.ptx")) };
+
+const fn parameter<T>(kind: ParameterKind) -> Parameter {
+    Parameter {
+        size_bytes: size_of::<T>(),
+        align_bytes: align_of::<T>(),
+        kind,
+    }
+}
+
+/// `data[i] = (invert ? -gain : gain) * i + offset`, in one thread for each.
+static APPLY: Kernel = Kernel {
+    name: "rustacuda::apply",
+    symbol: c"apply",
+    file: file!(),
+    line: line!(),
+    module: &IMAGE,
+    parameters: &[
+        parameter::<u64>(ParameterKind::Write { element_bytes: 4 }),
+        parameter::<u64>(ParameterKind::Length),
+        parameter::<Settings>(ParameterKind::Scalar),
+    ],
+    layout: &[],
+    simulate,
+    cache: KernelCache::new(),
+};
+
+/// # Safety
+/// As [`Kernel::simulate`] for [`APPLY`].
+unsafe fn simulate(_: &LaunchShape, parameters: *const *const c_void) {
+    // SAFETY: the parameter is an address.
+    let data = unsafe { argument::<u64>(parameters, 0) };
+    // SAFETY: the parameter is a length.
+    let length = unsafe { argument::<u64>(parameters, 1) };
+    // SAFETY: the parameter is what the host passed.
+    let settings = unsafe { argument::<Settings>(parameters, 2) };
+    let gain = if settings.invert {
+        -settings.gain
+    } else {
+        settings.gain
+    };
+    let offset = settings.offset.map_or(0, std::num::NonZeroU32::get) as f32;
+    for i in 0..length {
+        let place = ptr::with_exposed_provenance_mut::<f32>((data + 4 * i) as usize);
+        // SAFETY: element `i` of the buffer, which nothing else uses now.
+        unsafe { place.write(gain * i as f32 + offset) };
+    }
+}
+
+/// # Safety
+/// Parameter `index` is there and is a `T`.
+unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T {
+    // SAFETY: there is a pointer for each parameter.
+    let value = unsafe { parameters.wrapping_add(index).read() };
+    // SAFETY: it points to a live T.
+    unsafe { value.cast::<T>().read() }
+}
+
+#[test]
+fn by_value_they_are_parameters_whatever_their_bits() {
+    for_each_device(|gpu| {
+        const N: usize = 300;
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        for (invert, offset) in [(true, None), (false, std::num::NonZeroU32::new(5))] {
+            let settings = Settings {
+                invert,
+                gain: 2.0,
+                offset,
+            };
+            let mut data = compute.alloc_zeroed::<f32>(N).unwrap();
+            let shape = LaunchShape {
+                grid: [2, 1, 1],
+                block: [256, 1, 1],
+                shared_bytes: 0,
+                extent: Extent {
+                    x: N as u64,
+                    y: 1,
+                    z: 1,
+                },
+            };
+            let launch = compute
+                .foreign_kernel(&APPLY)
+                .write(&mut data)
+                .device_copy(&settings);
+            // SAFETY: the entry has those parameters, with `Settings` as `repr(C)` lays it out, and writes that many elements.
+            unsafe { launch.launch(&shape) }.unwrap();
+            let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
+            compute.copy_to_host(&data, &mut host).unwrap();
+            let host = compute.release(host).unwrap().synchronize().unwrap();
+            let expected = |i: usize| {
+                let gain = if invert { -2.0 } else { 2.0 };
+                gain * i as f32 + if invert { 0.0 } else { 5.0 }
+            };
+            assert!(host.iter().enumerate().all(|(i, x)| *x == expected(i)));
+        }
+    });
+}
+
+/// The message says why `DeviceCopy` is too little.
+#[test]
+fn those_that_not_any_bits_are_a_value_of_are_no_elements() {
+    trybuild::TestCases::new().compile_fail("tests/rustacuda/not_any_bits_are_a_value.rs");
+}
+
+#[test]
+#[should_panic(expected = "argument 2 of kernel `rustacuda::apply` has 8 bytes")]
+fn one_of_another_size_panics() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let mut data = compute.alloc_zeroed::<f32>(1).unwrap();
+        let _ = compute
+            .foreign_kernel(&APPLY)
+            .write(&mut data)
+            .device_copy(&0_u64);
+    });
+}

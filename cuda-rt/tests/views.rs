@@ -1,0 +1,129 @@
+//! Views of buffers: ranges, halves and chunks lie where they should, and nothing outside of what they were made of can be named.
+#![forbid(unsafe_code)]
+
+mod devices;
+
+use std::fmt::Debug;
+use std::ops::{Index, IndexMut, RangeBounds};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cuda_rt::{DeviceBuffer, DeviceSlice, RangeIndex, Stream};
+
+use devices::for_each_device;
+
+cuda_rt::streams! {
+    Lane;
+}
+
+const LEN: usize = 100;
+
+fn refuses<O>(what: impl Debug, body: impl FnOnce() -> O) {
+    assert!(
+        catch_unwind(AssertUnwindSafe(body)).is_err(),
+        "{what:?} was taken"
+    );
+}
+
+#[test]
+fn ranges_end_where_the_buffer_does() {
+    fn check<V: ?Sized, R>(view: &mut V, range: R)
+    where
+        V: Index<R> + IndexMut<R>,
+        R: RangeIndex + RangeBounds<usize> + Clone + Debug,
+    {
+        refuses(range.clone(), || _ = &view[range.clone()]);
+        refuses(range.clone(), || _ = &mut view[range.clone()]);
+    }
+    for_each_device(|gpu| {
+        let lane = gpu.stream::<Lane<_>>().unwrap();
+        let mut device = lane.alloc_zeroed::<u32>(LEN).unwrap();
+        let mut host = lane.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        let (device, host) = (&mut *device, &mut *host);
+        let backwards = std::ops::Range { start: 60, end: 40 };
+        for range in [
+            0..LEN + 1,
+            LEN + 1..LEN + 1,
+            backwards,
+            1..usize::MAX,
+            0..usize::MAX,
+        ] {
+            check(device, range.clone());
+            check(host, range);
+        }
+        check(device, ..LEN + 1);
+        check(device, LEN + 1..);
+        check(device, ..=LEN);
+        check(device, 0..=usize::MAX);
+        check(device, ..=usize::MAX);
+        check(host, ..=usize::MAX);
+        refuses("split", || _ = device.split_at(LEN + 1));
+        refuses("split", || _ = device.split_at_mut(LEN + 1));
+        refuses("split", || _ = host.split_at_mut(LEN + 1));
+        refuses("chunks", || _ = device.chunks_exact(0));
+        refuses("chunks", || _ = device.chunks_exact_mut(0));
+        assert_eq!(
+            (device[LEN..].len(), host[..0].len(), device[..=LEN - 1].len()),
+            (0, 0, LEN)
+        );
+        // Of a part, what lies behind it in the same buffer is outside too.
+        let part = &mut device[10..20];
+        check(part, ..11);
+        refuses("split", || _ = part.split_at_mut(11));
+    });
+}
+
+/// Where a view begins and ends, in elements after the start of its buffer.
+fn place<P>(buffer: u64, view: &DeviceSlice<u32, P>) -> (usize, usize) {
+    let start = (view.address().0 - buffer) as usize / size_of::<u32>();
+    (start, start + view.len())
+}
+
+#[test]
+fn halves_and_chunks_meet_and_do_not_overlap() {
+    for_each_device(|gpu| {
+        let lane = gpu.stream::<Lane<_>>().unwrap();
+        let mut buffer = lane.alloc_zeroed::<u32>(LEN).unwrap();
+        let start = buffer.address().0;
+        for mid in [0, 1, 33, LEN - 1, LEN] {
+            let whole = [(0, mid), (mid, LEN)];
+            let (left, right) = buffer.split_at(mid);
+            assert_eq!([place(start, left), place(start, right)], whole);
+            let (left, right) = buffer.split_at_mut(mid);
+            assert_eq!([place(start, left), place(start, right)], whole);
+        }
+        let chunks = |len: usize| (0..LEN / len).map(move |at| (at * len, (at + 1) * len));
+        for len in [1, 7, 50, LEN, LEN + 1] {
+            assert!(
+                buffer
+                    .chunks_exact(len)
+                    .map(|chunk| place(start, chunk))
+                    .eq(chunks(len))
+            );
+            assert!(
+                buffer
+                    .chunks_exact_mut(len)
+                    .map(|chunk| place(start, chunk))
+                    .eq(chunks(len))
+            );
+        }
+        fill_and_read(&lane, buffer);
+        let mut host = lane.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        let first = host.address();
+        let (left, right) = host.split_at_mut(33);
+        assert_eq!((left.len(), right.len(), left.address()), (33, LEN - 33, first));
+        assert_eq!(
+            right.address().addr().get(),
+            first.addr().get() + 33 * size_of::<u32>()
+        );
+    });
+}
+
+/// Each part gets bytes of its own, whatever order they are written in.
+fn fill_and_read<D: cuda_rt::Live>(lane: &Stream<Lane<D>>, mut buffer: DeviceBuffer<u32, Lane<D>>) {
+    let (left, right) = buffer.split_at_mut(33);
+    lane.fill(right, 2).unwrap();
+    lane.fill(left, 1).unwrap();
+    let mut read = [0; LEN];
+    lane.copy_to_slice(&buffer, &mut read).unwrap();
+    assert_eq!((&read[..33], &read[33..]), (&[1; 33][..], &[2; LEN - 33][..]));
+}

@@ -1,0 +1,145 @@
+//! Math whose results are the same to the bit on the simulated device and on a GPU, for `f32` and `f64`.
+//!
+//! The functions are those of [`libm`](https://docs.rs/libm), musl's in Rust, made of additions, multiplications and divisions, which
+//! are rounded alike everywhere. In `f32` each is within 1 unit in the last place of the exact value, and `tanh` within 2; the tests of this
+//! crate measure it against `f64`. Several of them calculate in `f64` inside, which GPUs for graphics do slowly, and `sin` and `cos` of large
+//! arguments need local memory. [`fast`](crate::fast) has approximations in a few instructions.
+//!
+//! A square root and a quotient are exact to rounding by themselves ([`Float::sqrt`](crate::Float::sqrt), `/`), and so is
+//! [`Float::mul_add`](crate::Float::mul_add).
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident),*) = $single:ident, $double:ident;)*) => {
+        /// `f32` or `f64`.
+        pub trait Real: Copy + sealed::Sealed {
+            $(
+                #[doc(hidden)]
+                fn $name($($argument: Self),*) -> Self;
+            )*
+        }
+        impl Real for f32 {
+            $(
+                #[inline(always)]
+                fn $name($($argument: Self),*) -> Self {
+                    libm::$single($($argument),*)
+                }
+            )*
+        }
+        impl Real for f64 {
+            $(
+                #[inline(always)]
+                fn $name($($argument: Self),*) -> Self {
+                    libm::$double($($argument),*)
+                }
+            )*
+        }
+        $(
+            $(#[$doc])*
+            #[inline(always)]
+            pub fn $name<T: Real>($($argument: T),*) -> T {
+                T::$name($($argument),*)
+            }
+        )*
+    };
+}
+
+functions! {
+    /// e^x.
+    exp(x) = expf, exp;
+    /// 2^x.
+    exp2(x) = exp2f, exp2;
+    /// The natural logarithm.
+    ln(x) = logf, log;
+    /// The logarithm to base 2.
+    log2(x) = log2f, log2;
+    /// The sine of `x` radians.
+    sin(x) = sinf, sin;
+    /// The cosine of `x` radians.
+    cos(x) = cosf, cos;
+    /// The hyperbolic tangent.
+    tanh(x) = tanhf, tanh;
+    /// `x` to the power of `y`, with all the special cases of C's `pow`.
+    pow(x, y) = powf, pow;
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    /// The largest error in units in the last place of the exact value.
+    fn worst(values: impl Iterator<Item = (f32, f64)>) -> f64 {
+        values
+            .filter(|(_, exact)| {
+                exact.abs() > f64::from(f32::MIN_POSITIVE) && exact.abs() < f64::from(f32::MAX)
+            })
+            .map(|(got, exact)| {
+                let exponent = exact.abs().log2().floor() as i32;
+                (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
+            })
+            .fold(0.0, f64::max)
+    }
+
+    /// From `from` to `to`, and as many of all magnitudes.
+    fn arguments(from: f32, to: f32) -> impl Iterator<Item = f32> {
+        let steps = 200_000u32;
+        let even = (0..=steps).map(move |step| from + (to - from) * (step as f32 / steps as f32));
+        let magnitudes = (0..=steps).map(move |step| f32::from_bits(step * (0x7f7f_ffff / steps)));
+        let both = magnitudes.flat_map(|x| [x, -x]);
+        even.chain(both.filter(move |x| (from..=to).contains(x)))
+    }
+
+    macro_rules! within {
+        ($($units:literal: $name:ident in $from:expr, $to:expr;)*) => { $(
+            #[test]
+            fn $name() {
+                let error = worst(arguments($from, $to).map(|x| (super::$name(x), f64::from(x).$name())));
+                assert!(error <= $units, "{error}");
+                assert!(error > 0.45, "nothing was measured: {error}");
+            }
+        )* };
+    }
+    within! {
+        1.0: exp in -87.0, 88.0;
+        1.0: exp2 in -126.0, 127.9;
+        1.0: ln in 0.0, f32::MAX;
+        1.0: log2 in 0.0, f32::MAX;
+        1.0: sin in -1e6, 1e6;
+        1.0: cos in -1e6, 1e6;
+        2.0: tanh in -10.0, 10.0;
+    }
+
+    #[test]
+    fn pow() {
+        let exponents = [-12.5f32, -3.0, -0.37, 0.5, 1.0, 2.0, 7.25, 31.0];
+        let pairs = || arguments(1e-3, 1e3).flat_map(|x| exponents.map(|y| (x, y)));
+        let error = worst(pairs().map(|(x, y)| (super::pow(x, y), f64::from(x).powf(f64::from(y)))));
+        assert!((0.45..=1.0).contains(&error), "{error}");
+    }
+
+    /// The platform's own, of which less is known than of ours.
+    #[test]
+    fn doubles_are_near_the_platforms() {
+        for step in -20_000..20_000 {
+            let x = f64::from(step) * 0.00137 + 1e-9;
+            let near = |got: f64, expected: f64| {
+                let error = (got - expected).abs();
+                assert!(
+                    error <= 2.0 * f64::EPSILON * expected.abs(),
+                    "{x}: {got} for {expected}"
+                );
+            };
+            near(super::exp(x), x.exp());
+            near(super::exp2(x), x.exp2());
+            near(super::ln(x.abs()), x.abs().ln());
+            near(super::log2(x.abs()), x.abs().log2());
+            near(super::sin(x), x.sin());
+            near(super::cos(x), x.cos());
+            near(super::tanh(x), x.tanh());
+            near(super::pow(x.abs(), 1.7), x.abs().powf(1.7));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What reductions and scans combine with.
+
+use crate::element::Element;
+use crate::float::MinMax;
+
+/// How a reduction or a scan combines two values.
+///
+/// Only a type, with no state: what it computes depends on its arguments, so all threads that fold the same values get the same
+/// result. It should be associative, up to rounding: the order of values is kept, but not how they are grouped.
+///
+/// ```
+/// use device_std::Operator;
+///
+/// /// Of (key, position), the larger key, and of equal ones the first.
+/// enum ArgMax {}
+///
+/// impl Operator<[u32; 2]> for ArgMax {
+///     const IDENTITY: [u32; 2] = [0, u32::MAX];
+///     fn combine(left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
+///         if right[0] > left[0] || right[0] == left[0] && right[1] < left[1] { right } else { left }
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not combine values of `{T}`",
+    label = "no operator on `{T}`",
+    note = "`Sum`, `Min` and `Max` are for numbers, `And`, `Or` and `Xor` for integers; for others `impl Operator<{T}>` for a type of your own"
+)]
+pub trait Operator<T: Element>: 'static {
+    /// What leaves every value as it is.
+    const IDENTITY: T;
+
+    /// The value for both, `left` being the earlier one.
+    fn combine(left: T, right: T) -> T;
+
+    /// Whether `combine(a, b)` is always `combine(b, a)`, which saves instructions.
+    const IS_COMMUTATIVE: bool = false;
+
+    /// The instruction that does it for a whole warp.
+    #[doc(hidden)]
+    const REDUX: Redux = Redux::NONE;
+}
+
+/// An instruction that reduces a warp (`redux.sync`). Only this crate can name one.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redux(Option<ReduxKind>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReduxKind {
+    Add,
+    UnsignedMin,
+    UnsignedMax,
+    SignedMin,
+    SignedMax,
+    And,
+    Or,
+    Xor,
+}
+
+impl Redux {
+    /// No instruction does it.
+    pub const NONE: Self = Self(None);
+
+    #[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))]
+    pub(super) const fn kind(self) -> Option<ReduxKind> {
+        self.0
+    }
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+    )* };
+}
+
+operators! {
+    /// The sum. Of integers it wraps.
+    Sum;
+    /// The product. Of integers it wraps.
+    Product;
+    /// The smallest. Of floats, what is not a number counts only where nothing else is there, and -0 is below +0.
+    Min;
+    /// The largest. Of floats, what is not a number counts only where nothing else is there, and +0 is above -0.
+    Max;
+    /// The bitwise and.
+    And;
+    /// The bitwise or.
+    Or;
+    /// The bitwise exclusive or.
+    Xor;
+}
+
+macro_rules! operator {
+    ($name:ident, $type:ty, $identity:expr, $redux:expr, |$left:ident, $right:ident| $value:expr) => {
+        impl Operator<$type> for $name {
+            const IDENTITY: $type = $identity;
+            const IS_COMMUTATIVE: bool = true;
+            const REDUX: Redux = Redux($redux);
+            #[inline(always)]
+            fn combine($left: $type, $right: $type) -> $type {
+                $value
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ident: $sum:expr, $min:expr, $max:expr, $and:expr, $or:expr, $xor:expr;)*) => { $(
+        operator!(Sum, $type, 0, $sum, |left, right| left.wrapping_add(right));
+        operator!(Product, $type, 1, None, |left, right| left.wrapping_mul(right));
+        operator!(Min, $type, $type::MAX, $min, |left, right| Ord::min(left, right));
+        operator!(Max, $type, $type::MIN, $max, |left, right| Ord::max(left, right));
+        operator!(And, $type, !0, $and, |left, right| left & right);
+        operator!(Or, $type, 0, $or, |left, right| left | right);
+        operator!(Xor, $type, 0, $xor, |left, right| left ^ right);
+    )* };
+}
+
+use ReduxKind as R;
+integers! {
+    u32: Some(R::Add), Some(R::UnsignedMin), Some(R::UnsignedMax), Some(R::And), Some(R::Or), Some(R::Xor);
+    i32: Some(R::Add), Some(R::SignedMin), Some(R::SignedMax), Some(R::And), Some(R::Or), Some(R::Xor);
+    u64: None, None, None, None, None, None;
+    i64: None, None, None, None, None, None;
+    usize: None, None, None, None, None, None;
+    isize: None, None, None, None, None, None;
+}
+
+macro_rules! floats {
+    ($($type:ident)*) => { $(
+        operator!(Sum, $type, -0.0, None, |left, right| left + right);
+        operator!(Product, $type, 1.0, None, |left, right| left * right);
+        operator!(Min, $type, $type::INFINITY, None, |left, right| MinMax::minimum(left, right));
+        operator!(Max, $type, $type::NEG_INFINITY, None, |left, right| MinMax::maximum(left, right));
+    )* };
+}
+floats!(f32 f64);
+
+/// Each component by itself.
+impl<T: Element, O: Operator<T>, const N: usize> Operator<[T; N]> for Each<O> {
+    const IDENTITY: [T; N] = [O::IDENTITY; N];
+    const IS_COMMUTATIVE: bool = O::IS_COMMUTATIVE;
+    #[inline(always)]
+    fn combine(left: [T; N], right: [T; N]) -> [T; N] {
+        core::array::from_fn(|at| O::combine(left[at], right[at]))
+    }
+}
+
+/// `O` on each component of an array.
+#[derive(Debug)]
+pub struct Each<O>(core::marker::PhantomData<O>, core::convert::Infallible);

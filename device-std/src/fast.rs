@@ -1,0 +1,219 @@
+//! Fast approximations in single precision, by the instructions that the hardware has for them.
+//!
+//! | function | instruction | error on the device |
+//! |---|---|---|
+//! | [`exp2`] | `ex2.approx.ftz.f32` | 2 units in the last place |
+//! | [`exp`] | `ex2.approx.ftz.f32` and three more | 2 units in the last place |
+//! | [`log2`] | `lg2.approx.ftz.f32` | 2^-22 absolute in (0.5, 2), relative elsewhere |
+//! | [`ln`] | as `log2`, and a product | 2^-22 absolute in (0.5, 2), relative elsewhere, and a rounding |
+//! | [`sin`], [`cos`] | `sin.approx.ftz.f32`, `cos.approx.ftz.f32` | 2^-20.5 absolute in [-2π, 2π]; further out it grows |
+//! | [`tanh`] | `tanh.approx.f32` | 2^-11 relative |
+//! | [`sqrt`] | `sqrt.approx.ftz.f32` | 2^-22 relative |
+//! | [`rsqrt`] | `rsqrt.approx.ftz.f32` | 2^-22.4 relative |
+//! | [`rcp`] | `rcp.approx.ftz.f32` | 1 unit in the last place |
+//! | [`div`] | `div.approx.ftz.f32` | 2 units in the last place for divisors in [2^-126, 2^126] |
+//! | [`pow`] | `exp2(y * log2(x))` | 2^-22 · (1 + abs(y) · max(1, abs(log2(x)))) relative |
+//!
+//! The bounds are those of the PTX ISA, "Floating Point Instructions", rounded up, but for `exp` and `pow`, which are made of others.
+//! The tests of this crate measure them, on the simulated device too, where the functions are accurate to about a unit in the last
+//! place: results differ from the GPU's within these bounds. Subnormal arguments and results count as 0 on both (but for `tanh`).
+//! [`accurate`](crate::accurate) has functions whose results are the same on both.
+
+use crate::float::Float;
+
+/// 2^x: `ex2.approx.ftz.f32` on the device (within 2 units in the last place, subnormal results are 0), a polynomial of
+/// about that error on the host, where results from 2^127.5 on are infinite.
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    return ex2(x);
+    #[cfg(not(target_arch = "nvptx64"))]
+    return exp2_polynomial(x);
+}
+
+/// e^x for arguments in (-87, 88), clamped outside. Written after nvcc's `expf`: 2^n through exponent bits, the rest through
+/// [`exp2`]; within 2 units in the last place.
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    // log2(e) in two parts, so that the product keeps its low bits.
+    const LOG2_E_HIGH: f32 = f32::from_bits(0x3fb8_aa3b);
+    const LOG2_E_LOW: f32 = 1.925_963e-8;
+    let x = x.clamp(-87.0, 88.0);
+    let t = Float::mul_add(x, core::f32::consts::LOG2_E, ROUND_AND_BIAS);
+    let n = t - ROUND_AND_BIAS;
+    let fraction = Float::mul_add(x, LOG2_E_HIGH, -n);
+    let fraction = Float::mul_add(x, LOG2_E_LOW, fraction);
+    small_exp2(fraction) * f32::from_bits(t.to_bits() << 23)
+}
+
+/// 1.5 · 2^23 + 127. Adding it rounds to an integer, which is left, biased as an exponent, in the low bits: no conversion
+/// between float and integer, which CPUs vectorise badly.
+const ROUND_AND_BIAS: f32 = 12_583_039.0;
+
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn ex2(x: f32) -> f32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.ex2.approx.ftz.f"]
+        safe fn ex2(x: f32) -> f32;
+    }
+    ex2(x)
+}
+
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn small_exp2(x: f32) -> f32 {
+    ex2(x)
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn exp2_polynomial(x: f32) -> f32 {
+    // As `ex2.approx.ftz`: what would be subnormal is 0, what does not fit is infinite.
+    let inside = x.clamp(-126.0, 127.499_9);
+    let t = inside + ROUND_AND_BIAS;
+    let power = f32::from_bits(t.to_bits() << 23);
+    let value = small_exp2(inside - (t - ROUND_AND_BIAS)) * power;
+    if x < -126.0 {
+        0.0
+    } else if x >= 127.5 {
+        f32::INFINITY
+    } else {
+        value
+    }
+}
+
+/// 2^x for |x| ≤ 0.5: a polynomial of degree 6, after Cephes' `exp2f`.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn small_exp2(x: f32) -> f32 {
+    let mut p = 1.535_336e-4_f32;
+    for c in [
+        1.339_887e-3,
+        9.618_437e-3,
+        5.550_332_4e-2,
+        2.402_264_7e-1,
+        core::f32::consts::LN_2,
+        1.0,
+    ] {
+        p = Float::mul_add(p, x, c);
+    }
+    p
+}
+
+/// What the instructions with `.ftz` take for 0, and give as 0, of the same sign.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn flushed(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
+
+macro_rules! approximations {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident),*) = $instruction:literal, |$($wide:ident),*| $exact:expr;)*) => { $(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name($($argument: f32),*) -> f32 {
+            #[cfg(target_arch = "nvptx64")]
+            return {
+                let result: f32;
+                // SAFETY: arithmetic on registers.
+                unsafe {
+                    core::arch::asm!(
+                        concat!($instruction, " {}", $(approximations!(@operand $argument),)* ";"),
+                        out(reg32) result, $(in(reg32) $argument,)*
+                        options(pure, nomem, nostack)
+                    );
+                }
+                result
+            };
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                $(let $wide = f64::from(flushed($argument));)*
+                flushed($exact as f32)
+            }
+        }
+    )* };
+    (@operand $argument:ident) => { ", {}" };
+}
+
+approximations! {
+    /// The logarithm to base 2. Of 0 it is -∞, of negative arguments not a number.
+    log2(x) = "lg2.approx.ftz.f32", |wide| wide.log2();
+    /// The sine of `x` radians.
+    sin(x) = "sin.approx.ftz.f32", |wide| wide.sin();
+    /// The cosine of `x` radians.
+    cos(x) = "cos.approx.ftz.f32", |wide| wide.cos();
+    /// The square root.
+    sqrt(x) = "sqrt.approx.ftz.f32", |wide| wide.sqrt();
+    /// 1 / √x. Of ±0 it is ±∞.
+    rsqrt(x) = "rsqrt.approx.ftz.f32", |wide| 1.0 / wide.sqrt();
+    /// 1 / x.
+    rcp(x) = "rcp.approx.ftz.f32", |wide| 1.0 / wide;
+    /// x / y.
+    div(x, y) = "div.approx.ftz.f32", |dividend, divisor| dividend / divisor;
+}
+
+/// The hyperbolic tangent.
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    return {
+        let result: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!("tanh.approx.f32 {}, {};", out(reg32) result, in(reg32) x, options(pure, nomem, nostack));
+        }
+        result
+    };
+    #[cfg(not(target_arch = "nvptx64"))]
+    return f64::from(x).tanh() as f32;
+}
+
+/// The natural logarithm. Of 0 it is -∞, of negative arguments not a number.
+#[inline(always)]
+pub fn ln(x: f32) -> f32 {
+    log2(x) * core::f32::consts::LN_2
+}
+
+/// `x` to the power of `y`, for positive `x`; negative `x` give what is not a number, whatever `y` is.
+#[inline(always)]
+pub fn pow(x: f32, y: f32) -> f32 {
+    exp2(y * log2(x))
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use crate::fast;
+
+    fn worst_error(from: f32, to: f32, approximate: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
+        let steps = 200_000;
+        (0..=steps)
+            .map(|step| {
+                let x = from + (to - from) * (step as f32 / steps as f32);
+                let exact = exact(x as f64);
+                ((approximate(x) as f64 - exact) / exact).abs()
+            })
+            .fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn exp_is_within_two_units_in_the_last_place() {
+        let error = worst_error(-86.0, 87.0, fast::exp, f64::exp);
+        assert!(error < 2.0 * f32::EPSILON as f64, "{error:e}");
+    }
+
+    #[test]
+    fn exp2_is_within_two_units_in_the_last_place() {
+        let error = worst_error(-125.0, 127.0, fast::exp2, f64::exp2);
+        assert!(error < 2.0 * f32::EPSILON as f64, "{error:e}");
+    }
+
+    #[test]
+    fn exp2_has_the_limits_of_the_device() {
+        assert_eq!(fast::exp2(0.0), 1.0);
+        assert_eq!(fast::exp2(-127.0), 0.0);
+        assert_eq!(fast::exp2(f32::NEG_INFINITY), 0.0);
+        assert_eq!(fast::exp2(128.0), f32::INFINITY);
+        assert_eq!(fast::exp2(127.0), 2f32.powi(127));
+    }
+}

@@ -1,0 +1,288 @@
+//! Printing from kernels, for debugging.
+
+use core::marker::PhantomData;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Prints from a kernel, for debugging: `device_std::print!("thread {} has {}\n", i.get(), value)`.
+///
+/// Each thread that comes here prints; where the block's own code does, each thread of the block, but on the simulated device once. On a
+/// GPU it is CUDA's `vprintf`: the text goes through a buffer of 1 MiB, in which new text replaces the oldest, and comes out at the
+/// standard output of the process when the host next synchronizes. A kernel that prints needs more registers, and local memory.
+///
+/// Up to eight integers, floats and `bool`s, each where the text has `{}`; `{{` and `}}` are braces. Floats come with six digits on a GPU
+/// (`%g`), and as Rust prints them on the simulated device. A number of arguments that is not the text's does not build.
+#[macro_export]
+macro_rules! print {
+    ($format:literal $(, $argument:expr)* $(,)?) => {{
+        enum __Format {}
+        impl $crate::print::Format for __Format {
+            const TEXT: &'static str = $format;
+        }
+        $crate::print::print::<__Format, _>(($($argument,)*))
+    }};
+}
+
+/// The text of one `print!`.
+#[doc(hidden)]
+pub trait Format {
+    const TEXT: &'static str;
+}
+
+/// What `print!` can print: integers, floats and `bool`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be printed from a kernel",
+    label = "not a number",
+    note = "`device_std::print!` prints integers, floats and `bool`"
+)]
+pub trait Printable: Copy + sealed::Sealed {
+    /// As C prints it.
+    #[doc(hidden)]
+    const SPECIFIER: &'static str;
+    /// As C passes it.
+    #[doc(hidden)]
+    type Promoted: Copy;
+    #[doc(hidden)]
+    fn promote(self) -> Self::Promoted;
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[doc(hidden)]
+    fn show(&self) -> String;
+}
+
+macro_rules! printables {
+    ($($type:ident as $promoted:ident = $specifier:literal;)*) => { $(
+        impl sealed::Sealed for $type {}
+        impl Printable for $type {
+            const SPECIFIER: &'static str = $specifier;
+            type Promoted = $promoted;
+            #[inline(always)]
+            fn promote(self) -> $promoted {
+                self as $promoted
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )* };
+}
+printables! {
+    bool as u32 = "%u";
+    u8 as u32 = "%u";
+    u16 as u32 = "%u";
+    u32 as u32 = "%u";
+    i8 as i32 = "%d";
+    i16 as i32 = "%d";
+    i32 as i32 = "%d";
+    u64 as u64 = "%llu";
+    usize as u64 = "%llu";
+    i64 as i64 = "%lld";
+    isize as i64 = "%lld";
+    f32 as f64 = "%g";
+    f64 as f64 = "%g";
+}
+
+/// The arguments of one `print!`.
+#[doc(hidden)]
+pub trait Arguments: sealed::Sealed {
+    const SPECIFIERS: &'static [&'static str];
+    /// As `vprintf` finds them: one after the other, each aligned for itself.
+    type Packed: Copy;
+    fn pack(self) -> Self::Packed;
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn show(&self) -> Vec<String>;
+}
+
+macro_rules! arguments {
+    ($($packed:ident($($type:ident $field:ident),*);)*) => { $(
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        pub struct $packed<$($type),*>($($type),*);
+
+        impl<$($type: Printable),*> sealed::Sealed for ($($type,)*) {}
+        impl<$($type: Printable),*> Arguments for ($($type,)*) {
+            const SPECIFIERS: &'static [&'static str] = &[$($type::SPECIFIER),*];
+            type Packed = $packed<$($type::Promoted),*>;
+            #[inline(always)]
+            fn pack(self) -> Self::Packed {
+                let ($($field,)*) = self;
+                $packed($($field.promote()),*)
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn show(&self) -> Vec<String> {
+                let ($($field,)*) = self;
+                vec![$($field.show()),*]
+            }
+        }
+    )* };
+}
+arguments! {
+    Packed0();
+    Packed1(A a);
+    Packed2(A a, B b);
+    Packed3(A a, B b, C c);
+    Packed4(A a, B b, C c, D d);
+    Packed5(A a, B b, C c, D d, E e);
+    Packed6(A a, B b, C c, D d, E e, F f);
+    Packed7(A a, B b, C c, D d, E e, F f, G g);
+    Packed8(A a, B b, C c, D d, E e, F f, G g, H h);
+}
+
+/// Room for the text that C formats, with the zero at its end.
+const CAPACITY: usize = 512;
+
+struct Compiled<F, A>(PhantomData<(F, A)>);
+
+impl<F: Format, A: Arguments> Compiled<F, A> {
+    const TEXT: [u8; CAPACITY] = compile(F::TEXT.as_bytes(), A::SPECIFIERS);
+}
+
+/// From Rust's `{}` to C's `%u` and so on.
+const fn compile(text: &[u8], specifiers: &[&str]) -> [u8; CAPACITY] {
+    let mut out = [0; CAPACITY];
+    let (mut from, mut to, mut argument) = (0, 0, 0);
+    while from < text.len() {
+        let next = if from + 1 < text.len() { text[from + 1] } else { 0 };
+        assert!(to + 8 < CAPACITY, "`print!` takes a text of up to 500 bytes");
+        match (text[from], next) {
+            (b'{', b'{') | (b'}', b'}') => {
+                out[to] = next;
+                (from, to) = (from + 2, to + 1);
+            }
+            (b'{', b'}') => {
+                assert!(
+                    argument < specifiers.len(),
+                    "`print!` has more places than arguments"
+                );
+                let specifier = specifiers[argument].as_bytes();
+                let mut at = 0;
+                while at < specifier.len() {
+                    out[to + at] = specifier[at];
+                    at += 1;
+                }
+                (from, to, argument) = (from + 2, to + at, argument + 1);
+            }
+            (b'{' | b'}', _) => {
+                panic!("`print!` knows no formats but two braces; a brace itself is written twice")
+            }
+            (b'%', _) => {
+                (out[to], out[to + 1]) = (b'%', b'%');
+                (from, to) = (from + 1, to + 2);
+            }
+            (0, _) => panic!("`print!` takes no NUL"),
+            (byte, _) => {
+                out[to] = byte;
+                (from, to) = (from + 1, to + 1);
+            }
+        }
+    }
+    assert!(
+        argument == specifiers.len(),
+        "`print!` has more arguments than places"
+    );
+    out
+}
+
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[inline(always)]
+pub fn print<F: Format, A: Arguments>(arguments: A) {
+    unsafe extern "C" {
+        fn vprintf(format: *const u8, arguments: *const core::ffi::c_void) -> i32;
+    }
+    let text: &'static [u8; CAPACITY] = const { &Compiled::<F, A>::TEXT };
+    let packed = arguments.pack();
+    // SAFETY: the text ends in a zero, and names the arguments as they are packed, which `compile` has seen to.
+    unsafe { vprintf(text.as_ptr(), (&raw const packed).cast()) };
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub fn print<F: Format, A: Arguments>(arguments: A) {
+    // Built here too, so that what does not build for a GPU does not build at all.
+    const { assert!(Compiled::<F, A>::TEXT[CAPACITY - 1] == 0) };
+    let shown = arguments.show();
+    std::print!("{}", text(F::TEXT, &shown));
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+fn text(format: &str, arguments: &[String]) -> String {
+    let mut out = String::new();
+    let (mut rest, mut arguments) = (format, arguments.iter());
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        let (pair, after) = from.split_at(2);
+        out.push_str(before);
+        match pair {
+            "{}" => out.push_str(arguments.next().map_or("", String::as_str)),
+            pair => out.push_str(&pair[..1]),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    fn c(text: &str, specifiers: &[&str]) -> String {
+        let bytes = compile(text.as_bytes(), specifiers);
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap();
+        String::from_utf8(bytes[..end].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn texts_become_those_of_c() {
+        assert_eq!(c("", &[]), "");
+        assert_eq!(c("x = {}, 100 %\n", &["%u"]), "x = %u, 100 %%\n");
+        assert_eq!(c("{}{}", &["%g", "%lld"]), "%g%lld");
+        assert_eq!(c("{{{}}}", &["%d"]), "{%d}");
+        assert_eq!(c("µ {}", &["%d"]), "µ %d");
+    }
+
+    #[test]
+    fn the_host_prints_the_same_text() {
+        assert_eq!(
+            text("{{{}}} {} %\n", &["1".to_owned(), "2.5".to_owned()]),
+            "{1} 2.5 %\n"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "more places than arguments")]
+    fn an_argument_that_is_missing_is_refused() {
+        c("{} {}", &["%d"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "more arguments than places")]
+    fn an_argument_too_many_is_refused() {
+        c("{}", &["%d", "%d"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "knows no formats")]
+    fn other_formats_are_refused() {
+        c("{:x}", &["%d"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "up to 500 bytes")]
+    fn a_text_that_does_not_fit_is_refused() {
+        c(&"x".repeat(600), &[]);
+    }
+
+    /// As a C compiler lays out a structure of the promoted arguments.
+    #[test]
+    fn arguments_are_packed_as_c_would() {
+        assert_eq!(size_of::<Packed3<u32, f64, i32>>(), 24);
+        assert_eq!(core::mem::offset_of!(Packed3<u32, f64, i32>, 1), 8);
+        assert_eq!(core::mem::offset_of!(Packed2<u32, i32>, 1), 4);
+        let Packed3(a, b, c) = (true, 1.5f32, -3i8).pack();
+        assert_eq!((a, b, c), (1u32, 1.5f64, -3i32));
+    }
+}

@@ -1,0 +1,309 @@
+//! Indices, outputs of a thread's own, chunks, shared memory, and what threads draw and print.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::process::Command;
+
+use cuda_rt::{Grid1, Grid2, Grid3};
+use device_std::{Random, accurate};
+use half::f16;
+use library_kernels::memory as kernels;
+
+use crate::Compute;
+use crate::devices::for_each_device;
+use crate::harness::{Sample, assert_bits, download, upload};
+
+#[test]
+fn an_index_of_one_dimension() {
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(1000).unwrap();
+        kernels::index1(&stream, Grid1::covering(1000).block(96), &mut output).unwrap();
+        assert_eq!(download(&stream, &output), (0..1000).collect::<Vec<u64>>());
+    });
+}
+
+#[test]
+fn an_index_of_two_dimensions() {
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(37 * 11).unwrap();
+        kernels::index2(&stream, Grid2::covering(37, 11), &mut output).unwrap();
+        let expected: Vec<_> = (0..37 * 11).map(|at| [at % 37, at / 37, 37]).collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
+#[test]
+fn an_index_of_three_dimensions() {
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(7 * 5 * 11).unwrap();
+        kernels::index3(&stream, Grid3::covering(7, 5, 11), &mut output).unwrap();
+        let expected: Vec<_> = (0..7 * 5 * 11).map(|at| [at % 7, at / 7 % 5, at / 35]).collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
+#[test]
+fn an_output_of_each_thread() {
+    let input = u32::samples(1000);
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = upload(&stream, &input);
+        // More threads than elements.
+        kernels::get_and_set(&stream, Grid1::covering(1100), &mut output).unwrap();
+        let expected: Vec<u32> = input
+            .iter()
+            .map(|value| value.wrapping_mul(3).wrapping_add(1))
+            .collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
+#[test]
+fn columns_of_each_thread() {
+    let (width, height) = (37usize, 10usize);
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(width * height).unwrap();
+        kernels::columns(&stream, Grid2::covering(width, height.div_ceil(4)), &mut output).unwrap();
+        let expected: Vec<u32> = (0..width * height)
+            .map(|at| ((at / width / 4 * width + at % width) * 10 + at / width % 4) as u32)
+            .collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
+/// For lengths around chunks, and slices that start where nothing wider than an element is aligned.
+macro_rules! chunks {
+    ($($name:ident: $type:ty, $count:literal, $fill:expr, |$old:ident, $new:ident| $value:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            const TAIL: usize = 3;
+            let starts = [(0, 0), (1, 1), (0, 3), (2, 0), ($count, 2 * $count)];
+            for_each_device(|gpu| {
+                let stream = gpu.stream::<Compute<_>>().unwrap();
+                for len in [0, 1, $count - 1, $count, $count + 1, 1000, 1024] {
+                    for (read_from, write_from) in starts {
+                        let (input, before) = (<$type>::samples(len + read_from), <$type>::samples(len + write_from + TAIL));
+                        let device = upload(&stream, &input);
+                        let mut output = upload(&stream, &before);
+                        let grid = Grid1::covering(len.div_ceil($count));
+                        kernels::$name(
+                            &stream,
+                            grid,
+                            &device[read_from..],
+                            &mut output[write_from..write_from + len],
+                        )
+                        .unwrap();
+                        let mut expected = before.clone();
+                        for at in 0..len {
+                            let ($old, $new) = (before[write_from + at], input[read_from + at]);
+                            expected[write_from + at] = $value;
+                        }
+                        assert_bits(&download(&stream, &output), &expected);
+                    }
+                }
+                // An input that is too short: what is not there is the filling.
+                let (input, before) = (<$type>::samples(5), <$type>::samples(50));
+                let mut output = upload(&stream, &before);
+                let grid = Grid1::covering(50usize.div_ceil($count));
+                kernels::$name(&stream, grid, &upload(&stream, &input), &mut output).unwrap();
+                let expected: Vec<$type> = (0..50)
+                    .map(|at| {
+                        let ($old, $new) = (before[at], input.get(at).copied().unwrap_or($fill));
+                        $value
+                    })
+                    .collect();
+                assert_bits(&download(&stream, &output), &expected);
+            });
+        }
+    )* };
+}
+
+chunks! {
+    chunks_f32x4: f32, 4, 0.5, |old, new| old + new;
+    chunks_f32x8: f32, 8, 0.5, |old, new| old + new;
+    chunks_f64x2: f64, 2, 0.5, |old, new| old + new;
+    chunks_u8x16: u8, 16, 9, |old, new| old ^ new;
+    chunks_u16x2: u16, 2, 9, |old, new| old ^ new;
+    chunks_u32x2: u32, 2, 9, |old, new| old ^ new;
+    chunks_u32x3: u32, 3, 9, |old, new| old ^ new;
+    chunks_f16x8: f16, 8, f16::ONE, |old, new| f16::from_bits(old.to_bits() ^ new.to_bits());
+}
+
+#[test]
+fn shared_memory_in_all_its_ways() {
+    let input = u32::samples(64 * 5);
+    let count = 64 * 4 + 20;
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut reversed = stream.alloc_zeroed(count).unwrap();
+        let mut of_blocks = [(); 3].map(|()| stream.alloc_zeroed::<u32>(5).unwrap());
+        let [sums, firsts, of_second_warps] = &mut of_blocks;
+        let device = upload(&stream, &input);
+        kernels::shared_memory(
+            &stream,
+            Grid1::covering(count),
+            &device,
+            &mut reversed,
+            sums,
+            firsts,
+            of_second_warps,
+        )
+        .unwrap();
+        let mut expected: [Vec<u32>; 4] = Default::default();
+        for block in input.chunks_exact(64) {
+            let mut tile: Vec<u32> = (0..100).map(|at| block[at % 64]).collect();
+            for at in 0..36 {
+                tile[at] = tile[at].wrapping_add(tile[36 + at]);
+            }
+            tile[..64]
+                .iter_mut()
+                .for_each(|value| *value = value.rotate_left(1));
+            let mine: Vec<u32> = (0..64)
+                .map(|thread| tile[63 - thread].wrapping_add(thread as u32) ^ 1)
+                .collect();
+            expected[0].extend(&mine);
+            expected[1].push(tile[5].wrapping_add(99));
+            expected[2].push(mine[0]);
+            expected[3].push(mine[32]);
+        }
+        assert_eq!(download(&stream, &reversed), expected[0][..count]);
+        assert_eq!(download(&stream, sums), expected[1]);
+        assert_eq!(download(&stream, firsts), expected[2]);
+        assert_eq!(download(&stream, of_second_warps), expected[3]);
+    });
+}
+
+#[test]
+fn an_image_beyond_its_edges() {
+    let (width, height) = (13usize, 9usize);
+    let input = u32::samples(width * height);
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(20 * 16).unwrap();
+        let (device, grid) = (upload(&stream, &input), Grid2::covering(20, 16));
+        kernels::clamped(&stream, grid, &device, &mut output, width as u32, height as u32).unwrap();
+        let clamp = |at: usize, side: usize| at.saturating_sub(3).min(side - 1);
+        let expected: Vec<u32> = (0..20 * 16)
+            .map(|at| input[clamp(at / 20, height) * width + clamp(at % 20, width)])
+            .collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
+const SEED: u64 = 0x0123_4567_89ab_cdef;
+
+/// What each of 1000 threads draws is what the host draws from the thread's stream.
+macro_rules! random {
+    ($($name:ident: $type:ty, $count:literal, |$stream:ident| $expected:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            let expected: Vec<$type> = (0..1000u64).flat_map(|$stream| { let drawn: [$type; $count] = $expected; drawn }).collect();
+            for_each_device(|gpu| {
+                let stream = gpu.stream::<Compute<_>>().unwrap();
+                let mut output = stream.alloc_zeroed(1000 * $count).unwrap();
+                kernels::$name(&stream, Grid1::covering(1000), &mut output, SEED).unwrap();
+                assert_bits(&download(&stream, &output), &expected);
+            });
+        }
+    )* };
+}
+
+/// The words of a stream, by the block function alone.
+fn words(stream: u64) -> impl Iterator<Item = u32> {
+    let halves = |value: u64| [value as u32, (value >> 32) as u32];
+    (0..).flat_map(move |count| {
+        let [[a, b], [c, d]] = [halves(count), halves(stream)];
+        device_std::philox4x32([a, b, c, d], halves(SEED))
+    })
+}
+
+fn unit(word: u32) -> f32 {
+    (word / 256) as f32 / 16_777_216.0
+}
+
+random! {
+    random_bits: u32, 8, |stream| {
+        let words: Vec<u32> = words(stream).take(12).collect();
+        [words[0], words[1], words[2], words[4], words[5], words[6], words[7], words[8]]
+    };
+    random_uniform: f32, 4, |stream| {
+        let mut words = words(stream).map(unit);
+        [(); 4].map(|()| words.next().unwrap())
+    };
+    random_uniform64: f64, 2, |stream| {
+        let mut random = Random::at(SEED, stream, 1 << 40);
+        [(); 2].map(|()| (random.bits64() / 2048) as f64 / 9_007_199_254_740_992.0)
+    };
+    random_normal: f32, 3, |stream| {
+        let units: Vec<f32> = words(stream).map(unit).take(4).collect();
+        let [first, second] = [0, 2].map(|at| {
+            let radius = (-2.0 * accurate::ln(units[at] + 1.0 / 16_777_216.0)).sqrt();
+            let angle = units[at + 1] * std::f32::consts::TAU;
+            [radius * accurate::cos(angle), radius * accurate::sin(angle)]
+        });
+        [first[0], first[1], second[0]]
+    };
+}
+
+const PRINTS: &str = "LIBRARY_KERNELS_PRINT";
+
+/// Runs by itself in a process of its own, whose output the next test reads: on a GPU the text comes out of the driver, through the C
+/// library's buffer.
+#[test]
+fn kernel_that_prints() {
+    let values: Vec<f32> = (0..100).map(|at| at as f32 / 4.0).collect();
+    let runs = Cell::new(0);
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(values.len()).unwrap();
+        let device = upload(&stream, &values);
+        kernels::print(&stream, Grid1::covering(values.len()), &device, &mut output).unwrap();
+        assert_eq!(download(&stream, &output), vec![1; values.len()]);
+        runs.set(runs.get() + 1);
+    });
+    if std::env::var_os(PRINTS).is_some() {
+        eprintln!("runs: {}", runs.get());
+        // Before the harness puts words of its own between.
+        std::process::exit(0);
+    }
+}
+
+#[test]
+fn what_a_kernel_prints_comes_out() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "memory::kernel_that_prints",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(PRINTS, "1")
+        .output()
+        .unwrap();
+    let (text, errors) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    let runs = errors.lines().find_map(|line| line.strip_prefix("runs: "));
+    let runs: usize = runs.unwrap_or_else(|| panic!("{text}{errors}")).parse().unwrap();
+    let mut counts = HashMap::new();
+    let start = text.find('<').expect("some text");
+    for line in text[start..].lines() {
+        // A GPU prints a `bool` as a number.
+        let line = line
+            .replace(" true 100%>", " 1 100%>")
+            .replace(" false 100%>", " 0 100%>");
+        *counts.entry(line).or_insert(0) += 1;
+    }
+    let mut expected = HashMap::from([("<nothing>".to_owned(), 100 * runs)]);
+    for at in 0..100 {
+        let (value, even) = (at as f32 / 4.0, u8::from(at % 2 == 0));
+        expected.insert(format!("<{at}: {value} {} {even} 100%>", -at), runs);
+        expected.insert(format!("<{{{}}}>", u64::MAX - at as u64), runs);
+    }
+    assert_eq!(counts, expected);
+}

@@ -1,0 +1,153 @@
+//! What a build script does with the kernels: builds them, or falls back on what is committed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::error::BuildError;
+use crate::kernels::{Kernels, Source, TARGET};
+use crate::sources::{Sources, noted};
+
+/// Set to 1, a build writes the PTX that is committed.
+const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
+
+impl Kernels {
+    /// The whole of a build script: [`build`](Self::build), with an error as cargo shows those of a compiler.
+    ///
+    /// ```no_run
+    /// // build.rs
+    /// fn main() -> std::process::ExitCode {
+    ///     kernel_build::Kernels::module("src/kernels.rs").build_script()
+    /// }
+    /// ```
+    #[must_use = "return it from the build script's `main`"]
+    pub fn build_script(&self) -> ExitCode {
+        match self.build() {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => {
+                for line in error.to_string().lines() {
+                    println!("cargo::error={line}");
+                }
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// In a build script: writes `kernels.ptx` into `OUT_DIR`, returns its path, and asks cargo to run the script again when the
+    /// kernels change. (Not when packages that they depend on do; print `cargo::rerun-if-changed` for those.)
+    ///
+    /// The script of the kernels' own package runs once more inside the build for the GPU; there it writes nothing.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a [committed](Self::committed) file, what is missing is an
+    /// error only where that is [`Stale`](BuildError::Stale) or can't be read.
+    pub fn build(&self) -> Result<PathBuf, BuildError> {
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
+        let path = out.join("kernels.ptx");
+        if std::env::var_os("TARGET").is_some_and(|target| target == TARGET) {
+            return Ok(path);
+        }
+        let sources = match &self.source {
+            Source::Package(package) => Sources::of_package(package),
+            Source::Module(file) => Sources::of_module(file),
+        };
+        for file in sources.watched() {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
+        println!("cargo::rerun-if-env-changed={UPDATE}");
+        let ptx = self.text(&sources, &out.join("kernels-target"))?;
+        fs::write(&path, ptx).map_err(BuildError::io(&path))?;
+        Ok(path)
+    }
+
+    fn text(&self, sources: &Sources, target_dir: &Path) -> Result<String, BuildError> {
+        let Some(committed) = &self.committed else {
+            return Ok(self.compile(target_dir)?.ptx);
+        };
+        println!("cargo::rerun-if-changed={}", committed.display());
+        let note = sources.note(&self.architectures())?;
+        let toolchain = match self.find_toolchain() {
+            Ok(toolchain) => toolchain,
+            Err(missing) => return fall_back(committed, &note, missing),
+        };
+        let ptx = note.clone() + &self.compile_with(&toolchain, target_dir)?.ptx;
+        if self.debug_info {
+            // It names paths of this machine.
+        } else if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
+            fs::write(committed, &ptx).map_err(BuildError::io(committed))?;
+        } else if !is_of(committed, &note) {
+            println!(
+                "cargo::warning={} is not built from the kernels as they are now, and fails those who lack the toolchain: \
+                 run `{UPDATE}=1 cargo build` and commit it",
+                committed.display()
+            );
+        }
+        Ok(ptx)
+    }
+}
+
+/// The committed text, where it was built from the sources that there are.
+fn fall_back(committed: &Path, note: &str, missing: BuildError) -> Result<String, BuildError> {
+    let text = match fs::read_to_string(committed) {
+        Ok(text) => text,
+        // What is missing is the news; a file that was never made is no second one.
+        Err(_) => return Err(missing),
+    };
+    if noted(&text) != noted(note) {
+        return Err(BuildError::Stale {
+            path: committed.to_owned(),
+            missing: Box::new(missing),
+        });
+    }
+    println!(
+        "cargo::warning=kernels are taken from {}, which was built from these sources: {missing}",
+        committed.display()
+    );
+    Ok(text)
+}
+
+fn is_of(committed: &Path, note: &str) -> bool {
+    fs::read_to_string(committed).is_ok_and(|text| noted(&text) == noted(note))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing() -> BuildError {
+        BuildError::NoToolchain {
+            toolchain: "nightly".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_committed_stands_in_only_for_its_own_sources() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, source) = (directory.path().join("k.ptx"), directory.path().join("k.rs"));
+        fs::write(&source, "fn one() {}\n").unwrap();
+        let note = Sources::of_module(&source).note(&[]).unwrap();
+        let text = format!("{note}// Built …\n.version 7.0\n");
+        fs::write(&file, &text).unwrap();
+        assert_eq!(fall_back(&file, &note, missing()).unwrap(), text);
+
+        fs::write(&source, "fn two() {}\n").unwrap();
+        let changed = Sources::of_module(&source).note(&[]).unwrap();
+        let error = fall_back(&file, &changed, missing()).unwrap_err();
+        assert!(matches!(error, BuildError::Stale { .. }), "{error}");
+        let words = error.to_string();
+        assert!(words.contains("rustup toolchain install nightly"), "{words}");
+
+        fs::write(&file, ".version 7.0\n").unwrap();
+        let error = fall_back(&file, &changed, missing()).unwrap_err();
+        assert!(
+            matches!(error, BuildError::Stale { .. }),
+            "a file without a note: {error}"
+        );
+    }
+
+    #[test]
+    fn without_a_committed_file_what_is_missing_is_the_error() {
+        let error = fall_back(Path::new("/nonexistent/k.ptx"), "// sources: 1\n", missing()).unwrap_err();
+        assert!(matches!(error, BuildError::NoToolchain { .. }), "{error}");
+    }
+}

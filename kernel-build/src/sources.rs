@@ -1,0 +1,151 @@
+//! Which sources a text of PTX was built from: a hash of them, in its first line.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::BuildError;
+
+const NOTE: &str = "// Sources: ";
+
+/// The files that kernels are written in. Packages that they depend on are not among them.
+pub(crate) struct Sources {
+    root: PathBuf,
+    /// Files and directories, relative to the root.
+    parts: Vec<PathBuf>,
+}
+
+impl Sources {
+    pub(crate) fn of_package(package: &Path) -> Self {
+        Self {
+            root: package.to_owned(),
+            parts: ["Cargo.toml", "src"].map(PathBuf::from).into(),
+        }
+    }
+
+    /// `kernels.rs`, or the directory of `kernels/mod.rs`.
+    pub(crate) fn of_module(file: &Path) -> Self {
+        let directory = file.parent().unwrap_or(Path::new(""));
+        let part = if file.ends_with("mod.rs") { directory } else { file };
+        Self {
+            root: part.parent().unwrap_or(Path::new("")).to_owned(),
+            parts: part.file_name().map(PathBuf::from).into_iter().collect(),
+        }
+    }
+
+    /// What cargo should watch.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = PathBuf> {
+        self.parts.iter().map(|part| self.root.join(part))
+    }
+
+    /// The line that says which sources these are, and for what they are built: the same wherever they lie, whatever ends their
+    /// lines.
+    pub(crate) fn note(&self, architectures: &[String]) -> Result<String, BuildError> {
+        let mut files = Vec::new();
+        for part in &self.parts {
+            collect(&self.root, part, &mut files)?;
+        }
+        files.sort();
+        let mut hash = Fnv::new();
+        // What the macros and this crate make of the sources is their version's.
+        hash.text(env!("CARGO_PKG_VERSION").as_bytes());
+        hash.text(architectures.join(" ").as_bytes());
+        for (name, text) in &files {
+            hash.text(name.as_bytes());
+            hash.text(text);
+        }
+        let mut note = String::from(NOTE);
+        writeln!(note, "{:016x}", hash.0).expect("a string takes all that is written");
+        Ok(note)
+    }
+}
+
+/// The hash that a text notes.
+pub(crate) fn noted(text: &str) -> Option<&str> {
+    text.lines().next()?.strip_prefix(NOTE)
+}
+
+fn collect(root: &Path, part: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), BuildError> {
+    let path = root.join(part);
+    if !path.is_dir() {
+        let mut text = fs::read(&path).map_err(BuildError::io(&path))?;
+        // As git may check it out.
+        text.retain(|byte| *byte != b'\r');
+        let name = part.components().map(|c| c.as_os_str().to_string_lossy());
+        files.push((name.collect::<Vec<_>>().join("/"), text));
+        return Ok(());
+    }
+    for entry in fs::read_dir(&path).map_err(BuildError::io(&path))? {
+        let entry = entry.map_err(BuildError::io(&path))?;
+        collect(root, &part.join(entry.file_name()), files)?;
+    }
+    Ok(())
+}
+
+/// FNV-1a: finds what was forgotten, not what was forged.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// A length first, so that ("ab", "c") and ("a", "bc") differ.
+    fn text(&mut self, text: &[u8]) {
+        for byte in (text.len() as u64).to_le_bytes().iter().chain(text) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("src")).unwrap();
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        directory
+    }
+
+    fn note(files: &[(&str, &str)]) -> String {
+        Sources::of_package(package(files).path()).note(&[]).unwrap()
+    }
+
+    #[test]
+    fn a_note_is_of_names_and_texts_and_not_of_the_place() {
+        let one = note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc")]);
+        assert_eq!(one, note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\r\nc")]));
+        assert_ne!(one, note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nd")]));
+        assert_ne!(one, note(&[("Cargo.toml", "a"), ("src/main.rs", "b\nc")]));
+        assert_ne!(
+            one,
+            note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc"), ("src/k.rs", "")])
+        );
+        let directory = package(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc")]);
+        let newer = Sources::of_package(directory.path())
+            .note(&["sm_90".to_owned()])
+            .unwrap();
+        assert_ne!(one, newer);
+        assert_eq!(noted(&one).map(str::len), Some(16));
+    }
+
+    #[test]
+    fn a_module_is_its_file_or_its_directory() {
+        let directory = package(&[("src/kernels.rs", "a"), ("src/main.rs", "x")]);
+        let file = directory.path().join("src/kernels.rs");
+        let before = Sources::of_module(&file).note(&[]).unwrap();
+        fs::write(directory.path().join("src/main.rs"), "y").unwrap();
+        assert_eq!(before, Sources::of_module(&file).note(&[]).unwrap());
+
+        fs::create_dir(directory.path().join("src/kernels")).unwrap();
+        let file = directory.path().join("src/kernels/mod.rs");
+        fs::write(&file, "a").unwrap();
+        let before = Sources::of_module(&file).note(&[]).unwrap();
+        fs::write(directory.path().join("src/kernels/sub.rs"), "b").unwrap();
+        assert_ne!(before, Sources::of_module(&file).note(&[]).unwrap());
+    }
+}
