@@ -254,3 +254,9 @@ fn a_simulated_device_has_nothing_for_cust() {
     })
     .unwrap();
 }
+
+/// What the safe doors are safe for.
+#[test]
+fn misuse_does_not_compile() {
+    trybuild::TestCases::new().compile_fail("tests/cust/*.rs");
+}

@@ -11,7 +11,7 @@
 //! | modules, kernels | `Module`, `Function`, `Stream::launch` | what the compiler says about bad PTX is `cuda`'s to report |
 //! | copies on the device, fills | `DeviceSlice` | patterns of other than 1, 2 or 4 bytes are `cuda`'s |
 //! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
-//! | memory, pinned memory, captures, graphs | `cuda` | cust has no pools, registers no memory, captures nothing |
+//! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
 //!
 //! Unlike `cuda` it takes a lock for each launch, and an error that cust does not know is `CUDA_ERROR_UNKNOWN`. cust reads a status
 //! as an enum of CUDA 11: a newer driver that returned a code of its own to one of its calls would break its promise to rustc,
@@ -33,8 +33,8 @@ use cust::stream::Stream;
 
 use super::cuda::CudaDriver;
 use super::{
-    DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Properties, RawEvent, RawGraph, RawNode, RawStream,
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::interop::cust::handles;
 use crate::kernel::{Kernel, LaunchShape};
@@ -297,6 +297,29 @@ unsafe impl Driver for CustDriver {
             check("cuMemcpyDtoDAsync_v2", copied)
         };
         self.cuda.report(self.cuda.context().enqueue(copy))
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.cuda.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.cuda.peer_access(peer)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.copy_peer(destination, source, bytes, stream) }
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.cuda.communicator(ranks)
     }
 
     unsafe fn fill(

@@ -34,7 +34,7 @@ where
     ///
     /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): what was enqueued through cust's `unsafe` calls may use
     /// the buffer still, and no type says until when. A buffer from a pool (`uninitialized_async`, `from_slice_async`, …)
-    /// is taken as it is. One from `cuMemAlloc` (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied
+    /// is taken as it is; other GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc` (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied
     /// into memory of ours, which is waited for, and then freed by cust.
     ///
     /// # Hazards prevented
