@@ -66,8 +66,15 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
     let all = descriptions()?;
+    // All of them at once: code that moves is often that of several.
+    let moved: Vec<String> = all
+        .iter()
+        .filter_map(|broken| broken.apply(root()).err())
+        .collect();
+    if !moved.is_empty() {
+        return Err(moved.join("\n").into());
+    }
     for broken in &all {
-        broken.apply(root())?;
         if !page.contains(&format!(
             "| `{}` | {} | {} |",
             broken.name, broken.what, broken.guards
