@@ -152,6 +152,16 @@ impl Done {
     }
 }
 
+impl Done {
+    /// What it waits for is over already.
+    pub(crate) fn now(self) {
+        match self {
+            Self::Wake(watch) => watch.end(Ok(())),
+            Self::Run(jobs, body) => drop(jobs.send(Box::new(move || body(Ok(()))))),
+        }
+    }
+}
+
 impl Fence {
     /// Does `done` once this is over or cannot be asked any more. Of a fence with no events nothing is done: it is over, or
     /// never will be, and [`query`](Self::query) says which.

@@ -148,6 +148,12 @@ impl<R: Resource> Handoff<R> {
     ///
     /// Closures that are still waiting when the process ends do not run.
     ///
+    /// `R` is `'static`, so that a bundle of a [scoped](crate::Scoped) device has no `on_done`. Counterexample: the closure outlives
+    /// this call, and `R` may be of elements that borrow (`PinnedBuffer<&str>`, through an `unsafe` door), which the host would read
+    /// when what they borrow is gone. Were the call to wait for its closure, as a scoped thread is waited for, it would be
+    /// [`synchronize`](Self::synchronize) on another thread: for that, take the handoff into a `std::thread::scope`; or `.await` it,
+    /// which asks nothing of `R`.
+    ///
     /// # Hazards prevented
     /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could be gone.
     ///

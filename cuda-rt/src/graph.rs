@@ -188,7 +188,8 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     /// First `body` runs with nothing enqueued, and each launch whose arguments or shape are others than before is changed in the
     /// graph (`cuGraphExecKernelNodeSetParams`): what did not change costs no call. Only where a copy or a fill changed, or
     /// there are [foreign calls](Stream::foreign), it runs once more in a capture, and the graph is updated to that
-    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time.
+    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time. While nothing is enqueued its stream is no
+    /// captured one: what is enqueued behind the types, on [`Stream::raw`], would run.
     ///
     /// # Hazards prevented
     /// H25: `body` sees the graph's bundle, and nothing else of a stream, as in the [capture](Stream::capture).

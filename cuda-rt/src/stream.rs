@@ -471,7 +471,7 @@ impl<S: StreamTag> Stream<S> {
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
     ///
     /// # Safety
-    /// `parameters` are those of `kernel`: one pointer to a live value for each, and the slices among them are borrowed as the kernel
+    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each, and the slices among them are borrowed as the kernel
     /// uses them and belong to `S`.
     ///
     /// # Errors

@@ -3,7 +3,10 @@
 
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::{Device, Error, Live, Scoped, Stream};
+use cuda_rt::{
+    Captured, Device, DeviceBuffer, DeviceViewMut, Error, Graph, Grid1, Idle, Live, Scoped, Stream,
+};
+use device_kernels::scale;
 
 cuda_rt::streams! {
     Compute;
@@ -83,7 +86,94 @@ fn attempts() -> Vec<Attempt> {
             gpu.memory_info().map(drop)
         }),
         (Call::TrimPool, "Device::trim", |gpu, _| gpu.trim(0)),
+        (Call::Copy, "Stream::copy", |_, compute| {
+            let (a, mut b) = (compute.alloc_zeroed::<u32>(LEN)?, compute.alloc_zeroed(LEN)?);
+            compute.copy(&a, &mut b)
+        }),
+        (Call::CopyToDevice, "Stream::copy_to_device", |gpu, compute| {
+            let host = compute.adopt(gpu.pinned::<u32>(LEN)?)?;
+            compute.copy_to_device(&host, &mut compute.alloc_zeroed(LEN)?)
+        }),
+        (Call::CopyToHost, "Stream::copy_to_host", |gpu, compute| {
+            let mut host = compute.adopt(gpu.pinned::<u32>(LEN)?)?;
+            compute.copy_to_host(&compute.alloc_zeroed(LEN)?, &mut host)
+        }),
+        (Call::BeginCapture, "Stream::capture", |_, compute| {
+            graph(compute).map(drop)
+        }),
+        (Call::EndCapture, "Stream::capture", |_, compute| {
+            graph(compute).map(drop)
+        }),
+        (Call::LaunchGraph, "Graph::launch", |_, compute| {
+            graph(compute)?.launch(compute)
+        }),
+        (Call::SetLaunch, "Graph::update", |_, compute| {
+            graph(compute)?.update(|stream, pair| work(stream, pair, (0.0, 2.0)))
+        }),
+        (Call::UpdateGraph, "Graph::update", |_, compute| {
+            graph(compute)?.update(|stream, pair| work(stream, pair, (1.0, 1.0)))
+        }),
+        (Call::UpdateGraph, "Graph::replace", |_, compute| {
+            let spare = (compute.alloc_zeroed(LEN)?, compute.alloc_zeroed(LEN)?);
+            let replaced = graph(compute)?.replace(spare, |stream, pair| work(stream, pair, (0.0, 1.0)));
+            Ok(replaced.map(drop)?)
+        }),
+        (Call::QueryEvent, "Marker::is_reached", |_, compute| {
+            compute.marker()?.is_reached().map(drop)
+        }),
     ]
+}
+
+type Floats<'id> = DeviceBuffer<f32, Idle<Scoped<'id>>>;
+type View<'g, 'id> = DeviceViewMut<'g, f32, Captured<'g, Compute<Scoped<'id>>>>;
+
+/// A fill and a launch.
+fn graph<'id>(
+    compute: &Compute_<'id>,
+) -> Result<Graph<(Floats<'id>, Floats<'id>), Compute<Scoped<'id>>>, Error> {
+    let pair = (compute.alloc_zeroed(LEN)?, compute.alloc_zeroed(LEN)?);
+    compute.capture(pair, |stream, pair| work(stream, pair, (0.0, 1.0)))
+}
+
+fn work<'g, 'id>(
+    stream: &'g Stream<Captured<'g, Compute<Scoped<'id>>>>,
+    (mut a, mut b): (View<'g, 'id>, View<'g, 'id>),
+    (fill, factor): (f32, f32),
+) -> Result<(), Error> {
+    stream.fill(&mut a, fill)?;
+    scale(stream, Grid1::covering(LEN), &a, &mut b, factor)
+}
+
+/// A launch names the kernel as well, and where it is written.
+#[test]
+fn an_error_of_a_launch_names_the_kernel() {
+    for code in STICKY.iter().chain(PLAIN) {
+        Device::simulated(config(0), |gpu| {
+            let compute = gpu.stream::<Compute<_>>().unwrap();
+            let (a, mut b) = (
+                compute.alloc_zeroed::<f32>(LEN).unwrap(),
+                compute.alloc_zeroed(LEN).unwrap(),
+            );
+            gpu.simulator().unwrap().fail_next(Call::Launch, *code);
+            let error = scale(&compute, Grid1::covering(LEN), &a, &mut b, 1.0).unwrap_err();
+            let text = error.to_string();
+            let name = "launch of `device_kernels::elementwise::scale` (device-kernels/src/elementwise.rs:";
+            assert!(text.starts_with(name), "{text}");
+            let rest = format!(
+                "): cuLaunchKernel failed: {} ({}): {}",
+                code.name(),
+                code.0,
+                code.meaning()
+            );
+            assert!(text.contains(&rest), "{text}");
+            assert_eq!(error.is_sticky(), STICKY.contains(code), "{text}");
+            assert_eq!(
+                text.ends_with("the device is lost to this process"),
+                error.is_sticky()
+            );
+        })
+        .unwrap();
+    }
 }
 
 /// The message has our call, the driver's, the code, its number and its meaning, and the mark of a sticky one.
@@ -170,6 +260,8 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
                 compute.copy_to_host(&buffer, &mut second).unwrap();
                 let mut pending = compute.release((buffer, second)).unwrap();
                 let marker = compute.marker().unwrap();
+                let mut graph = graph(&compute).unwrap();
+                graph.launch(&compute).unwrap();
                 gpu.simulator().unwrap().fail_next(Call::Alloc, *code);
                 compute.alloc_uninit::<u32>(1).unwrap_err();
 
@@ -193,6 +285,12 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
                 lost(marker.is_reached().unwrap_err());
                 lost(compute.synchronize().unwrap_err());
                 lost(gpu.memory_info().unwrap_err());
+                lost(graph.launch(&compute).unwrap_err());
+                lost(
+                    graph
+                        .update(|stream, pair| work(stream, pair, (0.0, 2.0)))
+                        .unwrap_err(),
+                );
                 lost(gpu.pinned::<u8>(1 << 20).unwrap_err());
                 let refused = download.try_acquire(pending).unwrap_err();
                 lost(refused.error);
@@ -203,6 +301,7 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
 
                 // Dropping everything neither blocks nor panics; another device goes on.
                 drop(refused.value);
+                drop(graph.into_inner());
                 drop((compute, download, marker, first));
                 round_trip(&other, 5).unwrap();
             })

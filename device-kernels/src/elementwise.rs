@@ -46,6 +46,20 @@ pub fn process(i: Index1, input: &[f32], mut output: PerThread<f32>, gain: f32, 
     }
 }
 
+/// Square roots by Newton's method, `v = (v + x / v) / 2` from 1 on, `steps` times: each step waits for the one before, so that it
+/// takes as long as it is asked to, however few the elements. Inputs are greater than 0. The grid covers the output's length.
+#[kernel]
+pub fn roots(i: Index1, input: &[f32], mut output: PerThread<f32>, steps: u32) {
+    if let Some(out) = output.get_mut(i) {
+        let x = input[i.get()];
+        let mut value = 1.0;
+        for _ in 0..steps {
+            value = 0.5 * (value + x / value);
+        }
+        *out = value;
+    }
+}
+
 /// `output[i] = input[i] * factor`, four elements a thread: the grid covers a quarter of the output's length, rounded up.
 #[kernel]
 pub fn scale4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, factor: f32) {

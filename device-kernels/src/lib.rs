@@ -5,6 +5,7 @@
 //! | [`scale`], [`saxpy`], [`add`] | one thread an element |
 //! | [`scale4`], [`saxpy4`], [`add4`], [`process4`] | one thread for four elements, moved 16 bytes at once |
 //! | [`process`] | arithmetic enough to overlap with copies |
+//! | [`roots`] | few threads that take long, to run beside others |
 //! | [`bilateral`] | a stencil over an image |
 //! | [`block_sum`] | shared memory and warp shuffles, in phases |
 //! | [`histogram`] | atomics, in shared and device memory |
@@ -24,7 +25,7 @@ mod reduce;
 mod transpose;
 
 pub use bilateral::bilateral;
-pub use elementwise::{add, add4, process, process4, saxpy, saxpy4, scale, scale4};
+pub use elementwise::{add, add4, process, process4, roots, saxpy, saxpy4, scale, scale4};
 pub use histogram::histogram;
 pub use reduce::block_sum;
 pub use transpose::transpose;

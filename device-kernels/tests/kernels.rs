@@ -3,7 +3,8 @@
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
 use device_kernels::{
-    add, add4, bilateral, block_sum, histogram, process, process4, saxpy, saxpy4, scale, scale4, transpose,
+    add, add4, bilateral, block_sum, histogram, process, process4, roots, saxpy, saxpy4, scale, scale4,
+    transpose,
 };
 
 cuda_rt::streams! {
@@ -120,6 +121,24 @@ fn saxpy_is_rounded_once() {
         saxpy(&stream, Grid1::covering(len), 1.1, &upload(&stream, &x), &mut out).unwrap();
         let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 1.1f32.mul_add(*x, *y)).collect();
         assert_eq!(bits(&download(&stream, &out)), bits(&expected), "{len}");
+    }
+}
+
+#[test]
+fn roots_are_the_hosts_after_any_number_of_steps() {
+    let stream = compute();
+    for (len, steps) in LENGTHS.into_iter().zip([0, 1, 2, 7, 40].into_iter().cycle()) {
+        let input: Vec<f32> = random_floats(len, 6).into_iter().map(f32::abs).collect();
+        let mut output = stream.alloc_zeroed::<f32>(len).unwrap();
+        let uploaded = upload(&stream, &input);
+        roots(&stream, Grid1::covering(len), &uploaded, &mut output, steps).unwrap();
+        let root = |x: &f32| (0..steps).fold(1.0, |v: f32, _| 0.5 * (v + x / v));
+        let expected: Vec<f32> = input.iter().map(root).collect();
+        assert_eq!(
+            bits(&download(&stream, &output)),
+            bits(&expected),
+            "{len}, {steps}"
+        );
     }
 }
 

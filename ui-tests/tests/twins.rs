@@ -84,6 +84,7 @@ twins! {
     h39_read_of_memory_never_written;
     h40_zeroed_references;
     h42_foreign_call_without_unsafe;
+    h42_foreign_memory_given_back;
     h44_cuda_call_in_a_closure;
     pipeline;
     server;

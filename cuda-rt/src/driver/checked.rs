@@ -358,6 +358,24 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 };
                 monitor.host_access(host(address, bytes), Write, operation);
             }
+            Note::ForeignMemory {
+                address,
+                bytes,
+                ends: false,
+                ..
+            } => monitor.register(device(address, bytes)),
+            Note::ForeignMemory {
+                address,
+                bytes,
+                passed,
+                ends: true,
+            } => {
+                let operation = Operation {
+                    name: "release of foreign memory",
+                    site: Site::Code(passed.at),
+                };
+                monitor.unregister(device(address, bytes), operation);
+            }
             Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
         });
     }

@@ -287,6 +287,17 @@ pub enum Note<'a> {
         /// The call by which it passes.
         passed: Passed,
     },
+    /// Memory that someone else allocated is owned here from now on, or was until now: it goes once this is told.
+    ForeignMemory {
+        /// Where it starts: on the device, or page-locked on the host.
+        address: DeviceAddress,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The call by which it came.
+        passed: Passed,
+        /// Whether it goes.
+        ends: bool,
+    },
     /// What the program calls a stream.
     StreamName {
         /// The stream.

@@ -1,8 +1,9 @@
 use std::ptr::NonNull;
 
-use crate::driver::DeviceAddress;
-use crate::memory::{DeviceBuffer, DeviceSlice, PinnedSlice};
-use crate::place::StreamTag;
+use crate::device::Device;
+use crate::driver::{DeviceAddress, Passed};
+use crate::memory::{DeviceBuffer, DeviceSlice, Foreign, PinnedBuffer, PinnedSlice};
+use crate::place::{Idle, Live, StreamTag};
 use crate::stream::Stream;
 
 impl<T, S: StreamTag> DeviceBuffer<T, S> {
@@ -21,6 +22,51 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
     }
 
+    /// Owns memory that someone else allocated in any way (`cuMemAlloc`, an import from another process, another library's pool), and
+    /// gives it back with `release` once the last use of it is over. Calls nothing.
+    ///
+    /// It moves, splits and is dropped as any buffer, and dropping it never blocks: `release` runs on the device's thread for
+    /// closures ([`Handoff::on_done`](crate::Handoff::on_done)), after the events of all uses were seen done, and may call anything, also
+    /// what waits for the device (`cuMemFree`). What it panics with goes to the panic hook, and no further. Where the end of a use is never
+    /// known, after a sticky error, or if no thread can be started, it is leaked with all that it holds. With `len` 0 the
+    /// address is ignored, and `release` runs all the same.
+    ///
+    /// A checker that follows the device takes the release for a write by the host.
+    ///
+    /// # Safety
+    /// 1. `address` is that of `len` elements of memory that the device of `stream` can read and write, until `release` is run;
+    ///    nothing else uses or frees it until then.
+    /// 2. and 3. As for [`from_raw`](Self::from_raw).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # use cuda_rt::DeviceBuffer;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let (address, len) = compute.alloc_zeroed::<f32>(64)?.into_raw(); // someone else's from here on
+    /// let (given_back, end) = std::sync::mpsc::channel();
+    /// let release = move || given_back.send(address).expect("the other end waits");
+    /// // SAFETY: no one uses or frees it before it was received below; zeroed in the order of `compute`.
+    /// let buffer = unsafe { DeviceBuffer::<f32, _>::from_foreign(&compute, address, len, release) };
+    /// drop(buffer);
+    /// let address = end.recv().expect("no use is left");
+    /// # // SAFETY: its uses are over.
+    /// # drop(unsafe { DeviceBuffer::<f32, _>::from_raw(&compute, address, len) });
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn from_foreign(
+        stream: &Stream<S>,
+        address: DeviceAddress,
+        len: usize,
+        release: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let passed = Passed::here("DeviceBuffer::from_foreign");
+        let foreign = Foreign::new(stream.core(), address, len * size_of::<T>(), passed, release);
+        // SAFETY: the caller's obligations are B1 and B2; B3 by definition.
+        unsafe { Self::from_foreign_at(stream.core(), stream.at(), address, len, foreign) }
+    }
+
     /// Gives the memory away: its address and its length in elements. Calls nothing; who owns it now frees it
     /// (`cuMemFreeAsync`), after what this stream holds, or gives it [back](Self::from_raw). A buffer of 0 bytes has an
     /// address that is no memory's, and is not freed.
@@ -29,7 +75,8 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// handle to it.
     ///
     /// # Panics
-    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its address alone cannot be freed. And if
+    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its address alone cannot be freed. If it
+    /// is [foreign](Self::from_foreign). And if
     /// a [loan](Stream::lend) on this device could not be joined: then nothing says when the memory is no longer used.
     #[track_caller]
     pub fn into_raw(self) -> (DeviceAddress, usize) {
@@ -39,6 +86,35 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
         let (address, len) = (self.address(), self.len());
         self.forget_memory();
         (address, len)
+    }
+}
+
+impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
+    /// Owns page-locked memory that someone else made, and gives it back with `release` once the last use of it is over: the CPU
+    /// reaches it while it is idle, and copies of a stream while it is not. Calls nothing.
+    ///
+    /// `release` is run as that of [`DeviceBuffer::from_foreign`], also for memory that is dropped idle; the pool of the
+    /// device has no part in it, nor has its [limit](Device::set_pinned_limit). It may unmap the memory, or drop what owns it: a closure that
+    /// holds the owner and is never run leaks it.
+    ///
+    /// # Safety
+    /// Until `release` is run:
+    /// 1. `start` is that of `len` elements that are mapped and page-locked for every GPU of the process (`cuMemHostAlloc` or
+    ///    `cuMemHostRegister`, portable), of which one allocation holds all; no one else reads, writes or unlocks them.
+    /// 2. They are aligned for `T` and initialised to values of `T`.
+    /// 3. No work that uses them is pending when this is called.
+    #[track_caller]
+    pub unsafe fn from_foreign(
+        gpu: &Device<D>,
+        start: NonNull<T>,
+        len: usize,
+        release: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let passed = Passed::here("PinnedBuffer::from_foreign");
+        let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
+        let foreign = Foreign::new(gpu.core(), address, len * size_of::<T>(), passed, release);
+        // SAFETY: the caller's obligations are P1 to P3.
+        unsafe { Self::from_foreign_at(gpu.core(), start, len, passed, foreign) }
     }
 }
 

@@ -13,6 +13,7 @@
 //! | launch a kernel that `#[kernel]` did not make | [`Stream::foreign_kernel`](crate::Stream::foreign_kernel) |
 //! | work on someone else's stream | [`Device::adopt_stream`](crate::Device::adopt_stream) |
 //! | own memory that someone else allocated, or give ours away | [`DeviceBuffer::from_raw`](crate::DeviceBuffer::from_raw), [`into_raw`](crate::DeviceBuffer::into_raw) |
+//! | own memory until its last use is over, and give it back | [`DeviceBuffer::from_foreign`](crate::DeviceBuffer::from_foreign), [`PinnedBuffer::from_foreign`](crate::PinnedBuffer::from_foreign) |
 //! | use the crate `cust` and this one together | `interop::cust`, with the feature `cust` |
 //! | use memory that someone else keeps | [`DeviceSlice::from_raw_parts`](crate::DeviceSlice::from_raw_parts), [`PinnedSlice::from_raw_parts`](crate::PinnedSlice::from_raw_parts) |
 

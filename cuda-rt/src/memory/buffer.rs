@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use super::foreign::Foreign;
 use super::parts::SplitBlock;
 use super::resource::{OwnedBy, Resource};
 use super::slice::{DANGLING, DeviceSlice};
@@ -28,7 +29,7 @@ use crate::place::{DeviceTag, Idle, Place, StreamTag};
 ///
 /// # Invariants
 /// B1. `address` is that of `len` elements that nothing else owns: all of an allocation where `split` is `None`, and a part of
-///     the allocation of `split` otherwise; dangling where the allocation would have 0 bytes.
+///     the allocation of `split`, or all of a foreign one, otherwise; dangling where the allocation would have 0 bytes.
 /// B2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over; or the core is broken.
 /// B3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
@@ -86,6 +87,24 @@ impl<T, P> DeviceBuffer<T, P> {
         }
     }
 
+    /// The same, of memory that `foreign` gives back instead of being freed.
+    ///
+    /// # Safety
+    /// As [`from_raw_at`](Self::from_raw_at).
+    pub(crate) unsafe fn from_foreign_at(
+        core: &Arc<DeviceCore>,
+        at: StreamAt,
+        address: DeviceAddress,
+        len: usize,
+        foreign: Foreign,
+    ) -> Self {
+        // SAFETY: the caller's.
+        let mut buffer = unsafe { Self::from_raw_at(core, at, address, len) };
+        let bytes = len * size_of::<T>();
+        buffer.split = Some(Arc::new(SplitBlock::new(buffer.address, bytes, Some(foreign))));
+        buffer
+    }
+
     /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest. No GPU work.
     ///
     /// Each half goes its own way from here: to another stream, to a thread, or out of use. They come together again with
@@ -122,7 +141,11 @@ impl<T, P> DeviceBuffer<T, P> {
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let owned = self.address != DANGLING;
         if owned && self.split.is_none() {
-            self.split = Some(Arc::new(SplitBlock::new(self.address, len * size_of::<T>())));
+            self.split = Some(Arc::new(SplitBlock::new(
+                self.address,
+                len * size_of::<T>(),
+                None,
+            )));
         }
         // B1: the halves are parts of what was one owner's.
         self.len = mid;
@@ -139,12 +162,12 @@ impl<T, P> DeviceBuffer<T, P> {
     /// Drops all but the memory, which the caller has taken.
     ///
     /// # Panics
-    /// If it is a part of a block, which is no one's to free.
+    /// If it is a part of a block, which is no one's to free, or foreign, which has someone to give it back to.
     #[track_caller]
     pub(crate) fn forget_memory(mut self) {
         assert!(
             self.split.is_none(),
-            "a part of a block cannot be given away: join it with the rest first"
+            "a part of a block cannot be given away: join it with the rest first; nor can foreign memory, which goes back by itself"
         );
         self.address = DANGLING;
     }

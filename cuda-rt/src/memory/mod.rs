@@ -3,6 +3,7 @@
 mod buffer;
 mod bundles;
 mod derived;
+mod foreign;
 mod parts;
 mod pinned;
 mod pool;
@@ -23,6 +24,7 @@ pub use resource::{OwnedBy, Resource};
 pub use slice::{ChunksExact, ChunksExactMut, DeviceSlice};
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 
+pub(crate) use foreign::Foreign;
 pub(crate) use pool::PinnedPool;
 
 use crate::error::{Error, Result};

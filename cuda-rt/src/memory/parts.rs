@@ -1,7 +1,10 @@
 //! Blocks with several owners, each of a part.
 
+use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::foreign::Foreign;
 use super::pool::Block;
 use crate::core::DeviceCore;
 use crate::driver::DeviceAddress;
@@ -18,34 +21,38 @@ use crate::ended::Ended;
 /// ```
 ///
 /// # Invariants
-/// D1. `address` is that of an allocation of `bytes` bytes, more than 0. Each part that was not dropped holds this, and no two
-///     parts overlap.
+/// D1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is foreign. Each part that was not dropped
+///     holds this, and no two parts overlap.
 /// D2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
 #[derive(Debug)]
 pub(super) struct SplitBlock {
     address: DeviceAddress,
     bytes: usize,
+    /// Who gets it back, if it is not of the device's pool.
+    foreign: Option<Foreign>,
     ended: Mutex<Ended>,
 }
 
 impl SplitBlock {
-    pub(super) fn new(address: DeviceAddress, bytes: usize) -> Self {
+    pub(super) fn new(address: DeviceAddress, bytes: usize, foreign: Option<Foreign>) -> Self {
         Self {
             address,
             bytes,
+            foreign,
             ended: Mutex::default(),
         }
     }
 
     /// Whether a part of these bytes is all there is: no other part, dropped or not. Empty parts apart, then, nothing was
-    /// dropped, and `ended` holds nothing.
+    /// dropped, and `ended` holds nothing. Never of foreign memory, which stays one whoever has it.
     pub(super) fn is_whole(self: &mut Arc<Self>, address: DeviceAddress, bytes: usize) -> bool {
         // Unique, so no other part is left, and none can be made.
-        Arc::get_mut(self).is_some_and(|block| block.address == address && block.bytes == bytes)
+        Arc::get_mut(self)
+            .is_some_and(|block| block.foreign.is_none() && block.address == address && block.bytes == bytes)
     }
 
-    /// A part is dropped; `end` says where its uses end. The last one frees the block (`cuMemFreeAsync`), after the uses of
-    /// all; what cannot be ordered is leaked. Never blocks the host.
+    /// A part is dropped; `end` says where its uses end. The last one frees the block (`cuMemFreeAsync`), or gives it back to its
+    /// owner, after the uses of all; what cannot be ordered is leaked. Never blocks the host.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut Ended)) {
         // Whole after any panic: each step of `Ended` is one assignment.
         end(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner));
@@ -54,6 +61,9 @@ impl SplitBlock {
         };
         let ended = block.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Ok(driver) = core.ordered() else { return };
+        if let Some(foreign) = block.foreign {
+            return foreign.give_back_behind(ended.into_fence());
+        }
         let at = match ended.only_stream() {
             Some(at) => at,
             None => {
@@ -77,29 +87,45 @@ impl SplitBlock {
 /// D4. Every use of each part that was dropped is ordered before one of `ended`, or is over.
 #[derive(Debug)]
 pub(super) struct SplitPinned {
-    block: Block,
+    block: PinnedBlock,
     ended: Mutex<Ended>,
 }
 
+/// A block of the pool, or of someone else, by its address, whose provenance is exposed.
+#[derive(Debug)]
+pub(super) enum PinnedBlock {
+    Pool(Block),
+    Foreign(usize, Foreign),
+}
+
 impl SplitPinned {
-    pub(super) fn new(block: Block) -> Self {
+    pub(super) fn new(block: PinnedBlock) -> Self {
         Self {
             block,
             ended: Mutex::default(),
         }
     }
 
-    pub(super) fn block(&self) -> &Block {
-        &self.block
+    pub(super) fn address(&self) -> NonNull<c_void> {
+        match &self.block {
+            PinnedBlock::Pool(block) => block.address(),
+            PinnedBlock::Foreign(address, _) => {
+                // Never null: it was made of a `NonNull`.
+                NonNull::new(std::ptr::with_exposed_provenance_mut(*address)).unwrap_or(NonNull::dangling())
+            }
+        }
     }
 
     /// A part is dropped; `end` says where its uses end. The last one gives the block to the pool of `core`, which reuses it once
-    /// the uses of all were seen complete.
+    /// the uses of all were seen complete, or back to its owner then.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut Ended)) {
         end(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(split) = Arc::into_inner(self) {
             let ended = split.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-            core.pinned().give_back(split.block, ended.into_fence());
+            match split.block {
+                PinnedBlock::Pool(block) => core.pinned().give_back(block, ended.into_fence()),
+                PinnedBlock::Foreign(_, foreign) => foreign.give_back_behind(ended.into_fence()),
+            }
         }
     }
 }

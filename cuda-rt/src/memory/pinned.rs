@@ -6,7 +6,8 @@ use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::parts::SplitPinned;
+use super::foreign::Foreign;
+use super::parts::{PinnedBlock, SplitPinned};
 use super::pool::Block;
 use super::range::RangeIndex;
 use super::resource::{OwnedBy, Resource};
@@ -46,7 +47,7 @@ pub struct PinnedBuffer<T, P = Idle> {
 enum Home {
     /// All of a block.
     Whole(Block),
-    /// What of a split block begins so many bytes after its start.
+    /// What of a split block, or of a foreign one, begins so many bytes after its start.
     Part(Arc<SplitPinned>, usize),
 }
 
@@ -56,7 +57,7 @@ impl Home {
         match self {
             Self::Whole(block) => block.address(),
             // SAFETY: a part begins inside its block, or at its end.
-            Self::Part(split, offset) => unsafe { split.block().address().byte_add(*offset) },
+            Self::Part(split, offset) => unsafe { split.address().byte_add(*offset) },
         }
     }
 }
@@ -103,7 +104,7 @@ impl<T, P> PinnedBuffer<T, P> {
         let len = self.len;
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let split = self.home.take().map(|home| match home {
-            Home::Whole(block) => (Arc::new(SplitPinned::new(block)), 0),
+            Home::Whole(block) => (Arc::new(SplitPinned::new(PinnedBlock::Pool(block))), 0),
             Home::Part(split, offset) => (split, offset),
         });
         let part = |skipped| {
@@ -221,6 +222,35 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
 }
 
 impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
+    /// Owns memory of someone else's, until `foreign` gives it back.
+    ///
+    /// # Safety
+    /// P1 to P3 hold for `start` and `len`; P1 until `foreign` gives the memory back.
+    pub(crate) unsafe fn from_foreign_at(
+        core: &Arc<DeviceCore>,
+        start: NonNull<T>,
+        len: usize,
+        passed: Passed,
+        foreign: Foreign,
+    ) -> Self {
+        // Where there are no bytes, any aligned address will do, and the caller's may not be one.
+        let start = if len * size_of::<T>() == 0 {
+            NonNull::dangling()
+        } else {
+            start
+        };
+        let block = PinnedBlock::Foreign(start.as_ptr().expose_provenance(), foreign);
+        let buffer = Self {
+            home: Some(Home::Part(Arc::new(SplitPinned::new(block)), 0)),
+            len,
+            at: None,
+            core: Arc::clone(core),
+            marker: PhantomData,
+        };
+        buffer.tell_host_has(passed);
+        buffer
+    }
+
     /// Moves idle memory to another device: it is page-locked for every GPU of the process, and bound to none.
     ///
     /// # Errors

@@ -223,6 +223,19 @@ impl Log {
         }
     }
 
+    /// The stream that a call gives an operation to.
+    pub(crate) fn stream(call: &Call) -> Option<u64> {
+        match call {
+            Call::Alloc { stream, .. }
+            | Call::Free { stream, .. }
+            | Call::Copy { stream, .. }
+            | Call::Fill { stream, .. }
+            | Call::Launch { stream, .. }
+            | Call::LaunchGraph { stream, .. } => Some(*stream),
+            _ => None,
+        }
+    }
+
     /// Calls that make or use an edge, each of which a mutant leaves out.
     pub(crate) fn edges(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter_map(|(i, entry)| {

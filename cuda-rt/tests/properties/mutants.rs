@@ -75,12 +75,17 @@ fn seeded(seed: u64) -> Schedule {
     }
 }
 
-/// Orders made for two entries that race: all before the first has run, its stream, perhaps, waits until the second has run, and then
-/// goes on.
+/// Orders made for two entries that race: the second runs before the first, with as little else as it needs or with as much as can.
 fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
-    (0..STREAMS).map(move |starved| Schedule {
-        config: SimConfig::new().seed(starved).order(Orders::Starve),
-        pauses: vec![first.saturating_sub(1), second],
+    (0..STREAMS).flat_map(move |seed| {
+        let made = |order, pauses| Schedule {
+            config: SimConfig::new().seed(seed).order(order),
+            pauses,
+        };
+        [
+            made(Orders::Starve, vec![first.saturating_sub(1), second]),
+            made(Orders::Lazy, vec![second]),
+        ]
     })
 }
 

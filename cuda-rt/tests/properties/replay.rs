@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cuda_rt::check::{AccessKind, Race, Site};
-use cuda_rt::driver::sim::{SimConfig, SimDriver};
+use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
     Check, DeviceAddress, Driver, DriverError, DriverResult, HostMemory, Note, Passed, RawEvent, RawGraph,
     RawStream, at_statement,
@@ -70,11 +70,12 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
             break;
         }
         if schedule.pauses.contains(&i) {
-            for driver in &replay.drivers {
-                // Any call lets run what is not starved.
-                driver.memory_info().expect("no fault");
-                driver.simulator().expect("simulated").run_pending();
+            // What was called last comes first, with what it needs.
+            if let Some(stream) = Log::stream(&entry.call) {
+                let stream = replay.streams[&(entry.device, stream)];
+                replay.simulator(entry.device).run_stream(stream);
             }
+            (0..2).for_each(|device| replay.simulator(device).run_pending());
         }
     }
     let races: Vec<Race> = replay.drivers.iter().flat_map(|driver| driver.races()).collect();
@@ -93,6 +94,10 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
 }
 
 impl Replay {
+    fn simulator(&self, device: usize) -> &Simulator {
+        self.drivers[device].simulator().expect("simulated")
+    }
+
     fn address(&self, place: Place) -> u64 {
         self.addresses[place.life] + place.offset
     }

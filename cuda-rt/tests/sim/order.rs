@@ -85,6 +85,9 @@ fn what_ran_while_the_host_was_slow_is_not_ordered_by_it() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(16, a).unwrap();
+    let _other = rig.alloc(16, b).unwrap();
+    rig.sim().run_stream(a);
+    assert_eq!(rig.sim().counters().operations_pending, 1);
     rig.sim().run_pending();
     assert_eq!(rig.sim().counters().operations_pending, 0);
     rig.fill(data, &[1], 16, b).unwrap();

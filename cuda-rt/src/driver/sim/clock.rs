@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::config::SimConfig;
+use super::config::{Model, SimConfig};
 use crate::driver::RawStream;
 
 /// A part of the device that does one thing at a time.
@@ -102,6 +102,22 @@ impl Work {
         }
     }
 
+    /// How many of the parts of its engine it takes, and how many there are.
+    fn parts(&self, config: &SimConfig) -> (usize, usize) {
+        let all = config.model.kernel_parts.max(1);
+        let threads = match self.kind {
+            SpanKind::CopyToDevice | SpanKind::CopyToHost | SpanKind::CopyPeer | SpanKind::Collective => {
+                return (1, 1);
+            }
+            // Kernels as well, that move 16 bytes a thread.
+            SpanKind::Copy | SpanKind::Fill => self.bytes / 16,
+            SpanKind::Kernel => self.threads,
+        };
+        let filled = u128::from(threads) * all as u128;
+        let parts = filled.div_ceil(u128::from(Model::RESIDENT_THREADS));
+        (parts.clamp(1, all as u128) as usize, all)
+    }
+
     fn duration_ns(&self, config: &SimConfig) -> u64 {
         let model = &config.model;
         let bytes = self.bytes as f64;
@@ -140,7 +156,8 @@ pub(super) struct Clock {
 /// The engines of one device.
 #[derive(Debug, Default)]
 pub(super) struct Engines {
-    timelines: [Timeline; Engine::COUNT],
+    /// The parts of each engine; made when it is first used.
+    timelines: [Vec<Timeline>; Engine::COUNT],
     busy_ns: [u64; Engine::COUNT],
     /// Spans of operations, each with the place in its stream at which the operation stands; `None` while nothing is recorded.
     pub(super) spans: Option<Vec<(u64, Span)>>,
@@ -180,10 +197,13 @@ impl Clock {
     ) -> u64 {
         let engine = work.engine();
         let duration = work.duration_ns(config);
+        let (parts, all) = work.parts(config);
         let engines = &mut self.devices[device];
-        let start_ns = engines.timelines[engine as usize].book(ready_ns, duration);
+        let lines = &mut engines.timelines[engine as usize];
+        lines.resize_with(all, Timeline::default);
+        let start_ns = book_parts(lines, parts, ready_ns, duration);
         let end_ns = start_ns + duration;
-        engines.busy_ns[engine as usize] += duration;
+        engines.busy_ns[engine as usize] += duration * parts as u64 / all as u64;
         if let Some(spans) = &mut engines.spans {
             let Work {
                 kind, label, bytes, ..
@@ -234,7 +254,31 @@ impl Clock {
     }
 }
 
-/// When one engine is busy: always, but for some gaps, until `end`; never after.
+/// Books the first `duration` from `ready` on in which `parts` of `lines` are free; gives its start.
+fn book_parts(lines: &mut [Timeline], parts: usize, ready: u64, duration: u64) -> u64 {
+    if let [line] = lines {
+        return line.book(ready, duration);
+    }
+    let mut start = ready;
+    loop {
+        let mut free: Vec<(u64, usize)> = (lines.iter().enumerate())
+            .map(|(i, line)| (line.earliest(start, duration), i))
+            .collect();
+        free.sort_unstable();
+        let free = &free[..parts];
+        let (first, last) = (free[0].0, free[parts - 1].0);
+        if first == last {
+            for &(at, i) in free {
+                lines[i].book(at, duration);
+            }
+            return last;
+        }
+        // Not before the last of them; what is free earlier may not be any more.
+        start = last;
+    }
+}
+
+/// When one engine, or a part of one, is busy: always, but for some gaps, until `end`; never after.
 #[derive(Debug, Default)]
 struct Timeline {
     /// Disjoint, ascending.
@@ -245,6 +289,16 @@ struct Timeline {
 impl Timeline {
     /// Gaps that are remembered. The oldest is taken for busy when there are more, so that memory stays flat.
     const GAPS: usize = 64;
+
+    /// The start of the first `duration` that is free from `ready` on.
+    fn earliest(&self, ready: u64, duration: u64) -> u64 {
+        let first = self.gaps.partition_point(|gap| gap.1 < ready + duration);
+        let fits = self.gaps.iter().skip(first).find_map(|&(from, to)| {
+            let start = from.max(ready);
+            (start + duration <= to).then_some(start)
+        });
+        fits.unwrap_or_else(|| self.end.max(ready))
+    }
 
     /// Books the first `duration` that is free from `ready` on; gives its start.
     fn book(&mut self, ready: u64, duration: u64) -> u64 {
@@ -338,6 +392,28 @@ mod tests {
         assert_eq!(line.book(20, 70), 30, "and just large enough for this");
         assert_eq!(line.book(0, 1), 190);
         assert!(line.gaps.is_empty(), "{line:?}");
+    }
+
+    #[test]
+    fn small_kernels_run_side_by_side_and_large_ones_alone() {
+        let mut lines: Vec<Timeline> = std::iter::repeat_with(Timeline::default).take(4).collect();
+        let mut book = |parts, ready| book_parts(&mut lines, parts, ready, 10);
+        assert_eq!([book(1, 0), book(2, 0), book(1, 5)], [0, 0, 5]);
+        assert_eq!(book(2, 0), 10, "two parts are free from 10 on, one from 15");
+        assert_eq!(book(4, 0), 20, "all");
+        assert_eq!(book(1, 0), 10, "the gap that was left");
+        assert_eq!(book(1, 0), 30, "15 to 20 is too short");
+    }
+
+    #[test]
+    fn where_an_engine_is_free_is_where_it_books() {
+        let mut line = Timeline::default();
+        let mut random = super::super::schedule::Random::new(5);
+        for _ in 0..2000 {
+            let (ready, duration) = (random.below(4000) as u64, 1 + random.below(30) as u64);
+            let expected = line.earliest(ready, duration);
+            assert_eq!(line.book(ready, duration), expected, "{line:?}");
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ pub struct Model {
     /// Time of a kernel for each thread, in ns, if its memory traffic does not take longer. See
     /// [`SimConfig::kernel_ns_per_thread`].
     pub kernel_ns_per_thread: f64,
+    /// Equal parts of the device that kernels take, each as many as its threads fill of [`RESIDENT_THREADS`], so that small ones of
+    /// several streams run side by side. 1, the default: one kernel at a time, as if each filled the device.
+    ///
+    /// [`RESIDENT_THREADS`]: Self::RESIDENT_THREADS
+    pub kernel_parts: usize,
     /// What launching a kernel or a graph costs the host, in ns.
     pub launch_call_ns: u64,
     /// What enqueueing a copy or a fill costs the host, in ns.
@@ -53,6 +58,11 @@ pub struct Model {
     pub other_call_ns: u64,
 }
 
+impl Model {
+    /// Threads that fill an H200: 2048 on each of 132 multiprocessors.
+    pub const RESIDENT_THREADS: u64 = 132 * 2048;
+}
+
 impl Default for Model {
     fn default() -> Self {
         Self {
@@ -64,6 +74,7 @@ impl Default for Model {
             copy_latency_ns: 1_000,
             kernel_floor_ns: 1_500,
             kernel_ns_per_thread: 0.001,
+            kernel_parts: 1,
             launch_call_ns: 2_400,
             copy_call_ns: 1_500,
             record_call_ns: 117,

@@ -7,10 +7,10 @@ use super::clock::{Engine, Span, SpanKind, Wait};
 use super::config::SimConfig;
 use super::fault::Call;
 use super::memory::Memory;
-use super::stream::Op;
+use super::stream::{Op, Position};
 use super::{Core, SimDriver, State};
 use crate::check::Race;
-use crate::driver::ErrorCode;
+use crate::driver::{ErrorCode, RawStream};
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
 ///
@@ -18,7 +18,7 @@ use crate::driver::ErrorCode;
 /// all here is of all of them, but for engines, spans and waits.
 ///
 /// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work but for
-/// [`run_pending`](Self::run_pending).
+/// [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream).
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
@@ -69,6 +69,15 @@ impl Simulator {
     /// so this orders nothing.
     pub fn run_pending(&self) {
         while self.0.lock().step_any() {}
+    }
+
+    /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The host learns nothing of it either.
+    pub fn run_stream(&self, stream: RawStream) {
+        let mut state = self.0.lock();
+        let issued = state.streams.get(stream.0).map(|held| held.issued());
+        if let Some(at) = issued {
+            state.run_until(Position { stream: stream.0, at });
+        }
     }
 
     /// The races that the checker found so far, each pair of calls once, and at most 256.

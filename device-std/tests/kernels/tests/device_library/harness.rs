@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use cuda_rt::{DeviceBuffer, Element, Stream, StreamTag, bytemuck};
+use device_std::{Bf16x2, F16x2};
 use half::{bf16, f16};
 
 /// Threads of a block in the kernels of this crate, but where a test says otherwise: three warps.
@@ -111,4 +112,44 @@ pub(crate) fn groups<T: Copy>(input: &[T], group: usize) -> impl Iterator<Item =
         "an input for each thread of all blocks"
     );
     input.chunks_exact(group)
+}
+
+/// What is not a number may have another payload: the hardware does not say which.
+pub(crate) trait Alike: Copy + std::fmt::Debug {
+    fn is_alike(self, other: Self) -> bool;
+}
+
+macro_rules! alike {
+    ($($float:ident)*) => { $(
+        impl Alike for $float {
+            fn is_alike(self, other: Self) -> bool {
+                self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
+            }
+        }
+    )* };
+}
+alike!(f16 bf16 f32 f64);
+
+impl Alike for F16x2 {
+    fn is_alike(self, other: Self) -> bool {
+        self.low().is_alike(other.low()) && self.high().is_alike(other.high())
+    }
+}
+impl Alike for Bf16x2 {
+    fn is_alike(self, other: Self) -> bool {
+        self.low().is_alike(other.low()) && self.high().is_alike(other.high())
+    }
+}
+
+/// Alike at each place, of which `arguments` tells.
+#[track_caller]
+pub(crate) fn assert_alike<T: Alike>(got: &[T], expected: &[T], arguments: impl Fn(usize) -> String) {
+    assert_eq!(got.len(), expected.len());
+    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
+        assert!(
+            got.is_alike(*expected),
+            "of {}: {got:?} for {expected:?}",
+            arguments(at)
+        );
+    }
 }

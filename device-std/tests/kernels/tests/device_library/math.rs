@@ -8,7 +8,7 @@ use library_kernels::math as kernels;
 
 use crate::Compute;
 use crate::devices::for_each_device;
-use crate::harness::{Sample, assert_bits, download, random, upload};
+use crate::harness::{Sample, assert_alike, assert_bits, download, random, upload};
 
 const STEPS: usize = 20_000;
 
@@ -164,44 +164,6 @@ fn all_kinds_f64() -> Vec<f64> {
     random(STEPS, 17).map(f64::from_bits).chain(wide).collect()
 }
 
-/// What is not a number may have another payload.
-trait Alike: Copy + std::fmt::Debug {
-    fn is_alike(self, other: Self) -> bool;
-}
-
-macro_rules! alike {
-    ($($float:ident)*) => { $(
-        impl Alike for $float {
-            fn is_alike(self, other: Self) -> bool {
-                self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
-            }
-        }
-    )* };
-}
-alike!(f16 bf16 f32 f64);
-
-impl Alike for F16x2 {
-    fn is_alike(self, other: Self) -> bool {
-        self.low().is_alike(other.low()) && self.high().is_alike(other.high())
-    }
-}
-impl Alike for Bf16x2 {
-    fn is_alike(self, other: Self) -> bool {
-        self.low().is_alike(other.low()) && self.high().is_alike(other.high())
-    }
-}
-
-#[track_caller]
-fn assert_alike<A: std::fmt::Debug, T: Alike>(arguments: impl Iterator<Item = A>, got: &[T], expected: &[T]) {
-    assert_eq!(got.len(), expected.len());
-    for (arguments, (got, expected)) in arguments.zip(got.iter().zip(expected)) {
-        assert!(
-            got.is_alike(*expected),
-            "of {arguments:?}: {got:?} for {expected:?}"
-        );
-    }
-}
-
 /// The kernel of the test's name gives what `$expected` gives on the host.
 macro_rules! same {
     ($($name:ident($arguments:expr), |$x:ident| $expected:expr;)*) => { $(
@@ -214,7 +176,7 @@ macro_rules! same {
                 let mut output = stream.alloc_zeroed(input.len()).unwrap();
                 let grid = Grid1::covering(input.len());
                 kernels::$name(&stream, grid, &upload(&stream, &input), &mut output).unwrap();
-                assert_alike(input.iter(), &download(&stream, &output), &expected);
+                assert_alike(&download(&stream, &output), &expected, |at| format!("{:?}", input[at]));
             });
         }
     )* };
@@ -278,7 +240,7 @@ macro_rules! same_of_two {
                 let mut output = stream.alloc_zeroed(left.len()).unwrap();
                 let (x, y) = (upload(&stream, &left), upload(&stream, &right));
                 kernels::$name(&stream, Grid1::covering(left.len()), &x, &y, &mut output).unwrap();
-                assert_alike(left.iter().zip(&right), &download(&stream, &output), &expected);
+                assert_alike(&download(&stream, &output), &expected, |at| format!("{:?}, {:?}", left[at], right[at]));
             });
         }
     )* };
@@ -363,7 +325,7 @@ macro_rules! fused {
                 let mut output = stream.alloc_zeroed(x.len()).unwrap();
                 let (x, y, z) = (upload(&stream, &x), upload(&stream, &y), upload(&stream, &z));
                 kernels::$name(&stream, Grid1::covering(x.len()), &x, &y, &z, &mut output).unwrap();
-                assert_alike(all(), &download(&stream, &output), &expected);
+                assert_alike(&download(&stream, &output), &expected, |at| format!("{:?}", all().nth(at)));
             });
         }
     )* };

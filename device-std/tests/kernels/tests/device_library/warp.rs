@@ -6,7 +6,9 @@ use library_kernels::warp as kernels;
 
 use crate::Compute;
 use crate::devices::for_each_device;
-use crate::harness::{COUNT, Sample, THREADS, assert_bits, download, groups, random, upload};
+use crate::harness::{
+    Alike, COUNT, Sample, THREADS, assert_alike, assert_bits, download, groups, random, upload,
+};
 
 /// Inputs for all threads of the launch's blocks; the last block lies only partly inside the launch.
 fn inputs<T: Sample>() -> Vec<T> {
@@ -40,7 +42,7 @@ fn special_floats() -> Vec<f64> {
 
 /// Runs the kernel of the test's name, and compares thread n with `$expected` of its warp's values and its lane.
 macro_rules! lanes {
-    ($($name:ident($inputs:expr), |$warp:ident, $lane:ident| $expected:expr;)*) => { $(
+    ($assert:expr; $($name:ident($inputs:expr), |$warp:ident, $lane:ident| $expected:expr;)*) => { $(
         #[test]
         fn $name() {
             let input = $inputs;
@@ -52,7 +54,7 @@ macro_rules! lanes {
                 let stream = gpu.stream::<Compute<_>>().unwrap();
                 let mut output = stream.alloc_zeroed(COUNT).unwrap();
                 kernels::$name(&stream, Grid1::covering(COUNT), &upload(&stream, &input), &mut output).unwrap();
-                assert_bits(&download(&stream, &output), &expected);
+                $assert(&download(&stream, &output), &expected);
             });
         }
     )* };
@@ -115,6 +117,7 @@ fn compose(first: [u32; 2], then: [u32; 2]) -> [u32; 2] {
 }
 
 lanes! {
+    assert_bits;
     shuffle_down_u32(inputs::<u32>()), |warp, lane| warp[if lane + 5 < 32 { lane + 5 } else { lane }];
     shuffle_down_u64(inputs::<u64>()), |warp, lane| warp[(lane + 1).min(31)];
     shuffle_up_i32(inputs::<i32>()), |warp, lane| warp[if lane >= 3 { lane - 3 } else { lane }];
@@ -148,11 +151,7 @@ lanes! {
     warp_sum_u64(inputs::<u64>()), |warp, _lane| warp.iter().map(|value| u128::from(*value)).sum::<u128>() as u64;
     warp_min_i64(inputs::<i64>()), |warp, _lane| *warp.iter().min().unwrap();
     warp_sum_f32(inputs::<f32>()), |warp, _lane| tree(warp, |left, right| left + right);
-    warp_min_f32(narrow(special_floats())), |warp, _lane| narrowed(smallest(&widen(warp)));
-    warp_max_f32(narrow(special_floats())), |warp, _lane| narrowed(largest(&widen(warp)));
     warp_sum_f64(inputs::<f64>()), |warp, _lane| tree(warp, |left, right| left + right);
-    warp_min_f64(special_floats()), |warp, _lane| smallest(warp);
-    warp_max_f64(special_floats()), |warp, _lane| largest(warp);
     warp_product_i32(inputs::<i32>().into_iter().map(|value| value | 1).collect::<Vec<i32>>()),
         |warp, _lane| warp.iter().fold(1i64, |all, value| (all * i64::from(*value)) as i32 as i64) as i32;
     warp_each_sum(inputs::<[u32; 3]>()), |warp, _lane| {
@@ -174,6 +173,19 @@ lanes! {
 
     lane_and_warp((0..COUNT.next_multiple_of(THREADS)).map(|at| at % THREADS / 32 * 100).map(|hundreds| hundreds as u32).collect::<Vec<_>>()),
         |warp, lane| warp[lane] + lane as u32;
+}
+
+/// As [`assert_bits`], but that what is not a number may have another payload.
+fn assert_values<T: Alike>(got: &[T], expected: &[T]) {
+    assert_alike(got, expected, |at| format!("thread {at}"));
+}
+
+lanes! {
+    assert_values;
+    warp_min_f32(narrow(special_floats())), |warp, _lane| narrowed(smallest(&widen(warp)));
+    warp_max_f32(narrow(special_floats())), |warp, _lane| narrowed(largest(&widen(warp)));
+    warp_min_f64(special_floats()), |warp, _lane| smallest(warp);
+    warp_max_f64(special_floats()), |warp, _lane| largest(warp);
 }
 
 /// Bits of which a warp's conjunction leaves some.
