@@ -10,11 +10,13 @@
 //! | `log`, `record` | the driver calls of a plan as data, and the driver that writes them down |
 //! | `order` | which of them race, by brute force |
 //! | `bytes` | what the host sees if two of them run the other way round, on plain memory |
-//! | `replay` | the calls made again, with one left out, on simulated devices |
+//! | `replay`, `rig` | the calls made again, with one left out, on simulated devices |
 //! | `mutants` | property 2: what each edge that is left out does, and what the checker says of it |
 //! | `regressions` | plans that once found something |
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets how many plans each property tries.
+//! Plans leak, on purpose: constants, and what is forgotten, keep their devices. Some 30,000 devices with their memory are what Linux lets one
+//! process map (`vm.max_map_count`), so for more plans than 10,000 start another process; each tries others.
 
 mod bytes;
 mod log;
@@ -26,6 +28,7 @@ mod programs;
 mod record;
 mod regressions;
 mod replay;
+mod rig;
 mod run;
 mod side;
 mod work;

@@ -273,8 +273,22 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         2 => (any::<bool>(), work()).prop_map(|(captured, work)| Act::Panic { captured, work }),
     ];
     let mail = prop_oneof![1 => (0..3u8).prop_map(|to| Act::Give { to }), 1 => Just(Act::Take)];
-    let fault = (prop::sample::select(Call::ALL), 1..6u8, prop::bool::weighted(0.1))
-        .prop_map(|(call, nth, sticky)| Act::Fault { call, nth, sticky });
+    // Half of them among those that order work, or wait for it.
+    const ORDERING: &[Call] = &[
+        Call::CreateEvent,
+        Call::RecordEvent,
+        Call::WaitEvent,
+        Call::QueryEvent,
+        Call::SynchronizeEvent,
+        Call::SynchronizeStream,
+        Call::Free,
+    ];
+    let call = prop_oneof![prop::sample::select(Call::ALL), prop::sample::select(ORDERING)];
+    let fault = (call, 1..6u8, prop::bool::weighted(0.1)).prop_map(|(call, nth, sticky)| Act::Fault {
+        call,
+        nth,
+        sticky,
+    });
     let weight = |wanted: bool, weight| if wanted { weight } else { 0 };
     proptest::strategy::Union::new_weighted(
         [

@@ -101,13 +101,13 @@ const SAFE: Shape = Shape {
 
 #[test]
 fn every_order_computes_what_the_model_says_and_none_races() {
-    property(config(150, 40_000), SAFE);
+    property(config(150, 10_000), SAFE);
 }
 
 /// Calls fail here and there: no wrong byte is shown, and what an error gives back can be used.
 #[test]
 fn with_calls_that_fail_no_wrong_byte_is_shown() {
-    property(config(150, 40_000), Shape { faults: true, ..SAFE });
+    property(config(150, 10_000), Shape { faults: true, ..SAFE });
 }
 
 /// On GPU 0, or on one simulated device that lives as long as the process, with closures as another way to wait. All plans share it.

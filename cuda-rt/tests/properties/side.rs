@@ -142,7 +142,7 @@ fn work_on<S: Lane<D>, D: Live>(
     for (index, bundle) in bundles.iter_mut().enumerate() {
         parts.extend(bundle.parts.iter_mut().map(|part| &mut **part));
         if Some(index) == with_host {
-            host = bundle.host.as_mut().map(|host| &mut **host);
+            host = bundle.host.as_deref_mut();
         }
     }
     enqueue(stream, op, &mut parts, host)?;

@@ -18,6 +18,23 @@ fn rounds() -> u64 {
     if is_long() { 45_000_000 } else { 20_000 }
 }
 
+/// Runs `body`, and returns the seconds that this thread was on a processor, where the system tells; else those that passed. What else
+/// the machine does is then not in the rate.
+fn seconds(body: impl FnOnce()) -> f64 {
+    let on_processor = || {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let (started, before) = (Instant::now(), on_processor());
+    body();
+    let known = before
+        .zip(on_processor())
+        .map(|(before, after)| (after - before) / 1e9);
+    known
+        .filter(|seconds| *seconds > 0.0)
+        .unwrap_or_else(|| started.elapsed().as_secs_f64())
+}
+
 /// Memory of this process that is in RAM, in KiB, where the system tells it so.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -68,9 +85,7 @@ impl Pipeline {
     }
 
     fn rate(&self, rounds: u64) -> f64 {
-        let started = Instant::now();
-        (0..rounds).for_each(|round| self.round(round));
-        rounds as f64 * 8.0 / started.elapsed().as_secs_f64()
+        rounds as f64 * 8.0 / seconds(|| (0..rounds).for_each(|round| self.round(round)))
     }
 }
 
@@ -84,12 +99,14 @@ fn the_checker_keeps_up_and_forgets() {
     let without = unchecked.rate(rounds / 10);
     checked.rate(rounds / 10);
     let early = checked.rig.sim().checker_footprint();
-    let (started, mut resident) = (Instant::now(), vec![resident_kib()]);
-    for _ in 0..10 {
-        checked.rate(rounds / 10);
-        resident.push(resident_kib());
-    }
-    let with = rounds as f64 * 8.0 / started.elapsed().as_secs_f64();
+    let mut resident = vec![resident_kib()];
+    let with = seconds(|| {
+        for _ in 0..10 {
+            (0..rounds / 10).for_each(|round| checked.round(round));
+            resident.push(resident_kib());
+        }
+    });
+    let with = rounds as f64 * 8.0 / with;
     let late = checked.rig.sim().checker_footprint();
     println!(
         "{:.2} M operations a second without the checker, {:.2} M with it; {} operations, {early:?} -> {late:?} ranges and \
@@ -104,9 +121,10 @@ fn the_checker_keeps_up_and_forgets() {
         late.0 <= 2 * early.0 && late.1 <= early.1,
         "{early:?} -> {late:?}"
     );
+    // It may shrink: the system takes pages back.
     let known: Vec<u64> = resident.iter().flatten().copied().collect();
-    if let (true, Some(least), Some(most)) = (is_long(), known.iter().min(), known.iter().max()) {
-        assert!(most - least <= 512, "{known:?} KiB");
+    if let (true, Some(first), Some(most)) = (is_long(), known.first(), known.iter().max()) {
+        assert!(*most <= first + 512, "{known:?} KiB");
     }
 }
 

@@ -27,7 +27,7 @@ macro_rules! body {
     ($inner:expr, $views:expr, $ops:expr, $fork:expr) => {{
         let (inner, mut views) = ($inner, $views);
         let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
-        let mut host = views.host.as_mut().map(|host| &mut **host);
+        let mut host = views.host.as_deref_mut();
         for op in $ops.into_iter().flatten() {
             enqueue(inner, op, &mut parts, host.as_deref_mut())?;
         }
@@ -83,12 +83,7 @@ impl<D: Live> Side<D> {
             if let (0, Some(op)) = (launch, between) {
                 let mut views = captured.views();
                 let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
-                let result = enqueue(
-                    stream,
-                    op,
-                    &mut parts,
-                    views.host.as_mut().map(|host| &mut **host),
-                );
+                let result = enqueue(stream, op, &mut parts, views.host.as_deref_mut());
                 if self.note(result).is_some() {
                     apply(
                         op,

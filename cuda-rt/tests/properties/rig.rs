@@ -1,0 +1,77 @@
+//! A simulated device with calls that are safe to make in any order.
+//!
+//! They are `unsafe` because a GPU's are. On the simulated device no order of them is undefined behaviour: handles that are stale are
+//! errors, and operations run one at a time, on memory that stays mapped. What is left to the replay is that ranges lie in bounds, as
+//! they did when they were recorded, and that host memory is kept until the device is gone.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
+use cuda_rt::driver::{
+    Check, DeviceAddress, Driver, DriverResult, HostMemory, Note, Passed, RawEvent, RawGraph, RawStream,
+};
+use cuda_rt::kernel::{Kernel, LaunchShape};
+
+#[derive(Clone)]
+pub(crate) struct Rig(pub(crate) Arc<SimDriver>);
+
+macro_rules! forward {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
+        pub(crate) fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
+            // SAFETY: see the module's words.
+            unsafe { self.0.$name($($arg),*) }
+        }
+    )* };
+}
+
+impl Rig {
+    /// Races are recorded: a replay goes on after the first.
+    pub(crate) fn new(config: &SimConfig) -> Self {
+        Self(SimDriver::new(config.clone().check(Check::Record)))
+    }
+
+    pub(crate) fn simulator(&self) -> &Simulator {
+        self.0.simulator().expect("simulated")
+    }
+
+    /// The host has memory from here on; and, as nothing runs on a simulated device but during calls, a moment in which something may.
+    pub(crate) fn host_has(&self, address: NonNull<c_void>, bytes: usize) {
+        self.0.memory_info().expect("no fault");
+        let passed = Passed::here("replay");
+        self.0.note(Note::HostHas {
+            address,
+            bytes,
+            passed,
+        });
+    }
+
+    forward! {
+        fn destroy_stream(stream: RawStream) -> ();
+        fn synchronize_stream(stream: RawStream) -> ();
+        fn wait_event(stream: RawStream, event: RawEvent) -> ();
+        fn destroy_event(event: RawEvent) -> ();
+        fn record_event(event: RawEvent, stream: RawStream) -> ();
+        fn query_event(event: RawEvent) -> bool;
+        fn synchronize_event(event: RawEvent) -> ();
+        fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
+        fn free(address: DeviceAddress, stream: RawStream) -> ();
+        fn register_host(memory: &HostMemory) -> ();
+        fn unregister_host(memory: &HostMemory) -> ();
+        fn copy_to_device(to: DeviceAddress, from: NonNull<c_void>, bytes: usize, stream: RawStream) -> ();
+        fn copy_to_host(to: NonNull<c_void>, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
+        fn launch(
+            kernel: &'static Kernel,
+            shape: &LaunchShape,
+            parameters: &[*const c_void],
+            stream: RawStream
+        ) -> ();
+        fn begin_capture(stream: RawStream) -> ();
+        fn end_capture(stream: RawStream) -> RawGraph;
+        fn launch_graph(graph: RawGraph, stream: RawStream) -> ();
+        fn destroy_graph(graph: RawGraph) -> ();
+    }
+}
