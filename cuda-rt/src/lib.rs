@@ -42,6 +42,11 @@
 //! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs everything where there is no
 //!   GPU, in an order as hostile as CUDA allows.
 //!
+//! # Several GPUs
+//!
+//! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so that memory of one is no argument of another. It is copied by
+//! [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`], and combined by the collectives of a [`Communicator`].
+//!
 //! # What is not caught
 //!
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;

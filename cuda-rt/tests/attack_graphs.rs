@@ -126,6 +126,44 @@ fn attack_change_the_edges_and_not_the_nodes() {
     });
 }
 
+/// Two launches that ran side by side on two streams become two on one stream, of which the second reads what the first has written:
+/// the graph has no edge between them.
+#[test]
+fn attack_change_the_stream_of_a_launch() {
+    in_orders(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        fn body<'g, D: Live>(
+            stream: &'g Stream<Captured<'g, Compute<D>>>,
+            (source, mut out, mut lent): (View<'g, D>, View<'g, D>, View<'g, D>),
+            other: bool,
+        ) -> Result<()> {
+            let left = stream.fork::<Left<D>>()?;
+            let grid = || Grid1::covering(LEN / 4);
+            stream.lend(&left, &mut lent, |lent| {
+                let (first, rest) = lent.split_at_mut(LEN / 4);
+                let (second, rest) = rest.split_at_mut(LEN / 4);
+                let third = &mut rest[..LEN / 4];
+                if other {
+                    scale(&left, grid(), first, second, 2.0)?;
+                    scale(&left, grid(), second, third, 2.0)
+                } else {
+                    scale(stream, Grid1::covering(LEN), &source, &mut out, 2.0)?;
+                    scale(&left, grid(), first, second, 2.0)
+                }
+            })?
+        }
+        let bundle = [1.0, 0.0, 1.0].map(|value| filled(&compute, value));
+        let mut graph = compute
+            .capture(bundle, |stream, [a, b, c]| body(stream, (a, b, c), false))
+            .unwrap();
+        let refused = graph.update(|stream, [a, b, c]| body(stream, (a, b, c), true));
+        assert!(matches!(refused, Err(Error::NotAnUpdate { .. })), "{refused:?}");
+        graph.launch(&compute).unwrap();
+        let [_, out, _] = graph.into_inner();
+        holds(&gpu, out, 2.0);
+    });
+}
+
 /// The body does one thing in its rehearsal and another when it is captured.
 #[test]
 fn attack_bodies_that_change_their_mind() {

@@ -4,7 +4,7 @@
 mod devices;
 
 use std::fmt::Debug;
-use std::ops::{Index, IndexMut, RangeBounds};
+use std::ops::{IndexMut, RangeBounds};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cuda_rt::{DeviceBuffer, DeviceSlice, RangeIndex, Stream};
@@ -26,9 +26,9 @@ fn refuses<O>(what: impl Debug, body: impl FnOnce() -> O) {
 
 #[test]
 fn ranges_end_where_the_buffer_does() {
-    fn check<V: ?Sized, R>(view: &mut V, range: R)
+    fn check<V, R>(view: &mut V, range: R)
     where
-        V: Index<R> + IndexMut<R>,
+        V: IndexMut<R> + ?Sized,
         R: RangeIndex + RangeBounds<usize> + Clone + Debug,
     {
         refuses(range.clone(), || _ = &view[range.clone()]);

@@ -75,29 +75,41 @@ macro_rules! __element {
             const LAYOUT: u64 = <$name as $crate::Element>::LAYOUT;
         }
     };
-    // With parameters: the struct's own, as they are declared and as they are used, and its `where` clause. They stand in functions
-    // first, where nothing else parses: tokens that would end the `impl` early and bring a body of their own do not compile there.
-    ([$($parameters:tt)*] [$($arguments:tt)*] [$($bounds:tt)*] $name:ident { $($member:tt: $type:ty,)* }) => {
+    // With parameters. They come as what they are, each a name, a type, a path or a lifetime: as mere tokens, bounds could end the
+    // `impl` early and bring a body of their own, and a macro's name could swallow the one below.
+    (
+        $name:ident { $($member:tt: $type:ty,)* },
+        types = [$($parameter:ident)*],
+        constants = [$($constant:ident: $constant_type:ty;)*],
+        arguments = [$($argument:ty,)*],
+        bounds = [$([$($for:lifetime)*] $bounded:ty: $({ $($outlives:lifetime)? $(? $maybe:path;)? $([$($higher:lifetime)*] $bound:path)? })*;)*],
+    ) => {
         const _: () = {
             #[allow(dead_code)]
-            fn all<$($parameters)*>(all: $name<$($arguments)*>) where $($bounds)* {
+            fn all<$($parameter,)* $(const $constant: $constant_type,)*>(all: $name<$($argument,)*>)
+            where
+                $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
+            {
                 let $name { $($member: _),* } = all;
             }
             #[allow(dead_code)]
-            fn parts<$($parameters)*>(all: $name<$($arguments)*>) -> ($($type,)*) where $($bounds)* {
+            fn parts<$($parameter,)* $(const $constant: $constant_type,)*>(all: $name<$($argument,)*>) -> ($($type,)*)
+            where
+                $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
+            {
                 ($(all.$member,)*)
             }
         };
 
         // SAFETY: as above.
         #[allow(trivial_bounds)]
-        unsafe impl<$($parameters)*> $crate::Element for $name<$($arguments)*>
+        unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Element for $name<$($argument,)*>
         where
-            $name<$($arguments)*>: $crate::bytemuck::Pod,
+            $name<$($argument,)*>: $crate::bytemuck::Pod,
             $($type: $crate::Element,)*
-            $($bounds)*
+            $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
         {
-            const LAYOUT: u64 = $crate::layout::Layout::of::<$name<$($arguments)*>>("struct")
+            const LAYOUT: u64 = $crate::layout::Layout::of::<$name<$($argument,)*>>("struct")
                 $(.field(
                     ::core::stringify!($member),
                     ::core::mem::offset_of!(Self, $member),
@@ -106,12 +118,12 @@ macro_rules! __element {
                 .finish();
         }
         // SAFETY: as above.
-        unsafe impl<$($parameters)*> $crate::Scalar for $name<$($arguments)*>
+        unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Scalar for $name<$($argument,)*>
         where
-            $name<$($arguments)*>: $crate::Element,
-            $($bounds)*
+            $name<$($argument,)*>: $crate::Element,
+            $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
         {
-            const LAYOUT: u64 = <$name<$($arguments)*> as $crate::Element>::LAYOUT;
+            const LAYOUT: u64 = <$name<$($argument,)*> as $crate::Element>::LAYOUT;
         }
     };
 }

@@ -46,7 +46,11 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}");
+            // cust's `Display` asks the driver what the code means, and fails where there is none.
+            match error.downcast_ref::<cust::error::CudaError>() {
+                Some(code) => eprintln!("cust says {code:?}"),
+                None => eprintln!("{error}"),
+            }
             ExitCode::from(2)
         }
     }

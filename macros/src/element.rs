@@ -1,10 +1,11 @@
 //! `#[derive(Element)]`.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
-use syn::{Data, DeriveInput, Error, Fields, Result, parse2};
+use quote::quote;
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, parse2};
 
 use crate::message;
+use crate::resource::clause;
 
 /// Checks, and leaves the rest to a macro of `device_std`, which can name its own crate.
 pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<TokenStream> {
@@ -26,24 +27,28 @@ pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<Toke
     if item.generics.params.is_empty() {
         return Ok(quote!(#device_std::__element! { #name { #(#fields)* } }));
     }
-    let (parameters, arguments, _) = item.generics.split_for_impl();
-    let (parameters, arguments) = (between(parameters), between(arguments));
-    let bounds = item.generics.where_clause.as_ref().map(|clause| {
-        let predicates = clause.predicates.iter();
-        quote!(#(#predicates,)*)
+    let generics = &item.generics;
+    let types = generics.type_params().map(|one| &one.ident);
+    let constants = generics.const_params().map(|one| {
+        let (ident, ty) = (&one.ident, &one.ty);
+        quote!(#ident: #ty;)
     });
+    let arguments = generics.params.iter().map(|parameter| match parameter {
+        GenericParam::Type(one) => Ok(&one.ident),
+        GenericParam::Const(one) => Ok(&one.ident),
+        GenericParam::Lifetime(one) => Err(Error::new_spanned(one, message::ELEMENT_LIFETIME)),
+    });
+    let arguments = arguments.collect::<Result<Vec<_>>>()?;
+    let bounds = clause(generics);
     Ok(quote! {
-        #device_std::__element! { [#parameters] [#arguments] [#bounds] #name { #(#fields)* } }
+        #device_std::__element! {
+            #name { #(#fields)* },
+            types = [#(#types)*],
+            constants = [#(#constants)*],
+            arguments = [#(#arguments,)*],
+            bounds = #bounds,
+        }
     })
-}
-
-/// What stands between `<` and `>`.
-fn between(generics: impl ToTokens) -> TokenStream {
-    let tokens: Vec<_> = generics.into_token_stream().into_iter().collect();
-    match &tokens[..] {
-        [_, inner @ .., _] => inner.iter().cloned().collect(),
-        _ => TokenStream::new(),
-    }
 }
 
 fn check(item: &DeriveInput) -> Result<&Fields> {
@@ -122,6 +127,13 @@ mod tests {
             )),
             message::ELEMENT_EMPTY
         );
+        assert_eq!(
+            error(quote!(
+                #[repr(C)]
+                struct S<'a>(&'a u32);
+            )),
+            message::ELEMENT_LIFETIME
+        );
     }
 
     #[test]
@@ -141,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_passed_as_declared_and_as_used() {
+    fn parameters_are_passed_as_what_they_are() {
         let item = quote!(
             #[repr(transparent)]
             struct Row<T: Copy = f32, const N: usize = 4>([T; N])
@@ -150,7 +162,11 @@ mod tests {
         );
         let output = derive(item, &quote!(::device_std)).unwrap().to_string();
         let expected = quote!(::device_std::__element! {
-            [T: Copy, const N: usize] [T, N] [T: Send,] Row { 0: [T; N], }
+            Row { 0: [T; N], },
+            types = [T],
+            constants = [N: usize;],
+            arguments = [T, N,],
+            bounds = [[] T: { [] Copy }; [] T: { [] Send };],
         });
         assert_eq!(output, expected.to_string());
     }

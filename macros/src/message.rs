@@ -48,4 +48,6 @@ pub(crate) const NEEDS_PLANE: &str =
 pub(crate) const ELEMENT_NOT_STRUCT: &str =
     "`Element` is derived for structs: not every bit pattern is a value of an enum or union";
 pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and device: add `#[repr(C)]`";
+pub(crate) const ELEMENT_LIFETIME: &str =
+    "an element borrows nothing: its bytes are copied to the device, and outlive what they were copied from";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";

@@ -244,27 +244,6 @@ impl Derive<'_> {
         }
     }
 
-    /// The bounds of an impl, in the form that `__resource!` takes them: what a path or a lifetime is, and no more.
-    fn clause(&self, generics: &Generics) -> TokenStream {
-        let declared = generics.type_params().map(|parameter| {
-            let ident = &parameter.ident;
-            predicate(&None, &quote!(#ident), &parameter.bounds)
-        });
-        let demanded = generics
-            .where_clause
-            .iter()
-            .flat_map(|clause| &clause.predicates)
-            .filter_map(|one| match one {
-                WherePredicate::Type(one) => Some(predicate(
-                    &one.lifetimes,
-                    &one.bounded_ty.to_token_stream(),
-                    &one.bounds,
-                )),
-                _ => None,
-            });
-        quote!([#(#declared)* #(#demanded)*])
-    }
-
     /// `'a: 'b;` of each lifetime that must outlive others.
     fn outlives(&self) -> TokenStream {
         let generics = &self.input.generics;
@@ -318,8 +297,8 @@ impl Derive<'_> {
         });
         let outlives = self.outlives();
         let (idle_where, on_where) = (
-            self.clause(&self.generics(&idle, &[])),
-            self.clause(&self.generics(&on, &[])),
+            clause(&self.generics(&idle, &[])),
+            clause(&self.generics(&on, &[])),
         );
         let (idle_arguments, on_arguments, idle_of_stream_arguments) = (
             self.arguments(&idle),
@@ -355,6 +334,27 @@ impl Derive<'_> {
             }
         }
     }
+}
+
+/// The bounds of an impl, in the form that `__resource!` and `__element!` take them: what a path or a lifetime is, and no more.
+pub(crate) fn clause(generics: &Generics) -> TokenStream {
+    let declared = generics.type_params().map(|parameter| {
+        let ident = &parameter.ident;
+        predicate(&None, &quote!(#ident), &parameter.bounds)
+    });
+    let demanded = generics
+        .where_clause
+        .iter()
+        .flat_map(|clause| &clause.predicates)
+        .filter_map(|one| match one {
+            WherePredicate::Type(one) => Some(predicate(
+                &one.lifetimes,
+                &one.bounded_ty.to_token_stream(),
+                &one.bounds,
+            )),
+            _ => None,
+        });
+    quote!([#(#declared)* #(#demanded)*])
 }
 
 /// `for<'a> T: 'b + ?Sized + for<'c> Trait<'c>` as `['a] T: { 'b } { ? Sized; } { ['c] Trait<'c> };`.

@@ -1,6 +1,6 @@
 // H38, mended: the rank's stream hands over what was gathered.
 use cuda_rt::driver::sim::SimConfig;
-use cuda_rt::{Communicator, Device, Error, Live, Reduction};
+use cuda_rt::{Communicator, Device, Error, Live};
 
 cuda_rt::streams! {
     Compute;

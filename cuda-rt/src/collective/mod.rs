@@ -73,7 +73,7 @@ pub type GivenBack<B> = Refused<Option<B>>;
 
 impl<G> Communicator<G> {
     /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and lets each get at the memory of the others
-    /// ([`Device::peer_access`]). Blocks while they connect: up to seconds on GPUs.
+    /// ([`Device::peer_access`](crate::Device::peer_access)). Blocks while they connect: up to seconds on GPUs.
     ///
     /// # Errors
     /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature `nccl`, or where no NCCL is installed, the

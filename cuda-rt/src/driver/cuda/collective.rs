@@ -148,6 +148,19 @@ fn library() -> DriverResult<&'static Nccl> {
         .map_err(|why| DriverError::with_detail("dlopen", ErrorCode::OPERATING_SYSTEM, why.as_str()))
 }
 
+/// The version of the NCCL that is installed, as it counts: 22809 for 2.28.9.
+///
+/// # Errors
+/// None is installed, or not one that can be used; the message says what to do.
+pub fn nccl_version() -> DriverResult<u32> {
+    let nccl = library()?;
+    let mut version: c_int = 0;
+    // SAFETY: the pointer is to a live int.
+    let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
+    nccl.check("ncclGetVersion", status)?;
+    Ok(version.unsigned_abs())
+}
+
 /// One rank of NCCL's.
 #[derive(Clone, Copy, Debug)]
 struct Rank(sys::ncclComm_t);
@@ -296,17 +309,16 @@ unsafe impl Communicator for NcclCommunicator {
         self.check_live(&ranks, "ncclGroupStart")?;
         let _entered = self.driver.context.enter()?;
         // SAFETY: takes nothing; the group is ended below, on this thread.
-        self.nccl
-            .check("ncclGroupStart", unsafe { (self.nccl.ncclGroupStart)() })?;
+        let begun = unsafe { (self.nccl.ncclGroupStart)() };
+        self.nccl.check("ncclGroupStart", begun)?;
         let mut all = ranks.iter().zip(parts);
         // SAFETY: the caller's.
         let made = all.try_for_each(|(rank, part)| unsafe {
             self.enqueue_rank(*rank, collective, number, count, part)
         });
         // SAFETY: begun above.
-        let ended = self
-            .nccl
-            .check("ncclGroupEnd", unsafe { (self.nccl.ncclGroupEnd)() });
+        let ended = unsafe { (self.nccl.ncclGroupEnd)() };
+        let ended = self.nccl.check("ncclGroupEnd", ended);
         // The first of the two says what went wrong.
         made.and(ended)
     }
@@ -359,10 +371,7 @@ mod tests {
     fn the_library_is_used_or_it_is_said_what_to_install() {
         match library() {
             Ok(nccl) => {
-                let mut version = 0;
-                // SAFETY: the pointer is to a live int.
-                let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
-                nccl.check("ncclGetVersion", status).unwrap();
+                let version = nccl_version().unwrap();
                 assert!(version >= 21_300, "{version}");
                 let error = nccl.check("ncclCommInitAll", 5).unwrap_err();
                 assert_eq!(error.code(), ErrorCode::NCCL_INVALID_USAGE);

@@ -42,6 +42,8 @@ use super::{
     MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
+#[cfg(feature = "nccl")]
+pub use collective::nccl_version;
 pub(in crate::driver) use context::Context;
 pub use context::ContextCheck;
 #[cfg(feature = "cupti")]
