@@ -32,6 +32,26 @@ fn figure(text: &str, name: &str, unit: &str) -> f64 {
 }
 
 #[test]
+fn a_chain_is_replayed_faster_than_it_is_launched() {
+    let text = output("replay", &["--kernels", "30", "--chains", "40"]);
+    let (one_by_one, replayed) = (
+        figure(&text, "one by one", " ms"),
+        figure(&text, "replayed", " ms"),
+    );
+    assert!(replayed < 0.8 * one_by_one, "{text}");
+}
+
+#[test]
+fn the_diamond_gains_on_its_branches() {
+    let text = output("diamond", &["--steps", "2000", "--len", "2000"]);
+    let (three, one) = (
+        figure(&text, "three streams", " ms"),
+        figure(&text, "one stream", " ms"),
+    );
+    assert!(three < 0.7 * one, "{text}");
+}
+
+#[test]
 fn batches_overlap_on_three_streams_and_less_on_two() {
     let text = output("process_batches", &["--kernels", "12"]);
     let ms = |name| figure(&text, name, " ms");
