@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
-use cuda_rt::timeline::Engine;
+use cuda_rt::timeline::Kind;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Grid1, Live, Stream, StreamTag};
 use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
 use cuda_rt_examples::on_device;
