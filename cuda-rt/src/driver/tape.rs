@@ -23,7 +23,7 @@ use crate::kernel::{Kernel, LaunchShape};
 /// The driver of a capture's streams.
 ///
 /// # Invariants
-/// T1. Launches come from [`Stream::__launch`](crate::Stream::__launch): no parameter has padding.
+/// T1. No parameter of a launch that is not `padded` has padding: [`Stream::__launch`](crate::Stream::__launch) asks for that.
 #[derive(Debug)]
 pub(crate) struct Tape {
     inner: Arc<dyn Driver>,
@@ -106,6 +106,8 @@ struct Launch {
     stream: usize,
     shape: LaunchShape,
     parameters: Packed,
+    /// Whether values may have padding: bytes that must not be read, so that two such launches do not compare.
+    padded: bool,
     /// `None` where the driver did not say, or in a rehearsal.
     node: Option<RawNode>,
 }
@@ -312,9 +314,9 @@ impl Entry {
             (Self::Launch(old), Self::Launch(new)) => {
                 let same = old.stream == new.stream
                     && std::ptr::eq(old.parameters.kernel(), new.parameters.kernel());
+                let comparable = same && old.shape == new.shape && !old.padded && !new.padded;
                 // SAFETY: T1.
-                let equal =
-                    same && old.shape == new.shape && unsafe { old.parameters.same_bytes(&new.parameters) };
+                let equal = comparable && unsafe { old.parameters.same_bytes(&new.parameters) };
                 let change = match old.node {
                     _ if equal => Change::None,
                     Some(_) => Change::Launch,
@@ -464,7 +466,8 @@ impl Tape {
             // SAFETY: the caller's.
             let set = unsafe { self.set(graph, captured, place, &rehearsed) };
             if let Err(error) = set {
-                let mut back = changes.launches[..done].iter();
+                // With the one that failed: that a call which fails changes nothing is written nowhere.
+                let mut back = changes.launches[..=done].iter();
                 // SAFETY: as above.
                 let broken =
                     !back.all(|&place| unsafe { self.set(graph, captured, place, captured) }.is_ok());
@@ -538,6 +541,39 @@ impl Tape {
                 bytes,
             },
         )
+    }
+
+    /// # Safety
+    /// As [`Driver::launch`].
+    unsafe fn pass_launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+        padded: bool,
+    ) -> DriverResult<()> {
+        self.pass(
+            |inner| {
+                // SAFETY: the caller's.
+                unsafe { inner.launch(kernel, shape, parameters, stream) }?;
+                // Only tells: without it a launch takes a capture to change.
+                // SAFETY: the caller's.
+                Ok(unsafe { inner.captured_node(stream) }.ok())
+            },
+            |_| None,
+            |run, node| {
+                Entry::Launch(Launch {
+                    stream: run.stream(stream),
+                    shape: *shape,
+                    // SAFETY: the caller's.
+                    parameters: unsafe { Packed::new(kernel, parameters) },
+                    padded,
+                    node: *node,
+                })
+            },
+        )
+        .map(drop)
     }
 }
 
@@ -799,26 +835,19 @@ unsafe impl Driver for Tape {
         parameters: &[*const c_void],
         stream: RawStream,
     ) -> DriverResult<()> {
-        self.pass(
-            |inner| {
-                // SAFETY: the caller's.
-                unsafe { inner.launch(kernel, shape, parameters, stream) }?;
-                // Only tells: without it a launch takes a capture to change.
-                // SAFETY: the caller's.
-                Ok(unsafe { inner.captured_node(stream) }.ok())
-            },
-            |_| None,
-            |run, node| {
-                Entry::Launch(Launch {
-                    stream: run.stream(stream),
-                    shape: *shape,
-                    // SAFETY: the caller's.
-                    parameters: unsafe { Packed::new(kernel, parameters) },
-                    node: *node,
-                })
-            },
-        )
-        .map(drop)
+        // SAFETY: the caller's.
+        unsafe { self.pass_launch(kernel, shape, parameters, stream, false) }
+    }
+
+    unsafe fn launch_padded(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the caller's.
+        unsafe { self.pass_launch(kernel, shape, parameters, stream, true) }
     }
 
     fn foreign(
