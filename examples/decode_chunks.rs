@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
+use cuda_rt::timeline::Kind;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Grid1, Live, Stream, StreamTag};
 use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
 use cuda_rt_examples::on_device;
@@ -160,8 +161,16 @@ fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suff
         .ok_or("--timeline names no file")?
         .to_string_lossy();
     let path = path.with_file_name(format!("{stem}-{suffix}.svg"));
+    let timeline = recording.finish()?;
+    // From the first kernel on: what comes before is memory being mapped.
+    let start = timeline
+        .active_ns(Engine::Compute)
+        .ok_or("no kernel was recorded")?
+        .start;
     let mut svg = Vec::new();
-    recording.finish()?.write_svg(&mut svg)?;
+    timeline
+        .window(start..timeline.extent_ns().end)
+        .write_svg(&mut svg)?;
     fs::write(&path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
     println!("drew {}", path.display());
     Ok(())

@@ -14,7 +14,8 @@ use crate::place::Priority;
 ///
 /// # Invariants
 /// C1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
-/// C2. One entry in `streams` for each key, never replaced (`name_stream` is called before any other use of a new core): a tag names one CUDA stream (DESIGN.md §5.1).
+/// C2. One entry in `streams` for each key, never replaced (`name_stream` is called before any other use of a new core): a tag names
+/// one CUDA stream (DESIGN.md §5.1).
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,

@@ -115,8 +115,8 @@ impl<S: StreamTag> Stream<S> {
     /// H25, H43: buffers, handoffs and streams of the outside are of another device, and those of the inside cannot leave.
     ///
     /// # Errors
-    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be captured. The bundle is then dropped in this stream's order;
-    /// nothing has run.
+    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be captured. The bundle is then dropped in
+    /// this stream's order; nothing has run.
     pub fn capture<A: OwnedBy<S>>(
         &self,
         bundle: A,

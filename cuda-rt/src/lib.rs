@@ -42,6 +42,28 @@
 //! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs everything where there is no
 //!   GPU, in an order as hostile as CUDA allows.
 //!
+//! # Who validates what
+//!
+//! rustc proves order and ownership. What types can't know, such as lengths and grids, is checked before anything is enqueued. What CUDA
+//! refuses is an [`Error`] of the call that asked for it; the backends behind [`driver`] check nothing that CUDA does not.
+//!
+//! # What is here
+//!
+//! | | |
+//! |---|---|
+//! | devices and streams | [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`] |
+//! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
+//! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Resource`]), several at once ([`Stream::acquire_all`]), [`Marker`] |
+//! | many readers, places to keep | [`Shared`] and [`Lease`], [`Constant`], [`Slot`] |
+//! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
+//! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
+//! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
+//! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
+//! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
+//! | kernels | `#[kernel]` of [`device_std`], called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for those of other compilers |
+//! | whole programs | [`pipeline`], [`timeline`], [`Timestamp`], [`check`] |
+//! | other libraries | [`interop`] |
+//!
 //! # Several GPUs
 //!
 //! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so that memory of one is no argument of another. It is copied by

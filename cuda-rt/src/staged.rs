@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::handoff::Handoff;
 use crate::memory::{DeviceSlice, Element, PinnedBuffer};
 use crate::place::{Idle, Live, ReadBy, StreamTag, WriteBy};
-use crate::stream::Stream;
+use crate::stream::{Stream, same_length};
 
 /// Bytes of pinned memory to a piece: large enough that its latency does not count, small enough that two of them are no burden.
 const PIECE_BYTES: usize = 4 << 20;
@@ -22,17 +22,6 @@ fn pieces<T>(len: usize) -> impl Iterator<Item = Range<usize>> {
 
 fn piece_len<T>(len: usize) -> usize {
     (PIECE_BYTES / size_of::<T>().max(1)).clamp(1, len.max(1))
-}
-
-fn same_length(source_len: usize, destination_len: usize, during: &'static str) -> Result<()> {
-    if source_len != destination_len {
-        return Err(Error::LengthMismatch {
-            during,
-            source_len,
-            destination_len,
-        });
-    }
-    Ok(())
 }
 
 /// A piece whose copy is enqueued.
@@ -52,8 +41,9 @@ where
     /// H13, H15, H20: no copy is in flight to memory that is only borrowed, also when an error ends it half-way.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], before anything is enqueued; [`Error::Driver`], and those of [`Device::pinned`](crate::Device::pinned):
-    /// `destination` may then hold a part of the data.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), before anything is enqueued;
+    /// [`Error::Driver`](crate::Error::Driver), and those of [`Device::pinned`](crate::Device::pinned): `destination` may then hold a
+    /// part of the data.
     ///
     /// ```
     /// # cuda_rt::streams! { Compute; }
@@ -73,7 +63,7 @@ where
         destination: &mut [T],
     ) -> Result<()> {
         let _at = self.core().called();
-        same_length(source.len(), destination.len(), "Stream::copy_to_slice")?;
+        same_length::<T>(source.len(), destination.len(), "Stream::copy_to_slice")?;
         let gpu = self.device();
         let mut land = |(handoff, range): Pending<T, S::Device>| -> Result<PinnedBuffer<T, Idle<S::Device>>> {
             let piece = handoff.synchronize()?;
@@ -117,7 +107,7 @@ where
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
         let _at = self.core().called();
-        same_length(source.len(), destination.len(), "Stream::copy_from_slice")?;
+        same_length::<T>(source.len(), destination.len(), "Stream::copy_from_slice")?;
         let gpu = self.device();
         let mut pending: [Option<Handoff<PinnedBuffer<T, Idle<S::Device>>>>; PIECES] =
             [const { None }; PIECES];

@@ -471,8 +471,8 @@ impl<S: StreamTag> Stream<S> {
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
     ///
     /// # Safety
-    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each, and the slices among them are borrowed as the kernel
-    /// uses them and belong to `S`.
+    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each, and the slices among them are
+    /// borrowed as the kernel uses them and belong to `S`.
     ///
     /// # Errors
     /// [`Error::Driver`].

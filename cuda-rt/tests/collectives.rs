@@ -15,10 +15,12 @@ cuda_rt::streams! {
 
 const LEN: usize = 129;
 
-/// The two as ranks; none, with a word, where GPUs cannot be.
-fn ranks<A: Live, B: Live>(first: &Device<A>, second: &Device<B>) -> Option<Communicator<(A, B)>> {
+type Ranks<A, B> = (Communicator<(A, B)>, Stream<Compute<A>>, Stream<Compute<B>>);
+
+/// The two as ranks, with a stream of each; none, with a word, where GPUs cannot be.
+fn ranks<A: Live, B: Live>(first: &Device<A>, second: &Device<B>) -> Option<Ranks<A, B>> {
     match Communicator::new((first, second)) {
-        Ok(ranks) => Some(ranks),
+        Ok(ranks) => Some((ranks, first.stream().unwrap(), second.stream().unwrap())),
         Err(error) if first.is_simulated() => panic!("{error}"),
         Err(Error::SameDevice { .. }) => {
             eprintln!("SKIPPED ON CUDA: one GPU is no two ranks");
@@ -56,11 +58,7 @@ fn contents<T: Element, D: Live>(
 #[test]
 fn all_reduce_gives_every_rank_the_same() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         for (by, expected) in [
@@ -99,11 +97,7 @@ fn all_reduce_gives_every_rank_the_same() {
 #[test]
 fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         let (mut a, mut b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
@@ -129,11 +123,7 @@ fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
 #[test]
 fn broadcast_copies_what_the_root_holds() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         let (a, b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
@@ -166,11 +156,7 @@ fn broadcast_copies_what_the_root_holds() {
 #[test]
 fn buffers_may_be_dropped_under_a_collective() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         let mut whole = filled(&here, 2 * LEN, 1_u32);
@@ -189,11 +175,7 @@ fn buffers_may_be_dropped_under_a_collective() {
 #[test]
 fn h38_lengths_are_compared_before_anything_is_enqueued() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         let (a, b) = (filled(&here, 8, 1_u32), filled(&there, 9, 2_u32));
@@ -261,11 +243,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
 #[test]
 fn nothing_is_reduced_at_no_cost() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         let (a, b) = (
@@ -287,11 +265,7 @@ fn nothing_is_reduced_at_no_cost() {
 fn a_root_that_is_no_rank() {
     Device::simulated(SimConfig::new(), |first| {
         first.simulated_peer(|second| {
-            let ranks = ranks(&first, &second).unwrap();
-            let (here, there) = (
-                first.stream::<Compute<_>>().unwrap(),
-                second.stream::<Compute<_>>().unwrap(),
-            );
+            let (ranks, here, there) = ranks(&first, &second).unwrap();
             let (a, b) = (filled(&here, 1, 1), filled(&there, 1, 1));
             drop(ranks.broadcast(2, (here.rank(a), there.rank(b))));
         })
@@ -407,15 +381,9 @@ fn four<A: Live, B: Live, C: Live, D: Live>(
 fn threads_share_a_communicator() {
     Device::simulated(SimConfig::new().seed(5), |first| {
         first.simulated_peer(|second| {
-            let ranks = ranks(&first, &second).unwrap();
-            let here = (
-                first.stream::<Compute<_>>().unwrap(),
-                first.stream::<Other<_>>().unwrap(),
-            );
-            let there = (
-                second.stream::<Compute<_>>().unwrap(),
-                second.stream::<Other<_>>().unwrap(),
-            );
+            let (ranks, here, there) = ranks(&first, &second).unwrap();
+            let here = (here, first.stream::<Other<_>>().unwrap());
+            let there = (there, second.stream::<Other<_>>().unwrap());
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     for _ in 0..20 {
@@ -449,11 +417,7 @@ fn threads_share_a_communicator() {
 #[test]
 fn an_aborted_communicator_takes_nothing_more_and_gives_back_what_it_is_given() {
     for_each_pair(|first, second| {
-        let (Some(ranks), here, there) = (
-            ranks(first, second),
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        ) else {
+        let Some((ranks, here, there)) = ranks(first, second) else {
             return;
         };
         ranks.abort();
@@ -492,9 +456,7 @@ fn attack_a_collective_that_fails_half_way() {
             keeper
                 .simulated_peer(|first| {
                     keeper.simulated_peer(|second| {
-                        let ranks = ranks(&first, &second).unwrap();
-                        let here = first.stream::<Compute<_>>().unwrap();
-                        let there = second.stream::<Compute<_>>().unwrap();
+                        let (ranks, here, there) = ranks(&first, &second).unwrap();
                         let mut a = filled(&here, 2 * LEN, 1_u32);
                         let part = a.split_off(LEN);
                         let b = filled(&there, LEN, 2_u32);
@@ -550,7 +512,7 @@ fn each_call_that_fails_is_told() {
                 let error = Communicator::new((&first, &second)).unwrap_err();
                 assert!(error.to_string().starts_with(&format!("Communicator::new: {name} failed")), "{error}");
             }
-            let ranks = ranks(&first, &second).unwrap();
+            let (ranks, ..) = ranks(&first, &second).unwrap();
             simulator.fail_next(Call::CollectiveStatus, ErrorCode::NCCL_REMOTE_ERROR);
             let error = ranks.status().unwrap_err();
             assert_eq!(
@@ -569,11 +531,7 @@ fn each_call_that_fails_is_told() {
 fn attack_a_rank_on_which_an_ordering_could_not_be_made() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |first| {
         first.simulated_peer(|second| {
-            let ranks = ranks(&first, &second).unwrap();
-            let (here, there) = (
-                first.stream::<Compute<_>>().unwrap(),
-                second.stream::<Compute<_>>().unwrap(),
-            );
+            let (ranks, here, there) = ranks(&first, &second).unwrap();
             let (a, mut b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
             let other = second.stream::<Other<_>>().unwrap();
             let simulator = first.simulator().unwrap();
@@ -603,9 +561,7 @@ fn attack_drop_everything_under_a_collective() {
             keeper
                 .simulated_peer(|first| {
                     keeper.simulated_peer(|second| {
-                        let ranks = ranks(&first, &second).unwrap();
-                        let here = first.stream::<Compute<_>>().unwrap();
-                        let there = second.stream::<Compute<_>>().unwrap();
+                        let (ranks, here, there) = ranks(&first, &second).unwrap();
                         let (a, b) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
                         let (a, b) = ranks
                             .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))

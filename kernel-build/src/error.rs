@@ -79,8 +79,8 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
-    /// The module has a static that kernels could change. Block-level code could see through it what other threads did, and threads would part
-    /// at a barrier; and its contents would outlive a launch.
+    /// The module has a static that kernels could change. Block-level code could see through it what other threads did, and threads
+    /// would part at a barrier; and its contents would outlive a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
         /// Its name, or theirs, as in the module.

@@ -46,8 +46,8 @@ pub use ranks::{Apart, Devices, InPlace, Rank, Reducible};
 /// on all ranks. Those of two communicators whose devices overlap are not: enqueue them from one thread, or order the streams.
 ///
 /// # Failure
-/// Once a collective could not be enqueued, the communicator is aborted: every later call fails with the same error, and what is running ends. So does
-/// [`abort`](Self::abort), from any thread, when [`status`](Self::status) tells of an error.
+/// Once a collective could not be enqueued, the communicator is aborted: every later call fails with the same error, and what is
+/// running ends. So does [`abort`](Self::abort), from any thread, when [`status`](Self::status) tells of an error.
 ///
 /// Dropping a communicator waits for its collectives (`ncclCommDestroy`).
 pub struct Communicator<G> {
@@ -307,8 +307,9 @@ impl<G> Communicator<G> {
             let streams: Vec<_> = parts.iter().map(|rank| rank.stream).collect();
             let bytes = count * number.bytes();
             around_all(&streams, collective.name(), bytes, &mut || {
-                // SAFETY: each part is a buffer of the stream that is given with it, on its rank's device (`InPlace`, `Apart`), of the length that
-                // was compared; it is live, freed in that stream's order (B2), and what a rank sends and receives are one buffer or two (B1).
+                // SAFETY: each part is a buffer of the stream that is given with it, on its rank's device (`InPlace`, `Apart`), of the
+                // length that was compared; it is live, freed in that stream's order (B2), and what a rank sends and receives are one
+                // buffer or two (B1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
         };

@@ -23,8 +23,11 @@ pub struct Rank<'a, S, B> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// What this stream's device gives to a [collective](super::Communicator), which will run here: a buffer, or the one that it sends and
-    /// the one that it receives in.
+    /// What this stream's device gives to a [collective](super::Communicator), which will run here: a buffer, or the pair of the one that
+    /// it sends and the one that it receives in. Calls nothing.
+    ///
+    /// # Hazards prevented
+    /// H38: the buffers are this stream's, and given away until the collective is enqueued.
     pub fn rank<B: OwnedBy<S>>(&self, buffers: B) -> Rank<'_, S, B> {
         Rank {
             stream: self,

@@ -112,8 +112,8 @@ pub unsafe trait Communicator: Send + Sync + fmt::Debug {
     /// communicator is to be [aborted](Self::abort).
     ///
     /// # Safety
-    /// One part for each rank; streams are live, on their ranks' devices and not being captured; ranges are live, in bounds, and not in conflict with
-    /// any unordered access until the collective is done.
+    /// One part for each rank; streams are live, on their ranks' devices and not being captured; ranges are live, in bounds, and not
+    /// in conflict with any unordered access until the collective is done.
     unsafe fn enqueue(
         &self,
         collective: Collective,

@@ -312,7 +312,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads: items come in any order ([`sink_ordered`](Self::sink_ordered) restores it). To keep `workers` busy it takes as many buffers.
+    /// As [`sink`](Self::sink), on several threads: items come in any order ([`sink_ordered`](Self::sink_ordered) restores it). To
+    /// keep `workers` busy it takes as many buffers.
     ///
     /// # Panics
     /// If `workers` is 0.

@@ -11,10 +11,21 @@ use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
 use cuda_rt::driver::{
     Check, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
 };
-
-use cuda_rt::kernel::Kernel;
+use cuda_rt::kernel::{Extent, Kernel};
 
 use crate::kernels;
+
+/// What the kernels are passed: an address, numbers, an amount, and the extent.
+type Arguments = (DeviceAddress, u64, u32, Extent);
+
+fn pointers((to, words, amount, extent): &Arguments) -> [*const c_void; 4] {
+    [
+        (&raw const *to).cast(),
+        (&raw const *words).cast(),
+        (&raw const *amount).cast(),
+        (&raw const *extent).cast(),
+    ]
+}
 
 pub(crate) struct Rig {
     pub(crate) driver: Arc<SimDriver>,
@@ -171,17 +182,11 @@ impl Rig {
         amount: u32,
         stream: RawStream,
     ) -> DriverResult<()> {
-        let extent = kernels::extent(words);
-        let parameters: [*const c_void; 4] = [
-            (&raw const to).cast(),
-            (&raw const words).cast(),
-            (&raw const amount).cast(),
-            (&raw const extent).cast(),
-        ];
+        let arguments = (to, words, amount, kernels::extent(words));
         // SAFETY: one pointer for each of the kernel's parameters.
         unsafe {
             self.driver
-                .launch(kernel, &kernels::shape(words), &parameters, stream)
+                .launch(kernel, &kernels::shape(words), &pointers(&arguments), stream)
         }
     }
 
@@ -193,17 +198,16 @@ impl Rig {
         words: u64,
         amount: u32,
     ) -> DriverResult<()> {
-        let extent = kernels::extent(words);
-        let parameters: [*const c_void; 4] = [
-            (&raw const to).cast(),
-            (&raw const words).cast(),
-            (&raw const amount).cast(),
-            (&raw const extent).cast(),
-        ];
+        let arguments = (to, words, amount, kernels::extent(words));
         // SAFETY: one pointer for each of the kernel's parameters.
         unsafe {
-            self.driver
-                .set_launch(graph, node, &kernels::ADD, &kernels::shape(words), &parameters)
+            self.driver.set_launch(
+                graph,
+                node,
+                &kernels::ADD,
+                &kernels::shape(words),
+                &pointers(&arguments),
+            )
         }
     }
 

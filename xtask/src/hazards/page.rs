@@ -140,14 +140,16 @@ fn summary(hazards: &[Hazard], tree: &Tree) -> String {
         .iter()
         .filter(|program| program.hazards.is_empty())
         .count();
+    let not_yet = match &missing[..] {
+        [] => String::new(),
+        _ => format!("; not there yet: {} ({})", missing.len(), missing.join(", ")),
+    };
     format!(
-        "{} hazards, {} cases, {} twins, {} raw programs ({untagged} of no hazard); not there yet: {} ({}).",
+        "{} hazards, {} cases, {} twins, {} raw programs ({untagged} of no hazard){not_yet}.",
         hazards.len(),
         tree.cases.len(),
         tree.twins.len(),
         tree.programs.len(),
-        missing.len(),
-        missing.join(", "),
     )
 }
 

@@ -295,8 +295,8 @@ fn operation(by: Reduction) -> u32 {
     by as u32
 }
 
-// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and writes of this rank's memory, it does while
-// this rank's kernel takes part, for each waits for the others before it ends.
+// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and writes of this rank's memory, it
+// does while this rank's kernel takes part, for each waits for the others before it ends.
 unsafe impl Communicator for NcclCommunicator {
     unsafe fn enqueue(
         &self,

@@ -6,8 +6,9 @@
 //! | | | why |
 //! |---|---|---|
 //! | context | `Context`, taken over by value | |
-//! | streams | `Stream`: destroyed, synchronised, launched on | created by `cuda`: cust drops the flag `NON_BLOCKING` |
-//! | events | `Event`: all but the wait | made by `cuda`: cust's wait destroys the event |
+//! | streams | `Stream`: recorded on, launched on, destroyed | created by `cuda`: cust drops the flag `NON_BLOCKING` |
+//! | events | `Event`: created, recorded, timed, destroyed | a stream's wait is `cuda`'s: cust's destroys the event |
+//! | waits of the host, queries | `cuda` | a wait for a stream that is being captured is refused with a code that cust does not know, and `CUDA_ERROR_UNKNOWN` would say that the device is lost |
 //! | modules, kernels | `Module`, `Function`, `Stream::launch` | what the compiler says about bad PTX is `cuda`'s to report |
 //! | copies on the device, fills | `DeviceSlice` | patterns of other than 1, 2 or 4 bytes are `cuda`'s |
 //! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
@@ -27,7 +28,7 @@ use std::sync::Arc;
 
 use cust::context::{Context, CurrentContext};
 use cust::device::Device;
-use cust::event::{Event, EventFlags, EventStatus};
+use cust::event::{Event, EventFlags};
 use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 
@@ -148,12 +149,9 @@ unsafe impl Driver for CustDriver {
         }))
     }
 
-    unsafe fn synchronize_stream(&self, raw: RawStream) -> DriverResult<()> {
-        let _entered = self.cuda.report(self.cuda.context().enter())?;
-        // SAFETY: the handle is live.
-        let stream = unsafe { stream(raw) };
-        self.cuda
-            .report(check("cuStreamSynchronize", stream.synchronize()))
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.synchronize_stream(stream) }
     }
 
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
@@ -194,19 +192,14 @@ unsafe impl Driver for CustDriver {
         self.cuda.report(self.cuda.context().enqueue(record))
     }
 
-    unsafe fn query_event(&self, raw: RawEvent) -> DriverResult<bool> {
-        let _entered = self.cuda.report(self.cuda.context().enter())?;
-        // SAFETY: the handle is live.
-        let event = unsafe { event(raw) };
-        let status = self.cuda.report(check("cuEventQuery", event.query()))?;
-        Ok(status == EventStatus::Ready)
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.query_event(event) }
     }
 
-    unsafe fn synchronize_event(&self, raw: RawEvent) -> DriverResult<()> {
-        let _entered = self.cuda.report(self.cuda.context().enter())?;
-        // SAFETY: the handle is live.
-        let event = unsafe { event(raw) };
-        self.cuda.report(check("cuEventSynchronize", event.synchronize()))
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.synchronize_event(event) }
     }
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {

@@ -34,15 +34,15 @@ where
     ///
     /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): what was enqueued through cust's `unsafe` calls may use
     /// the buffer still, and no type says until when. A buffer from a pool (`uninitialized_async`, `from_slice_async`, …)
-    /// is taken as it is; other GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc` (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied
-    /// into memory of ours, which is waited for, and then freed by cust.
+    /// is taken as it is; other GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc` (`uninitialized`,
+    /// `from_slice`, …) cannot be freed in stream order: it is copied into memory of ours, which is waited for, and then freed by cust.
     ///
     /// # Hazards prevented
     /// H02, H21: nothing is pending on the memory when it changes hands, and cust can free it no more.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not memory of this device, the context cannot be waited
-    /// for, or the device is simulated; and those of [`alloc_zeroed`](Self::alloc_zeroed).
+    /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not memory of this device, the context
+    /// cannot be waited for, or the device is simulated; and those of [`alloc_zeroed`](Self::alloc_zeroed).
     pub fn adopt_cust_buffer<T: Element + DeviceCopy>(
         &self,
         buffer: CustBuffer<T>,

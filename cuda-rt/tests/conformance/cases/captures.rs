@@ -8,7 +8,7 @@ use crate::support::{Block, Rig, SLOW};
 
 /// Both the streams of a capture that failed and captures in general work.
 #[track_caller]
-fn works(rig: &Rig, streams: &[cuda_rt::driver::RawStream]) {
+pub(super) fn works(rig: &Rig, streams: &[cuda_rt::driver::RawStream]) {
     for &stream in streams {
         let own = rig.zeroed(400, stream);
         rig.step(own, SLOW, 1, 1, stream);

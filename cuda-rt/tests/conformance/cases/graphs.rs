@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cuda_rt::driver::{Driver, ErrorCode};
 
+use super::captures::works;
 use crate::support::{Rig, SLOW};
 
 pub(crate) fn a_captured_stream_runs_nothing_until_launched(driver: &Arc<dyn Driver>) {
@@ -160,19 +161,8 @@ pub(crate) fn an_unjoined_fork_fails_and_the_streams_go_on(driver: &Arc<dyn Driv
         assert_eq!(error.code(), ErrorCode::STREAM_CAPTURE_UNJOINED, "{error}");
         assert!(!error.is_sticky());
     }
-    for stream in [main, side] {
-        let own = rig.zeroed(400, stream);
-        rig.step(own, SLOW, 1, 1, stream);
-        assert_eq!(rig.read_words(own, stream), [1; 100]);
-    }
     assert_eq!(rig.read_words(block, main), [0; 100]);
-    // And a capture can succeed.
-    rig.begin_capture(main);
-    rig.step(block, 0, 1, 1, main);
-    let graph = rig.end_capture(main).expect("a graph");
-    rig.launch_graph(graph, main);
-    assert_eq!(rig.read_words(block, main), [1; 100]);
-    rig.destroy_graph(graph);
+    works(&rig, &[main, side]);
 }
 
 /// Whatever other threads and streams do while one stream is captured stays out of the capture, and works.
