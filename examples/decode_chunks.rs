@@ -25,7 +25,7 @@ use cuda_rt::timeline::Kind;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Grid1, Live, Stream, StreamTag};
 use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
 use cuda_rt_examples::on_device;
-use device_kernels::process;
+use device_kernels::process4;
 
 cuda_rt::streams! {
     Decode, priority = High;
@@ -70,9 +70,9 @@ impl<S: StreamTag> Decoder<S> {
 
     /// The next chunk: each kernel reads what the one before has written, and the last one's result is the chunk.
     fn decode(&mut self, stream: &Stream<S>, chunk: &mut DeviceSlice<f32, S>) -> cuda_rt::Result<()> {
-        let grid = Grid1::covering(chunk.len());
+        let grid = Grid1::covering(chunk.len().div_ceil(4));
         for _ in 0..self.kernels {
-            process(stream, grid, &self.state, &mut self.next, 1.0, 0.0625)?;
+            process4(stream, grid, &self.state, &mut self.next, 1.0, 0.0625)?;
             std::mem::swap(&mut self.state, &mut self.next);
         }
         stream.copy(&self.state, chunk)
@@ -163,10 +163,11 @@ fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suff
     let path = path.with_file_name(format!("{stem}-{suffix}.svg"));
     let timeline = recording.finish()?;
     // From the first kernel on: what comes before is memory being mapped.
-    let start = timeline
-        .active_ns(Engine::Compute)
-        .ok_or("no kernel was recorded")?
-        .start;
+    let kernels = timeline.spans().iter().filter(|span| span.kind == Kind::Kernel);
+    let start = kernels
+        .map(|span| span.start_ns)
+        .min()
+        .ok_or("no kernel was recorded")?;
     let mut svg = Vec::new();
     timeline
         .window(start..timeline.extent_ns().end)
