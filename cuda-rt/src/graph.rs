@@ -197,7 +197,8 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     /// # Errors
     /// Those of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other calls, or changes a copy or a fill in
     /// a graph that allocates; [`Error::Driver`](crate::Error::Driver). Launches replay what they did before. (If a call fails when
-    /// some launches were changed, and so does changing them back, the graph is never launched again: each launch is that error.)
+    /// some launches were changed, and so does changing them back, or if `cuGraphExecUpdate` fails in a way of which CUDA does not say that nothing
+    /// was changed, the graph is never launched again: each launch is that error.)
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }

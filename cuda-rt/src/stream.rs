@@ -485,14 +485,34 @@ impl<S: StreamTag> Stream<S> {
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.launch(kernel, shape, parameters, false) }
+    }
+
+    /// # Safety
+    /// As [`__launch`](Self::__launch), but that values may have padding where `padded` says so.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        padded: bool,
+    ) -> Result<()> {
         let _at = self.core.called();
         if shape.is_empty() {
             return Ok(());
         }
         let launched = self.core.ordered().and_then(|driver| {
             self.recorded(Kind::Kernel, kernel.name, 0, || {
-                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
-                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+                if padded {
+                    // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                    unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
+                } else {
+                    // SAFETY: as above.
+                    unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+                }
             })
         });
         launched.map_err(|source| Error::Launch {

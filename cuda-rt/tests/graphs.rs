@@ -501,6 +501,49 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
     .unwrap();
 }
 
+/// Of one error only does CUDA say that the update was not made. After another, launches might use some of the bundle that goes back.
+#[test]
+fn attack_launch_after_an_update_by_capture_that_may_be_half_made() {
+    fn body<'g, D: Live>(
+        stream: &'g Stream<Captured<'g, Compute<D>>>,
+        mut frame: View<'g, D>,
+        value: f32,
+    ) -> Result<()> {
+        stream.fill(&mut frame, value)
+    }
+    for (code, ends) in [
+        (ErrorCode::OUT_OF_MEMORY, true),
+        (ErrorCode::GRAPH_EXEC_UPDATE_FAILURE, false),
+    ] {
+        Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+            let compute = gpu.stream::<Compute<_>>().unwrap();
+            let mut graph = compute
+                .capture(filled(&compute, 0.0), |stream, frame| body(stream, frame, 1.0))
+                .unwrap();
+            let simulator = gpu.simulator().unwrap().clone();
+            simulator.fail_nth(Call::UpdateGraph, 1, code);
+            let refused = graph
+                .replace(filled(&compute, 7.0), |stream, frame| body(stream, frame, 2.0))
+                .unwrap_err();
+            assert_eq!(refused.error.driver().unwrap().code(), code);
+            drop(refused.value);
+            let launched = graph.launch(&compute);
+            if ends {
+                assert_eq!(launched.unwrap_err().driver().unwrap().code(), code);
+                assert_eq!(calls(Some(&simulator), Call::LaunchGraph), 0);
+                let update = graph.update(|stream, frame| body(stream, frame, 3.0));
+                assert_eq!(update.unwrap_err().driver().unwrap().code(), code);
+            } else {
+                launched.unwrap();
+            }
+            let host = copied(&gpu, &compute, &graph.into_inner());
+            assert_eq!(value(&compute, host), if ends { 0.0 } else { 1.0 });
+            assert!(gpu.races().is_empty());
+        })
+        .unwrap();
+    }
+}
+
 /// CUDA would call it an unjoined fork; ours is joined at the end of the capture, whatever it holds by then.
 #[test]
 fn a_fork_that_goes_on_after_its_join_is_joined_again() {

@@ -5,7 +5,7 @@ mod pairs;
 
 use cuda_rt::driver::sim::{Order, SimConfig};
 use cuda_rt::driver::{Check, PeerAccess};
-use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live, Result, Stream};
+use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live, Result, Settled, Stream};
 use pairs::for_each_pair;
 
 cuda_rt::streams! {
@@ -374,6 +374,64 @@ fn attack_drop_both_devices_while_a_copy_is_in_flight() {
             assert!(keeper.races().is_empty());
         })
         .unwrap();
+    }
+}
+
+/// Who asks for the event of a copy is of the device that copied, which may be gone: futures and polling get the end all the same.
+#[test]
+fn attack_await_a_copy_whose_device_is_gone() {
+    for way in 0..3 {
+        for seed in 0..8 {
+            let config = SimConfig::new().seed(seed).order(Order::Lazy);
+            Device::simulated(config, |owner_gpu| {
+                let owner = owner_gpu.stream::<Compute<_>>().unwrap();
+                owner_gpu
+                    .simulated_peer(|gone| {
+                        let copies = gone.stream::<Copies<_>>().unwrap();
+                        let mut target = filled(&owner, 0).unwrap();
+                        let mut source = copies.alloc_zeroed::<u32>(LEN).unwrap();
+                        for value in 0..50 {
+                            copies.fill(&mut source, value).unwrap();
+                            target = copies.copy_to_peer(&source, target, ..).unwrap();
+                        }
+                        drop((source, copies, gone));
+                        let target = match way {
+                            0 => target.synchronize().unwrap(),
+                            1 => block_on(target).unwrap(),
+                            _ => loop {
+                                match target.try_settle().unwrap() {
+                                    Settled::Done(target) => break target,
+                                    Settled::Pending(pending) => target = pending,
+                                }
+                            },
+                        };
+                        let target = Handoff::ready(target);
+                        assert_eq!(contents(&owner_gpu, &owner, target), [49; LEN]);
+                    })
+                    .unwrap();
+                assert!(owner_gpu.races().is_empty());
+            })
+            .unwrap();
+        }
+    }
+}
+
+/// Polls once, and again whenever it is woken.
+fn block_on<F: std::future::IntoFuture>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut future = Box::pin(future.into_future());
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    loop {
+        match std::future::Future::poll(future.as_mut(), &mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
     }
 }
 

@@ -163,6 +163,60 @@ fn by_value_they_are_parameters_whatever_their_bits() {
     });
 }
 
+/// A graph's launches are compared when it is updated, byte by byte, and padding has no bytes that may be read: what is passed with it is
+/// set anew each time, also where nothing changed.
+#[test]
+fn attack_compare_padding_in_an_update_of_a_graph() {
+    use cuda_rt::driver::sim::Call;
+
+    for_each_device(|gpu| {
+        const N: usize = 300;
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let data = compute.alloc_zeroed::<f32>(N).unwrap();
+        let gain = std::sync::atomic::AtomicU32::new(2);
+        let shape = LaunchShape {
+            grid: [2, 1, 1],
+            block: [256, 1, 1],
+            shared_bytes: 0,
+            extent: Extent {
+                x: N as u64,
+                y: 1,
+                z: 1,
+            },
+        };
+        macro_rules! body {
+            () => {
+                |stream, mut data| {
+                    let settings = Settings {
+                        invert: false,
+                        gain: gain.load(std::sync::atomic::Ordering::Relaxed) as f32,
+                        offset: None,
+                    };
+                    let launch = stream
+                        .foreign_kernel(&APPLY)
+                        .write(&mut data)
+                        .device_copy(&settings);
+                    // SAFETY: as above.
+                    unsafe { launch.launch(&shape) }
+                }
+            };
+        }
+        let mut graph = compute.capture(data, body!()).unwrap();
+        graph.update(body!()).unwrap();
+        gain.store(3, std::sync::atomic::Ordering::Relaxed);
+        graph.update(body!()).unwrap();
+        if let Some(simulator) = gpu.simulator() {
+            assert_eq!(simulator.counters().calls(Call::SetLaunch), 2);
+        }
+        graph.launch(&compute).unwrap();
+        let data = graph.into_inner();
+        let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
+        compute.copy_to_host(&data, &mut host).unwrap();
+        let host = compute.release(host).unwrap().synchronize().unwrap();
+        assert!(host.iter().enumerate().all(|(i, x)| *x == 3.0 * i as f32));
+    });
+}
+
 /// The message says why `DeviceCopy` is too little. (With cust about, rustc tells two types called `Stream` apart in it.)
 #[cfg(not(feature = "cust"))]
 #[test]

@@ -20,7 +20,7 @@ macro_rules! __entry {
         shared = [$($shared:ident, $shared_type:ident, [$($before:ident)*];)*],
         index = [$($index:ident, $of:ident)?],
         block = [$($block:ident, $dimensions:ident, $x:literal, $y:literal)?],
-        layout = [$($layout:ident $crossing:ident)*],
+        layout = [$($layout:ident $crossing:ident $(<$brand:lifetime>)?;)*],
     ) => {
         // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go unsaid.
         #[unsafe(export_name = $symbol)]
@@ -45,7 +45,7 @@ macro_rules! __entry {
 
         #[unsafe(export_name = $table)]
         pub static __CUDA_RT_LAYOUT: [u64; const { [$(::core::stringify!($crossing)),*].len() }] =
-            [$($crate::rt::$layout::<$crossing>()),*];
+            [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*];
     };
 }
 

@@ -9,6 +9,7 @@ use crate::element::{Element, Scalar};
 use crate::extent::Extent;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
+use crate::layout::Layout;
 use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -31,6 +32,11 @@ pub const fn element_layout<T: Element>() -> u64 {
 /// The layout hash of a scalar parameter.
 pub const fn scalar_layout<T: Scalar>() -> u64 {
     T::LAYOUT
+}
+
+/// A hash of how much shared memory an argument takes: the host says how much a launch has of it, and the entry uses what it was built for.
+pub const fn shared_layout<S: SharedArgument>() -> u64 {
+    Layout::of::<u128>("shared").field("", S::BYTES, 0).finish()
 }
 
 /// Shared memory that a block has without opting in, in bytes.

@@ -1,6 +1,6 @@
 //! The reader of layout tables, on the PTX that is shipped.
 
-use device_std::{Element, Scalar, ptx};
+use device_std::{BlockUninit, Element, Scalar, ptx, rt};
 
 fn committed() -> String {
     let path = concat!(
@@ -30,19 +30,34 @@ fn the_device_laid_types_out_as_the_host_does() {
         <f32 as Element>::LAYOUT,
     );
     assert_eq!(table(&text, "scale"), [float, float, float]);
-    assert_eq!(table(&text, "histogram"), [byte, word]);
+    let bins = rt::shared_layout::<BlockUninit<'static, u32, 256>>();
+    assert_eq!(table(&text, "histogram"), [bins, byte, word]);
     assert_eq!(
         table(&text, "bilateral"),
         [byte, byte, word, word, word, float, float]
     );
-    assert_eq!(table(&text, "transpose"), [float, float, word, word]);
+    let tile = rt::shared_layout::<BlockUninit<'static, f32, 1024>>();
+    assert_eq!(table(&text, "transpose"), [tile, float, float, word, word]);
+}
+
+/// How much shared memory a launch has is the host's to say. With PTX built for more a block would reach past it.
+#[test]
+fn shared_memory_of_another_size_has_another_layout() {
+    let text = committed();
+    let float = <f32 as Element>::LAYOUT;
+    let (built, changed) = (
+        rt::shared_layout::<BlockUninit<'static, f32, 8>>(),
+        rt::shared_layout::<BlockUninit<'static, f32, 16>>(),
+    );
+    assert_eq!(table(&text, "block_sum"), [built, float, float]);
+    assert_ne!(built, changed);
 }
 
 #[test]
 fn every_entry_has_a_table() {
     let text = committed();
     let entries = ptx::entries(&text);
-    assert_eq!(entries.len(), 12);
+    assert_eq!(entries.len(), 13);
     for entry in entries {
         assert!(
             ptx::layout_table(&text, entry).is_some_and(|table| !table.is_empty()),

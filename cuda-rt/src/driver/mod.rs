@@ -581,6 +581,21 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
         stream: RawStream,
     ) -> DriverResult<()>;
 
+    /// As [`launch`](Self::launch), where values may have padding, whose bytes hold nothing: they are copied and never looked at.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn launch_padded(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.launch(kernel, shape, parameters, stream) }
+    }
+
     // Others
 
     /// Runs `body` once, in which code that this driver knows nothing of enqueues work on `stream`: with the context current, and
@@ -625,8 +640,9 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// (`cuStreamEndCapture`, `cuGraphExecUpdate`). Launches that are pending run as they were. The nodes that
     /// [`set_launch`](Self::set_launch) knows stay those of the first capture.
     ///
-    /// On an error the stream is as before the capture, and the graph as it was: `GRAPH_EXEC_UPDATE_FAILURE` where what was
-    /// recorded has other nodes or edges, or a node changed in a way that CUDA does not update.
+    /// On an error the stream is as before the capture. The graph is as it was where the capture could not be ended, and after
+    /// `GRAPH_EXEC_UPDATE_FAILURE`: what was recorded has other nodes or edges, or a node changed in a way that CUDA does not update.
+    /// After another error of `cuGraphExecUpdate` it may be part of either, and must not be launched.
     ///
     /// # Safety
     /// `stream` is being captured through [`begin_capture`](Self::begin_capture), by the calls that `graph` was captured from,

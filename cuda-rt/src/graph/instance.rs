@@ -2,7 +2,7 @@
 
 use super::capture::Site;
 use super::{Captured, Held};
-use crate::driver::{Difference, DriverError, DriverResult, RawGraph, Rehearsed, Unchanged};
+use crate::driver::{Difference, DriverError, DriverResult, ErrorCode, RawGraph, Rehearsed, Unchanged};
 use crate::error::{During, Error, Result};
 use crate::memory::Resource;
 use crate::place::StreamTag;
@@ -84,22 +84,30 @@ impl Instance {
     }
 
     fn capture_again<R: Resource, S: StreamTag>(
-        &self,
+        &mut self,
         held: &mut Held<R, S>,
         body: &impl for<'g> Fn(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
         during: &'static str,
     ) -> Result<()> {
-        let tape = self.site.tape();
+        let (tape, raw, broken) = (self.site.tape(), self.raw, &mut self.broken);
         self.site.capture(held, body, during, |recording, entries| {
             tape.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
             // SAFETY: I1; the calls are the same, as was just compared, and allocate nothing, which `apply` looked at. `&mut self`
             // of the caller.
-            unsafe { recording.update(self.raw) }.during(during)?;
+            let updated = unsafe { recording.update(raw) };
+            *broken = updated.clone().err().filter(may_be_half_made);
+            updated.during(during)?;
             tape.updated(entries);
             Ok(())
         })
     }
+}
+
+/// Whether an update may have changed some nodes before it failed. CUDA says that it was not made for one error only; where the end of
+/// the capture failed there was none.
+fn may_be_half_made(error: &DriverError) -> bool {
+    error.call() == "cuGraphExecUpdate" && error.code() != ErrorCode::GRAPH_EXEC_UPDATE_FAILURE
 }
 
 fn not_an_update(Difference { operation, why }: Difference, during: &'static str) -> Error {

@@ -21,6 +21,8 @@ pub struct ForeignLaunch<'a, S> {
     words: Vec<MaybeUninit<u128>>,
     /// Where each argument starts.
     starts: Vec<usize>,
+    /// Whether one may have padding.
+    padded: bool,
 }
 
 impl<S> fmt::Debug for ForeignLaunch<'_, S> {
@@ -41,6 +43,7 @@ impl<S: StreamTag> Stream<S> {
             kernel,
             words: Vec::new(),
             starts: Vec::new(),
+            padded: false,
         }
     }
 }
@@ -119,6 +122,7 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     #[cfg(feature = "rustacuda")]
     #[track_caller]
     pub fn device_copy<T: rustacuda_core::DeviceCopy>(mut self, value: &T) -> Self {
+        self.padded = true;
         self.push(value, |kind| kind == ParameterKind::Scalar);
         self
     }
@@ -130,6 +134,7 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     #[cfg(feature = "cust")]
     #[track_caller]
     pub fn cust_copy<T: cust::memory::DeviceCopy>(mut self, value: &T) -> Self {
+        self.padded = true;
         self.push(value, |kind| kind == ParameterKind::Scalar);
         self
     }
@@ -162,6 +167,6 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
             .collect();
         // SAFETY: one pointer for each parameter, each to a value of its size, aligned to 16 bytes; the slices among them were
         // borrowed as the kernel uses them and belong to `S`. The caller answers for the kernel.
-        unsafe { self.stream.__launch(self.kernel, shape, &parameters) }
+        unsafe { self.stream.launch(self.kernel, shape, &parameters, self.padded) }
     }
 }

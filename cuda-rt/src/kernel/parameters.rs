@@ -272,10 +272,10 @@ unsafe impl<K: InBlockOf<AT>, const AT: usize, R: Parameters> Parameters for (In
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
     type Pointers = R::Pointers;
     type Described = R::Described;
-    type Layout = R::Layout;
+    type Layout = Cons<u64, R::Layout>;
     type Values = R::Values;
     const DESCRIBED: Self::Described = R::DESCRIBED;
-    const LAYOUT: Self::Layout = R::LAYOUT;
+    const LAYOUT: Self::Layout = Cons(rt::shared_layout::<K::At<'static>>(), R::LAYOUT);
     const SHARED_BYTES: usize = <K::At<'static> as SharedArgument>::BYTES + R::SHARED_BYTES;
 
     #[inline(always)]

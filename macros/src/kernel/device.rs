@@ -124,22 +124,26 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     })
 }
 
-/// What hashes the layout of each element or scalar type, and the type, in order.
+/// What hashes the layout of each element or scalar type, and the size of each argument in shared memory, and the type, in order.
 fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
     let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
         Role::Slice { .. } => {
             let element = alias(at, parameter);
-            Some(mixed!(element_layout #element))
+            Some(mixed!(element_layout #element;))
         }
         Role::Output { .. } => {
             let element = element_alias(at, parameter);
-            Some(mixed!(element_layout #element))
+            Some(mixed!(element_layout #element;))
         }
         Role::Scalar => {
             let scalar = alias(at, parameter);
-            Some(mixed!(scalar_layout #scalar))
+            Some(mixed!(scalar_layout #scalar;))
         }
-        Role::Shared | Role::Index(_) | Role::Block(_) => None,
+        Role::Shared => {
+            let shared = alias(at, parameter);
+            Some(mixed!(shared_layout #shared<'static>;))
+        }
+        Role::Index(_) | Role::Block(_) => None,
     };
     kernel.parameters.iter().enumerate().filter_map(hash)
 }

@@ -419,6 +419,23 @@ fn generic_parameters_do_not_capture_the_names_of_the_user() {
     );
 }
 
+/// A constant of another crate may change under PTX that was built before.
+#[test]
+fn sizes_of_shared_memory_are_in_the_layout_table() {
+    let item = quote!(
+        fn k(mut block: Block, tile: BlockUninit<f32, { other::TILE }>, o: PerBlock<f32>) {}
+    );
+    let text = expand(quote!(block = 256), item).unwrap().to_string();
+    let (_, table) = text.split_once("layout = [").unwrap();
+    let (table, _) = table.split_once(']').unwrap();
+    let entries: Vec<&str> = table.split(';').map(str::trim).collect();
+    assert!(
+        entries[0].starts_with("shared_layout") && entries[0].ends_with("< 'static >"),
+        "{table}"
+    );
+    assert!(entries[1].starts_with("element_layout"), "{table}");
+}
+
 /// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly
 /// compiler, so a signature that changed without a rebuild is found on every machine.
 #[test]

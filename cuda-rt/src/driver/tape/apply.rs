@@ -58,7 +58,8 @@ impl Tape {
             // SAFETY: the caller's.
             let set = unsafe { self.set(graph, captured, place, &rehearsed) };
             if let Err(error) = set {
-                let mut back = changes.launches[..done].iter();
+                // With the one that failed: that a call which fails changes nothing is written nowhere.
+                let mut back = changes.launches[..=done].iter();
                 // SAFETY: as above.
                 let broken =
                     !back.all(|&place| unsafe { self.set(graph, captured, place, captured) }.is_ok());

@@ -44,6 +44,39 @@ impl Tape {
         Ok(result)
     }
 
+    /// # Safety
+    /// As [`Driver::launch`]; values may have padding where `padded` says so.
+    unsafe fn pass_launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+        padded: bool,
+    ) -> DriverResult<()> {
+        self.pass(
+            |inner| {
+                // SAFETY: the caller's.
+                unsafe { inner.launch(kernel, shape, parameters, stream) }?;
+                // Only tells: without it a launch takes a capture to change.
+                // SAFETY: the caller's.
+                Ok(unsafe { inner.captured_node(stream) }.ok())
+            },
+            |_| None,
+            |run, node| {
+                Entry::Launch(Launch {
+                    stream: run.stream(stream),
+                    shape: *shape,
+                    // SAFETY: the caller's.
+                    parameters: unsafe { Packed::new(kernel, parameters) },
+                    padded,
+                    node: *node,
+                })
+            },
+        )
+        .map(drop)
+    }
+
     fn pass_copy(
         &self,
         (kind, to, from, bytes): (Copied, u64, u64, usize),
@@ -315,26 +348,19 @@ unsafe impl Driver for Tape {
         parameters: &[*const c_void],
         stream: RawStream,
     ) -> DriverResult<()> {
-        self.pass(
-            |inner| {
-                // SAFETY: the caller's.
-                unsafe { inner.launch(kernel, shape, parameters, stream) }?;
-                // Only tells: without it a launch takes a capture to change.
-                // SAFETY: the caller's.
-                Ok(unsafe { inner.captured_node(stream) }.ok())
-            },
-            |_| None,
-            |run, node| {
-                Entry::Launch(Launch {
-                    stream: run.stream(stream),
-                    shape: *shape,
-                    // SAFETY: the caller's.
-                    parameters: unsafe { Packed::new(kernel, parameters) },
-                    node: *node,
-                })
-            },
-        )
-        .map(drop)
+        // SAFETY: the caller's.
+        unsafe { self.pass_launch(kernel, shape, parameters, stream, false) }
+    }
+
+    unsafe fn launch_padded(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the caller's.
+        unsafe { self.pass_launch(kernel, shape, parameters, stream, true) }
     }
 
     fn foreign(

@@ -53,6 +53,8 @@ pub(super) struct Launch {
     pub(super) stream: usize,
     pub(super) shape: LaunchShape,
     pub(super) parameters: Packed,
+    /// Whether values may have padding: bytes that must not be read, so that two such launches do not compare.
+    pub(super) padded: bool,
     /// `None` where the driver did not say, or in a rehearsal.
     pub(super) node: Option<RawNode>,
 }
