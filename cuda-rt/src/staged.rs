@@ -62,7 +62,6 @@ where
         source: &DeviceSlice<T, P>,
         destination: &mut [T],
     ) -> Result<()> {
-        let _at = self.core().called();
         same_length::<T>(source.len(), destination.len(), "Stream::copy_to_slice")?;
         let gpu = self.device();
         let mut land = |(handoff, range): Pending<T, S::Device>| -> Result<PinnedBuffer<T, Idle<S::Device>>> {
@@ -106,7 +105,6 @@ where
         source: &[T],
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
-        let _at = self.core().called();
         same_length::<T>(source.len(), destination.len(), "Stream::copy_from_slice")?;
         let gpu = self.device();
         let mut pending: [Option<Handoff<PinnedBuffer<T, Idle<S::Device>>>>; PIECES] =

@@ -9,8 +9,9 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
+use cuda_rt::check::Site;
 use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::driver::{Driver, ErrorCode, HostMemory};
+use cuda_rt::driver::{Check, Driver, ErrorCode, HostMemory, at_statement};
 use cuda_rt::interop::ForeignLaunch;
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 use cuda_rt::{
@@ -520,4 +521,39 @@ fn memory_that_others_keep_is_lent_to_a_stream() {
         // SAFETY: registered above, and used by no pending work.
         unsafe { driver.unregister_host(&memory) }.unwrap();
     });
+}
+
+/// One call of ours may make several: a race names the line of the program, not one of ours; or the statement that it is part of.
+#[test]
+fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
+    let config = SimConfig::new().check(Check::Record);
+    Device::simulated(config, |gpu| {
+        let (compute, other) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let mut host = [0; 64];
+        let mut race_with = |copy: &mut dyn FnMut(&DeviceBuffer<u32, _>, &mut [u32])| {
+            let memory = compute.alloc_zeroed::<u32>(64).unwrap();
+            compute.synchronize().unwrap();
+            // SAFETY: live and in bounds. Nothing orders it before the copy, which is what is to be found; the simulated device runs one
+            // operation at a time.
+            unsafe { gpu.driver().fill(memory.address(), &[1], 256, other.raw()) }.unwrap();
+            copy(&memory, &mut host);
+            gpu.races().pop().expect("a race").second.operation
+        };
+
+        let line = line!() + 1;
+        let operation = race_with(&mut |memory, host| compute.copy_to_slice(memory, host).unwrap());
+        let Site::Code(location) = operation.site else {
+            panic!("{operation:?}");
+        };
+        assert_eq!((location.file(), location.line()), (file!(), line));
+
+        let operation = race_with(&mut |memory, host| {
+            at_statement(7, || compute.copy_to_slice(memory, host)).unwrap();
+        });
+        assert_eq!(operation.site, Site::Statement(7));
+    })
+    .unwrap();
 }

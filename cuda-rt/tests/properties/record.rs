@@ -170,11 +170,11 @@ unsafe impl Driver for Recorder {
         _: usize,
         _: RawStream,
     ) -> DriverResult<()> {
-        unimplemented!("the programs exchange pinned memory only, and the log has no copies between devices")
+        unreachable!("plans exchange pinned memory only")
     }
 
     fn communicator(&self, _: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        unimplemented!("the programs have no collectives, and the log has none")
+        unreachable!("plans have no collectives")
     }
 
     forward! {
