@@ -1,23 +1,32 @@
 //! A driver that tells the [checker](crate::check) what passes through it.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::OnceLock;
 
 use super::{
-    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
-    MemoryInfo, MemoryPoolStats, Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
-    RawStream, Trace, sim,
+    Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream, Trace, sim,
 };
 use crate::check::AccessKind::{Read, Write};
-use crate::check::{AccessKind, Monitor, Operation, Race, Site};
-use crate::kernel::{Kernel, LaunchShape, ParameterKind};
+use crate::check::{Operation, Race, Site};
+use crate::kernel::{Kernel, LaunchShape};
 
+mod called_at;
 mod communicator;
+mod follow;
+mod watch;
+
+use called_at::CALLED_AT;
+pub(crate) use called_at::CalledAt;
+pub use called_at::at_statement;
+use follow::each_buffer;
+pub(super) use watch::Watch;
 
 /// What becomes of a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,126 +78,6 @@ impl<D: Driver + ?Sized> fmt::Debug for Checked<D> {
     }
 }
 
-/// The checker of the devices of one host, and what it does about a race.
-#[derive(Debug)]
-pub(super) struct Watch {
-    check: Check,
-    monitor: Mutex<Monitor>,
-    /// The first race, where races are denied.
-    denied: OnceLock<DriverError>,
-}
-
-impl Watch {
-    pub(super) fn new(check: Check, seed: Option<u64>) -> Arc<Self> {
-        let (monitor, denied) = (Mutex::new(Monitor::new(seed)), OnceLock::new());
-        Arc::new(Self {
-            check,
-            monitor,
-            denied,
-        })
-    }
-
-    pub(super) fn races(&self) -> Vec<Race> {
-        self.lock().races()
-    }
-
-    pub(super) fn footprint(&self) -> (usize, usize) {
-        self.lock().footprint()
-    }
-
-    /// The monitor; a thread that panicked in here, which none should, has at most lost an access.
-    fn lock(&self) -> MutexGuard<'_, Monitor> {
-        self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_off(&self) -> bool {
-        self.check == Check::Off
-    }
-
-    fn check_denied(&self) -> DriverResult<()> {
-        self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
-    }
-
-    /// Tells the monitor of a call, and does what is to be done about a race that it finds.
-    fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) -> DriverResult<()> {
-        let before = monitor.races_found();
-        tell(monitor);
-        if monitor.races_found() == before || self.check != Check::Deny {
-            return Ok(());
-        }
-        self.deny(monitor)
-    }
-
-    #[cold]
-    fn deny(&self, monitor: &Monitor) -> DriverResult<()> {
-        let races = monitor.races();
-        if let Some(race) = races.last() {
-            eprintln!("{race}");
-            let error =
-                DriverError::with_detail("cuda_rt::check", ErrorCode::ILLEGAL_STATE, race.to_string());
-            let _ = self.denied.set(error);
-        }
-        self.check_denied()
-    }
-}
-
-thread_local! {
-    /// The call of the typed API, or the statement of a program, that this thread is in.
-    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
-}
-
-/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
-/// where one is made of others.
-#[derive(Debug)]
-pub(crate) struct CalledAt {
-    outermost: bool,
-}
-
-impl CalledAt {
-    pub(crate) fn new(location: &'static Location<'static>) -> Self {
-        Self::at(Site::Code(location))
-    }
-
-    fn at(site: Site) -> Self {
-        let outermost = CALLED_AT.get().is_none();
-        if outermost {
-            CALLED_AT.set(Some(site));
-        }
-        Self { outermost }
-    }
-}
-
-impl Drop for CalledAt {
-    fn drop(&mut self) {
-        if self.outermost {
-            CALLED_AT.set(None);
-        }
-    }
-}
-
-/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
-/// log apart, which all stand at one place in the code.
-///
-/// ```
-/// use cuda_rt::check::Site;
-/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
-/// use cuda_rt::driver::{Check, Driver, at_statement};
-///
-/// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
-/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
-/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
-/// at_statement(7, || unsafe {
-///     let data = driver.alloc(64, a)?;
-///     driver.fill(data, &[1], 64, b)
-/// })?;
-/// assert_eq!(driver.races()[0].second.operation.site, Site::Statement(7));
-/// # Ok::<(), cuda_rt::driver::DriverError>(())
-/// ```
-pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
-    let _until = CalledAt::at(Site::Statement(index));
-    body()
-}
-
 /// The place of a call that came in at `caller`.
 fn site(caller: &'static Location<'static>) -> Site {
     match CALLED_AT.get() {
@@ -227,90 +116,6 @@ impl<D: Driver + ?Sized> Checked<D> {
 
     pub(super) fn inner(&self) -> &D {
         &self.inner
-    }
-
-    /// A call that does not block: made and told under one lock, so that the checker's order is the stream's.
-    #[inline]
-    fn follow<R>(
-        &self,
-        call: impl FnOnce(&D) -> DriverResult<R>,
-        tell: impl FnOnce(&mut Monitor, &R),
-    ) -> DriverResult<R> {
-        if self.watch.is_off() {
-            return call(&self.inner);
-        }
-        self.watch.check_denied()?;
-        let mut monitor = self.watch.lock();
-        let result = call(&self.inner)?;
-        self.watch.tell(&mut monitor, |monitor| tell(monitor, &result))?;
-        Ok(result)
-    }
-
-    /// A call that enqueues one operation with these accesses.
-    #[inline]
-    fn enqueue<const N: usize>(
-        &self,
-        name: &'static str,
-        caller: &'static Location<'static>,
-        stream: RawStream,
-        accesses: [(AccessKind, Range<u64>); N],
-        call: impl FnOnce(&D) -> DriverResult<()>,
-    ) -> DriverResult<()> {
-        self.follow(call, |monitor, ()| {
-            let operation = Operation {
-                name,
-                site: site(caller),
-            };
-            let begun = monitor.begin(stream.0);
-            for (kind, bytes) in accesses {
-                monitor.access(begun, bytes, kind, operation);
-            }
-        })
-    }
-
-    /// A call that blocks, after which all is over that `contents` gives before it.
-    fn synchronize(
-        &self,
-        contents: impl FnOnce(&Monitor) -> crate::check::VectorClock,
-        call: impl FnOnce(&D) -> DriverResult<()>,
-    ) -> DriverResult<()> {
-        if self.watch.is_off() {
-            return call(&self.inner);
-        }
-        self.watch.check_denied()?;
-        let contents = contents(&self.watch.lock());
-        call(&self.inner)?;
-        self.watch.lock().seen_done(&contents);
-        Ok(())
-    }
-}
-
-/// Gives `tell` the accesses of a kernel's buffers.
-///
-/// # Safety
-/// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
-unsafe fn each_buffer(
-    kernel: &'static Kernel,
-    parameters: &[*const c_void],
-    mut tell: impl FnMut(Range<u64>, AccessKind),
-) {
-    let word = |i: usize| {
-        let is_word = kernel.parameters[i].size_bytes == size_of::<u64>();
-        // SAFETY: the caller's: a live value of that size; addresses and lengths are initialised.
-        is_word.then(|| unsafe { parameters[i].cast::<u64>().read_unaligned() })
-    };
-    for (i, pair) in kernel.parameters.windows(2).enumerate() {
-        let (kind, element_bytes) = match pair[0].kind {
-            ParameterKind::Read { element_bytes } => (Read, element_bytes),
-            ParameterKind::Write { element_bytes } => (Write, element_bytes),
-            _ => continue,
-        };
-        if pair[1].kind == ParameterKind::Length
-            && let (Some(address), Some(elements)) = (word(i), word(i + 1))
-        {
-            let bytes = elements.saturating_mul(element_bytes as u64);
-            tell(address..address.saturating_add(bytes), kind);
-        }
     }
 }
 

@@ -21,7 +21,6 @@
 //! | streams have priorities | they change neither order nor time |
 //! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
 
-use std::collections::HashSet;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +38,7 @@ mod peer;
 mod schedule;
 mod simulator;
 mod slab;
+mod state;
 mod stream;
 
 pub use clock::{Engine, Span, SpanKind, Wait};
@@ -46,11 +46,12 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
+use self::state::State;
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
 use super::{
-    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Backend, Communicator, DeviceAddress, Driver, DriverResult, ErrorCode, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -73,28 +74,6 @@ struct Core {
     config: Arc<SimConfig>,
     state: Mutex<State>,
     watch: Arc<Watch>,
-}
-
-/// All that changes; one thread at a time runs calls and operations.
-struct State {
-    config: Arc<SimConfig>,
-    random: schedule::Random,
-    schedule: schedule::Schedule,
-    clock: clock::Clock,
-    faults: fault::Faults,
-    streams: slab::Slab<Stream>,
-    events: slab::Slab<event::Event>,
-    captures: slab::Slab<graph::Capture>,
-    graphs: slab::Slab<graph::Graph>,
-    /// By device.
-    memories: Vec<memory::Memory>,
-    /// Nodes ever made.
-    nodes_made: u64,
-    /// Addresses of registered host memory.
-    registered: HashSet<usize>,
-    counters: Counters,
-    /// The sticky error that lost the device.
-    lost: Option<DriverError>,
 }
 
 impl SimDriver {
@@ -183,140 +162,6 @@ impl Core {
     /// The state; a thread that panicked in here, which none should, left it as consistent as a failed call does.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn new(config: Arc<SimConfig>) -> Self {
-        let mut random = schedule::Random::new(config.seed);
-        Self {
-            schedule: schedule::Schedule::new(&mut random),
-            random,
-            clock: clock::Clock::default(),
-            faults: fault::Faults::default(),
-            streams: slab::Slab::default(),
-            events: slab::Slab::default(),
-            captures: slab::Slab::default(),
-            graphs: slab::Slab::default(),
-            memories: Vec::new(),
-            nodes_made: 0,
-            registered: HashSet::new(),
-            counters: Counters::default(),
-            lost: None,
-            config,
-        }
-    }
-
-    /// Adds a device; gives its number.
-    fn add_device(&mut self) -> usize {
-        let device = self.memories.len();
-        let (seed, bytes) = (self.config.seed ^ (device as u64) << 32, self.config.memory_bytes);
-        self.memories.push(memory::Memory::new(seed, bytes));
-        self.clock.add_device();
-        device
-    }
-
-    fn enter(&mut self, call: Call) -> DriverResult<()> {
-        self.counters.call(call);
-        self.check_lost(call)?;
-        if let Some(code) = self.faults.take(call) {
-            let detail = format!("injected ({})", self.origin());
-            let error = DriverError::with_detail(call.name(), code, detail);
-            if error.is_sticky() {
-                self.lost = Some(error.clone());
-            }
-            return Err(error);
-        }
-        self.run_in_background();
-        self.check_lost(call)
-    }
-
-    /// The host has waited for a stream or event.
-    fn synchronized(&mut self) {
-        self.memories.iter_mut().for_each(memory::Memory::synchronized);
-    }
-
-    fn check_lost(&self, call: Call) -> DriverResult<()> {
-        match &self.lost {
-            None => Ok(()),
-            Some(lost) => Err(DriverError::with_detail(call.name(), lost.code(), lost.detail())),
-        }
-    }
-
-    fn origin(&self) -> String {
-        format!("simulated device, seed {}", self.config.seed)
-    }
-
-    fn error(&self, call: Call, code: ErrorCode) -> DriverError {
-        DriverError::with_detail(call.name(), code, self.origin())
-    }
-
-    /// A copy or fill whose ranges on devices are these. Nothing is enqueued for no bytes.
-    fn transfer(
-        &mut self,
-        call: Call,
-        stream: RawStream,
-        ranges: &[(usize, DeviceAddress)],
-        bytes: usize,
-        op: Op,
-    ) -> DriverResult<()> {
-        self.stream(call, stream)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        if !ranges
-            .iter()
-            .all(|(device, address)| self.memories[*device].contains(address.0, bytes as u64))
-        {
-            return Err(self.error(call, ErrorCode::INVALID_VALUE));
-        }
-        self.submit(call, stream, op)
-    }
-
-    fn alloc(&mut self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
-        let s = self.stream(Call::Alloc, stream)?;
-        if bytes == 0 {
-            return Err(self.error(Call::Alloc, ErrorCode::INVALID_VALUE));
-        }
-        if s.capture.is_some() {
-            return self.capture_alloc(stream, bytes as u64).map(DeviceAddress);
-        }
-        let s = self.streams.get_mut(stream.0).expect("found above");
-        let taken = self.memories[s.device].take(bytes as u64, Some(&mut s.pending_frees), &mut self.random);
-        let Some(address) = taken else {
-            return Err(self.error(Call::Alloc, ErrorCode::OUT_OF_MEMORY));
-        };
-        let salt = self.random.next();
-        self.submit(
-            Call::Alloc,
-            stream,
-            Op::Spoil {
-                address,
-                bytes: bytes as u64,
-                salt,
-            },
-        )?;
-        Ok(DeviceAddress(address))
-    }
-
-    fn free(&mut self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-        let s = self.stream(Call::Free, stream)?;
-        if s.capture.is_some() {
-            return self.capture_free(stream, address.0);
-        }
-        let s = self.streams.get_mut(stream.0).expect("found above");
-        let memory = &mut self.memories[s.device];
-        let Some(len_bytes) = memory.retire(address.0, s.issued(), &mut s.pending_frees) else {
-            return Err(self.error(Call::Free, ErrorCode::INVALID_VALUE));
-        };
-        self.submit(
-            Call::Free,
-            stream,
-            Op::Free {
-                address: address.0,
-                len_bytes,
-            },
-        )
     }
 }
 

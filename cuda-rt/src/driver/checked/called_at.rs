@@ -1,0 +1,63 @@
+//! Where the call stands that a driver call is part of.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+use crate::check::Site;
+
+thread_local! {
+    /// The call of the typed API, or the statement of a program, that this thread is in.
+    pub(super) static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
+}
+
+/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
+/// where one is made of others.
+#[derive(Debug)]
+pub(crate) struct CalledAt {
+    outermost: bool,
+}
+
+impl CalledAt {
+    pub(crate) fn new(location: &'static Location<'static>) -> Self {
+        Self::at(Site::Code(location))
+    }
+
+    fn at(site: Site) -> Self {
+        let outermost = CALLED_AT.get().is_none();
+        if outermost {
+            CALLED_AT.set(Some(site));
+        }
+        Self { outermost }
+    }
+}
+
+impl Drop for CalledAt {
+    fn drop(&mut self) {
+        if self.outermost {
+            CALLED_AT.set(None);
+        }
+    }
+}
+
+/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
+/// log apart, which all stand at one place in the code.
+///
+/// ```
+/// use cuda_rt::check::Site;
+/// use cuda_rt::driver::sim::{SimConfig, SimDriver};
+/// use cuda_rt::driver::{Check, Driver, at_statement};
+///
+/// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
+/// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// at_statement(7, || unsafe {
+///     let data = driver.alloc(64, a)?;
+///     driver.fill(data, &[1], 64, b)
+/// })?;
+/// assert_eq!(driver.races()[0].second.operation.site, Site::Statement(7));
+/// # Ok::<(), cuda_rt::driver::DriverError>(())
+/// ```
+pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
+    let _until = CalledAt::at(Site::Statement(index));
+    body()
+}
