@@ -466,39 +466,41 @@ fn every_call_of_an_update_may_fail() {
 
 #[test]
 fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
-    Device::simulated(SimConfig::default(), |gpu| {
-        let mut known = Known::new(&gpu);
-        let simulator = gpu.simulator().unwrap().clone();
-        // The second launch, and then the first on the way back.
-        simulator.fail_nth(Call::SetLaunch, 2, ErrorCode::OUT_OF_MEMORY);
-        simulator.fail_nth(Call::SetLaunch, 3, ErrorCode::INVALID_VALUE);
-        let spare = (filled(&known.compute, 7.0), filled(&known.compute, 0.0));
-        let refused = known
-            .graph
-            .replace(spare, |stream, pair| two_launches(stream, pair, [9.0, 9.0]))
-            .unwrap_err();
-        for error in [
-            refused.error,
-            known.graph.launch(&known.compute).unwrap_err(),
-            known
+    for on_the_way_back in [3, 4] {
+        Device::simulated(SimConfig::default(), |gpu| {
+            let mut known = Known::new(&gpu);
+            let simulator = gpu.simulator().unwrap().clone();
+            // The second launch, and then one of the two on the way back: the one that failed is put back as well, for it may have changed.
+            simulator.fail_nth(Call::SetLaunch, 2, ErrorCode::OUT_OF_MEMORY);
+            simulator.fail_nth(Call::SetLaunch, on_the_way_back, ErrorCode::INVALID_VALUE);
+            let spare = (filled(&known.compute, 7.0), filled(&known.compute, 0.0));
+            let refused = known
                 .graph
-                .update(|stream, pair| two_launches(stream, pair, [2.0, 1.0]))
-                .unwrap_err(),
-        ] {
-            assert_eq!(
-                error.driver().unwrap().code(),
-                ErrorCode::OUT_OF_MEMORY,
-                "{error}"
-            );
-        }
-        // Both bundles can be had.
-        let host = copied(&gpu, &known.compute, &refused.value.0);
-        assert_eq!(value(&known.compute, host), 7.0);
-        let (input, _) = known.graph.into_inner();
-        let host = copied(&gpu, &known.compute, &input);
-        assert_eq!(value(&known.compute, host), 2.0);
-    })
-    .unwrap();
+                .replace(spare, |stream, pair| two_launches(stream, pair, [9.0, 9.0]))
+                .unwrap_err();
+            for error in [
+                refused.error,
+                known.graph.launch(&known.compute).unwrap_err(),
+                known
+                    .graph
+                    .update(|stream, pair| two_launches(stream, pair, [2.0, 1.0]))
+                    .unwrap_err(),
+            ] {
+                assert_eq!(
+                    error.driver().unwrap().code(),
+                    ErrorCode::OUT_OF_MEMORY,
+                    "{error}"
+                );
+            }
+            // Both bundles can be had.
+            let host = copied(&gpu, &known.compute, &refused.value.0);
+            assert_eq!(value(&known.compute, host), 7.0);
+            let (input, _) = known.graph.into_inner();
+            let host = copied(&gpu, &known.compute, &input);
+            assert_eq!(value(&known.compute, host), 2.0);
+        })
+        .unwrap();
+    }
 }
 
 /// Of one error only does CUDA say that the update was not made. After another, launches might use some of the bundle that goes back.
