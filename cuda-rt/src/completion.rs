@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::driver::{Backend, DriverResult};
 use crate::fence::{EventPool, Fence, StreamId};
+use crate::unless::unwound;
 use closures::{Closures, Job};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
@@ -198,7 +199,13 @@ impl Watcher {
         {
             return Some(Answer::Cancelled);
         }
-        match self.fence.query() {
+        // A question that unwinds ends this wait, and no other.
+        let asked = catch_unwind(AssertUnwindSafe(|| self.fence.query())).unwrap_or_else(|payload| {
+            // Its drop may panic again.
+            std::mem::forget(payload);
+            Err(unwound("cuEventQuery"))
+        });
+        match asked {
             Ok(false) => None,
             Ok(true) => Some(Answer::Over(Ok(()))),
             Err(error) => Some(Answer::Over(Err(error))),
@@ -207,7 +214,7 @@ impl Watcher {
 
     fn finish(self, answer: Answer) {
         // First, so that the events are the other holder's alone when it is woken.
-        drop(self.fence);
+        contain(|| drop(self.fence));
         let Answer::Over(outcome) = answer else {
             // With the waker, whose drop is the executor's code.
             return contain(|| drop(self.done));
@@ -215,12 +222,12 @@ impl Watcher {
         match self.done {
             Done::Wake(watch) => contain(|| watch.end(outcome)),
             // Received until the last sender is gone, and this is one. Else the handoff in it is dropped, behind its fence.
-            Done::Run(jobs, body) => drop(jobs.send(Box::new(move || body(outcome)))),
+            Done::Run(jobs, body) => contain(|| drop(jobs.send(Box::new(move || body(outcome))))),
         }
     }
 }
 
-/// Runs code of others on a thread of ours: the panic hook has reported what it panics with.
+/// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it panics with.
 fn contain(body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
         // Its drop may panic again.

@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::driver::{CalledAt, Driver, DriverError, DriverResult, Tape, Trace, Traced};
+use crate::error::Unordered;
 use crate::fence::{EventPool, StreamAt, StreamId};
 use crate::memory::PinnedPool;
 use crate::place::Priority;
@@ -78,7 +79,7 @@ impl DeviceCore {
 
     /// The driver, for work that relies on every earlier ordering having been made.
     #[inline]
-    pub(crate) fn ordered(&self) -> DriverResult<&dyn Driver> {
+    pub(crate) fn ordered(&self) -> Result<&dyn Driver, Unordered> {
         self.check()?;
         Ok(&*self.driver)
     }
@@ -94,8 +95,14 @@ impl DeviceCore {
 
     /// Whether every ordering asked for was made.
     #[inline]
-    pub(crate) fn check(&self) -> DriverResult<()> {
-        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+    pub(crate) fn check(&self) -> Result<(), Unordered> {
+        match self.broken.get() {
+            None => Ok(()),
+            Some(cause) => Err(Unordered {
+                cause: cause.clone(),
+                graph: self.graph,
+            }),
+        }
     }
 
     /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is enqueued.

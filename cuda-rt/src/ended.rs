@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::driver::DriverError;
 use crate::fence::{EventLease, EventPool, Fence, StreamAt};
+use crate::unless::{Unless, unwound};
 
 /// Uses of one thing that ended on several streams: what must be over before it may be written, freed or reused.
 #[derive(Debug, Default)]
@@ -17,6 +18,13 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Does `note`, which notes the end of a use. Where it unwinds, the end is not known, and the fence of all uses is lost.
+    pub(crate) fn note(&mut self, note: impl FnOnce(&mut Self)) {
+        let mut ended = Unless::new(self, |ended| ended.failure = Some(unwound("cuEventRecord")));
+        note(&mut ended);
+        ended.take_back();
+    }
+
     /// A use ends at the present end of `at`.
     ///
     /// Called under the lock that guards `self`: were the event recorded before the lock is taken, two threads that end

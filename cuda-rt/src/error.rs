@@ -1,6 +1,7 @@
 //! Errors of the typed API.
 
-use std::io;
+use std::error::Error as StdError;
+use std::{fmt, io};
 
 use crate::driver::{DriverError, DriverResult};
 
@@ -24,6 +25,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// # What is still usable
 ///
+/// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is enqueued, and nothing is freed.
+///
 /// | | after a plain error | after a sticky one |
 /// |---|---|---|
 /// | idle pinned memory, results that were waited for | as before | as before: the mapping is ours, not the context's |
@@ -33,22 +36,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// | new pinned memory | as before | fails, unless the pool has a block whose last use was seen over before |
 /// | other GPUs, simulated devices | as before | as before |
 /// | opening the device again | the same instance | the same lost instance; only a new process gets the GPU back |
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no GPU that CUDA can use.
-    #[error("no usable GPU: {0}; `Device::open_or_simulate` falls back to the simulated device")]
-    NoGpu(#[source] DriverError),
+    NoGpu(DriverError),
 
     /// The process has already fallen back to a simulated device for this tag, which is never replaced.
-    #[error("device `{tag}` is already simulated in this process, and a device is never replaced")]
     AlreadySimulated {
         /// The device tag.
         tag: String,
     },
 
     /// A device tag is already bound to another GPU.
-    #[error("device `{tag}` is already bound to GPU {bound}, and cannot be bound to GPU {asked}")]
     AlreadyBound {
         /// The device tag.
         tag: &'static str,
@@ -59,7 +59,6 @@ pub enum Error {
     },
 
     /// A driver call failed.
-    #[error("{during}: {source}")]
     Driver {
         /// Our call.
         during: &'static str,
@@ -67,10 +66,16 @@ pub enum Error {
         source: DriverError,
     },
 
+    /// The device takes no more work: an ordering that its safety rests on could not be made, by the GPU or by the host, in an earlier
+    /// [`Stream::lend`](crate::Stream::lend) or in this one. Sticky: what is dropped from then on is leaked.
+    Unordered {
+        /// Our call.
+        during: &'static str,
+        /// Why the ordering could not be made.
+        cause: DriverError,
+    },
+
     /// The two sides of a copy have different lengths.
-    #[error(
-        "{during}: the source has {source_len} elements, the destination {destination_len}; pass ranges of equal length"
-    )]
     LengthMismatch {
         /// Our call.
         during: &'static str,
@@ -81,7 +86,6 @@ pub enum Error {
     },
 
     /// A length in bytes that no allocation can have.
-    #[error("{during}: {len} elements of {element_bytes} bytes are more than an address space holds")]
     TooLarge {
         /// Our call.
         during: &'static str,
@@ -92,7 +96,6 @@ pub enum Error {
     },
 
     /// A kernel could not be launched.
-    #[error("launch of `{kernel}` ({file}:{line}): {source}")]
     Launch {
         /// The kernel.
         kernel: &'static str,
@@ -105,11 +108,9 @@ pub enum Error {
     },
 
     /// A grid that no device can launch.
-    #[error("grid: {0}")]
     Grid(GridError),
 
     /// The operating system has no memory to page-lock.
-    #[error("mapping {bytes} bytes of host memory: {source}")]
     HostMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -118,16 +119,12 @@ pub enum Error {
     },
 
     /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
-    #[error("starting a thread that waits for handoffs: {source}")]
     HostThread {
         /// The operating system's error.
         source: io::Error,
     },
 
     /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows.
-    #[error(
-        "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
-    )]
     PinnedLimit {
         /// Bytes asked for, rounded up to a size that the pool has.
         bytes: usize,
@@ -138,13 +135,9 @@ pub enum Error {
     },
 
     /// Pinned memory cannot move between a GPU and a simulated device.
-    #[error(
-        "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them"
-    )]
     OtherBackend,
 
     /// Two ranks of a communicator are one device.
-    #[error("ranks {first} and {second} are one device: a communicator has each device once")]
     SameDevice {
         /// The first of the two.
         first: usize,
@@ -153,7 +146,6 @@ pub enum Error {
     },
 
     /// What a rank gives to a collective has another length than it must, by that of rank 0. Nothing was enqueued.
-    #[error("{during}: rank {rank} {does} {len} elements, and must {expected}, by those of rank 0")]
     RankLength {
         /// Our call.
         during: &'static str,
@@ -168,19 +160,15 @@ pub enum Error {
     },
 
     /// A simulated device is made beside simulated ones only.
-    #[error("a simulated device cannot be the peer of a GPU: open another GPU with `Device::nth`")]
     NotSimulated,
 
     /// The device is being recorded already, and one recording at a time is.
-    #[error("the timeline of this device is being recorded already: finish or drop that recording first")]
     AlreadyRecording,
 
     /// Two parts that do not lie side by side in one block cannot be joined.
-    #[error("these are not neighbouring parts of one block, the second right after the first")]
     NotAdjacent,
 
     /// A graph cannot be updated to what the body does now: other work than what was captured, or what CUDA cannot change.
-    #[error("{during}: operation {operation} of the body {why}; capture another graph for other work")]
     NotAnUpdate {
         /// Our call.
         during: &'static str,
@@ -191,17 +179,17 @@ pub enum Error {
     },
 
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
-    #[error("the slot is empty: an earlier operation on it failed and its bundle was lost")]
     SlotEmpty,
 }
 
 impl Error {
-    /// Whether the device is lost to this process: every later call fails too.
+    /// Whether the device is of no more use to this process: every later call fails too.
     pub fn is_sticky(&self) -> bool {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {
                 source.is_sticky()
             }
+            Self::Unordered { .. } => true,
             _ => false,
         }
     }
@@ -210,20 +198,129 @@ impl Error {
     pub fn driver(&self) -> Option<&DriverError> {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => Some(source),
+            Self::Unordered { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGpu(source) => write!(
+                f,
+                "no usable GPU: {source}; `Device::open_or_simulate` falls back to the simulated device"
+            ),
+            Self::AlreadySimulated { tag } => write!(
+                f,
+                "device `{tag}` is already simulated in this process, and a device is never replaced"
+            ),
+            Self::AlreadyBound { tag, bound, asked } => write!(
+                f,
+                "device `{tag}` is already bound to GPU {bound}, and cannot be bound to GPU {asked}"
+            ),
+            Self::Driver { during, source } => write!(f, "{during}: {source}"),
+            Self::Unordered { during, cause } => write!(
+                f,
+                "{during}: the device takes no more work, for the end of a `Stream::lend` could not be ordered: {cause}"
+            ),
+            Self::LengthMismatch {
+                during,
+                source_len,
+                destination_len,
+            } => write!(
+                f,
+                "{during}: the source has {source_len} elements, the destination {destination_len}; pass ranges of equal length"
+            ),
+            Self::TooLarge {
+                during,
+                len,
+                element_bytes,
+            } => write!(
+                f,
+                "{during}: {len} elements of {element_bytes} bytes are more than an address space holds"
+            ),
+            Self::Launch {
+                kernel,
+                file,
+                line,
+                source,
+            } => write!(f, "launch of `{kernel}` ({file}:{line}): {source}"),
+            Self::Grid(error) => write!(f, "grid: {error}"),
+            Self::HostMemory { bytes, source } => write!(f, "mapping {bytes} bytes of host memory: {source}"),
+            Self::HostThread { source } => {
+                write!(f, "starting a thread that waits for handoffs: {source}")
+            }
+            Self::PinnedLimit {
+                bytes,
+                held_bytes,
+                limit_bytes,
+            } => write!(
+                f,
+                "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
+            ),
+            Self::OtherBackend => f.write_str(
+                "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them",
+            ),
+            Self::SameDevice { first, second } => write!(
+                f,
+                "ranks {first} and {second} are one device: a communicator has each device once"
+            ),
+            Self::RankLength {
+                during,
+                rank,
+                does,
+                len,
+                expected,
+            } => write!(
+                f,
+                "{during}: rank {rank} {does} {len} elements, and must {expected}, by those of rank 0"
+            ),
+            Self::NotSimulated => f.write_str(
+                "a simulated device cannot be the peer of a GPU: open another GPU with `Device::nth`",
+            ),
+            Self::AlreadyRecording => f.write_str(
+                "the timeline of this device is being recorded already: finish or drop that recording first",
+            ),
+            Self::NotAdjacent => f.write_str(
+                "these are not neighbouring parts of one block, the second right after the first",
+            ),
+            Self::NotAnUpdate {
+                during,
+                operation,
+                why,
+            } => write!(
+                f,
+                "{during}: operation {operation} of the body {why}; capture another graph for other work"
+            ),
+            Self::SlotEmpty => f.write_str(
+                "the slot is empty: an earlier operation on it failed and its bundle was lost",
+            ),
+        }
+    }
+}
+
+impl StdError for Error {
+    /// What lies behind the errors whose text is in this one's: chains say nothing twice. [`driver`](Self::driver) gives the driver's.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {
+                source.source()
+            }
+            Self::Unordered { cause, .. } => cause.source(),
+            Self::HostMemory { source, .. } | Self::HostThread { source } => source.source(),
             _ => None,
         }
     }
 }
 
 /// What of a grid does not fit CUDA's limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GridError {
     /// A block with no threads, or with more than a device can run.
-    #[error("a block of {}x{}x{} threads; it needs 1 to 1024 in all, and at most 64 along z", .0[0], .0[1], .0[2])]
     Block([u32; 3]),
     /// More blocks than fit along one axis.
-    #[error("{blocks} blocks along {axis}, of at most {limit}; use larger blocks or several launches")]
     Blocks {
         /// `'x'`, `'y'` or `'z'`.
         axis: char,
@@ -233,8 +330,33 @@ pub enum GridError {
         limit: u64,
     },
     /// More threads in all than an index can number.
-    #[error("{}x{}x{} threads are more than 2^63", .0[0], .0[1], .0[2])]
     Threads([u64; 3]),
+}
+
+impl fmt::Display for GridError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block([x, y, z]) => write!(
+                f,
+                "a block of {x}x{y}x{z} threads; it needs 1 to 1024 in all, and at most 64 along z"
+            ),
+            Self::Blocks { blocks, axis, limit } => write!(
+                f,
+                "{blocks} blocks along {axis}, of at most {limit}; use larger blocks or several launches"
+            ),
+            Self::Threads([x, y, z]) => write!(f, "{x}x{y}x{z} threads are more than 2^63"),
+        }
+    }
+}
+
+impl StdError for GridError {}
+
+/// Why a core takes no more work.
+#[derive(Clone, Debug)]
+pub(crate) struct Unordered {
+    pub(crate) cause: DriverError,
+    /// Whether it is the core of a capture, which ends with the capture: the device works on.
+    pub(crate) graph: bool,
 }
 
 /// Adds our call to a driver's error.
@@ -248,15 +370,42 @@ impl<T> During<T> for DriverResult<T> {
     }
 }
 
+impl<T> During<T> for Result<T, Unordered> {
+    fn during(self, during: &'static str) -> Result<T> {
+        self.map_err(|Unordered { cause, graph }| {
+            if graph {
+                Error::Driver {
+                    during,
+                    source: cause,
+                }
+            } else {
+                Error::Unordered { during, cause }
+            }
+        })
+    }
+}
+
 /// An error, and the value that was handed in.
-#[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+///
+/// Its `Display` and its source are those of the error.
+#[derive(Debug)]
 pub struct Refused<R> {
     /// Why.
-    #[source]
     pub error: Error,
     /// What was handed in, as it was.
     pub value: R,
+}
+
+impl<R> fmt::Display for Refused<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<R: fmt::Debug> StdError for Refused<R> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.error.source()
+    }
 }
 
 impl<R> From<Refused<R>> for Error {

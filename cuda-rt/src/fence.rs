@@ -46,8 +46,8 @@ pub struct StreamAt {
 
 /// The events of one device that no one waits on.
 ///
-/// An event waits in the pool as the box that a lease holds, its reference to the pool included: handing one out and taking
-/// it back moves a pointer and counts nothing. The circle that this makes is broken by [`close`](Self::close).
+/// An event waits in the pool as the box that a lease holds, its reference to the pool included: handing one out moves a
+/// pointer, and taking it back holds the pool meanwhile. The circle that this makes is broken by [`close`](Self::close).
 #[derive(Debug)]
 pub(crate) struct EventPool {
     driver: Arc<dyn Driver>,
@@ -230,11 +230,8 @@ impl Drop for EventLease {
     fn drop(&mut self) {
         // SAFETY: taken once: this is the drop.
         let event = unsafe { ManuallyDrop::take(&mut self.event) };
-        let pool = Arc::as_ptr(&event.pool);
-        // SAFETY: the event that is being pushed keeps the pool alive until the push makes it visible to others, after which
-        // `push` touches nothing: its last step is the store that does so (crossbeam-queue 0.3.12, `ArrayQueue::push`; read
-        // it anew before another version is taken).
-        let pool = unsafe { &*pool };
+        // Across the push: once others see the event, it keeps the pool for this thread no longer.
+        let pool = Arc::clone(&event.pool);
         if pool.closed.load(Ordering::Relaxed) {
             return;
         }

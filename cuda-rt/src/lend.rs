@@ -2,11 +2,12 @@
 
 use crate::core::DeviceCore;
 use crate::driver::DriverResult;
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
 use crate::fence::{EventPool, StreamAt};
 use crate::memory::DeviceSlice;
 use crate::place::StreamTag;
 use crate::stream::Stream;
+use crate::unless::{Unless, unwound};
 
 /// Makes the owner wait for the borrower when the closure is left, also by a panic.
 struct Join<'a> {
@@ -19,6 +20,8 @@ struct Join<'a> {
 impl Join<'_> {
     fn join(&mut self) -> DriverResult<()> {
         self.joined = true;
+        // Unless the owner waits on the GPU, or the host has waited.
+        let unordered = Unless::new(self.core, |core| core.break_with(unwound("cuStreamWaitEvent")));
         let result = EventPool::record(self.core.events(), self.borrower, false)
             .and_then(|lease| lease.wait_on(self.owner));
         if let Err(error) = &result {
@@ -31,6 +34,7 @@ impl Join<'_> {
                 self.core.break_with(error.clone());
             }
         }
+        unordered.take_back();
         result
     }
 }
@@ -73,7 +77,11 @@ impl<S: StreamTag> Stream<S> {
         // unique borrow keeps every other use away.
         let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
         let output = body(lent);
-        join.join().map_err(driver)?;
+        if let Err(source) = join.join() {
+            // Where neither the GPU nor the host could wait, every later call fails too.
+            self.core().check().during("Stream::lend")?;
+            return Err(driver(source));
+        }
         Ok(output)
     }
 }

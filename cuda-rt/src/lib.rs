@@ -105,6 +105,7 @@ mod stream;
 mod stream_pool;
 pub mod timeline;
 mod timestamp;
+mod unless;
 
 pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Rank, Reducible};
 pub use constant::Constant;
@@ -136,6 +137,7 @@ pub mod __private {
     pub use crate::driver::Passed;
     pub use crate::fence::{Fence, StreamAt};
     pub use crate::memory::on_device;
+    pub use crate::unless::Unless;
     pub use device_std;
 }
 

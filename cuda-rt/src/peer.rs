@@ -30,6 +30,7 @@ use crate::memory::{DeviceBuffer, DeviceSlice, Element, RangeIndex};
 use crate::place::{Idle, Live, ReadBy, StreamTag, WriteBy};
 use crate::stream::{Stream, same_length};
 use crate::timeline::Kind;
+use crate::unless::{Unless, unwound};
 
 /// Memory of the device `D`, on its way.
 type Theirs<T, D> = Handoff<DeviceBuffer<T, Idle<D>>>;
@@ -198,6 +199,10 @@ impl<S: StreamTag> Stream<S> {
         during: &'static str,
     ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
         let _at = self.core().called();
+        // The old fence says nothing of the copy: lost unless the call returns with the new one.
+        let mut theirs = Unless::new(theirs, |mut theirs| {
+            *theirs.fence_mut() = Fence::lost(unwound("cuMemcpyPeerAsync"));
+        });
         let enqueued = bytes.and_then(|bytes| {
             if bytes == 0 {
                 return Ok(false);
@@ -206,13 +211,20 @@ impl<S: StreamTag> Stream<S> {
             // Theirs may be in use where an ordering of its device could not be made (B2).
             let peer = other.core().ordered().during(during)?.peer();
             let there = DeviceAddress(other.address().0 + (range.start * size_of::<T>()) as u64);
-            self.enqueue_across(theirs.fence(), peer, there, bytes, ours)
-                .during(during)
+            self.enqueue_across(theirs.fence(), peer, there, bytes, ours, during)
                 .map(|()| true)
         });
-        match enqueued {
-            Ok(true) => self.after_copy(theirs, during),
-            Ok(false) => Ok(theirs),
+        let result = enqueued.and_then(|enqueued| {
+            if !enqueued {
+                return Ok(());
+            }
+            let (fence, result) = self.after_copy();
+            *theirs.fence_mut() = fence;
+            result.during(during)
+        });
+        let theirs = theirs.take_back();
+        match result {
+            Ok(()) => Ok(theirs),
             Err(error) => Err(Refused { error, value: theirs }),
         }
     }
@@ -225,11 +237,12 @@ impl<S: StreamTag> Stream<S> {
         there: DeviceAddress,
         bytes: usize,
         ours: Side,
-    ) -> DriverResult<()> {
-        let driver = self.core().ordered()?;
+        during: &'static str,
+    ) -> Result<()> {
+        let driver = self.core().ordered().during(during)?;
         // Before the wait, which means nothing between devices that do not know each other.
-        driver.peer_access(peer)?;
-        fence.wait_on(self.at())?;
+        driver.peer_access(peer).during(during)?;
+        fence.wait_on(self.at()).during(during)?;
         let here = driver.peer();
         let (to, from, label) = match ours {
             Side::From(ours) => ((here, ours), (peer, there), "copy from peer"),
@@ -240,15 +253,12 @@ impl<S: StreamTag> Stream<S> {
             // the fence that this stream waits for (F1), and its handoff gets a fence after the copy. Both are live and in bounds.
             unsafe { driver.copy_peer(to, from, bytes, self.at().raw) }
         })
+        .during(during)
     }
 
-    /// `theirs` behind a fence that this stream's copy comes before, and so all that it waited for.
-    fn after_copy<T, D: Live>(
-        &self,
-        mut theirs: Theirs<T, D>,
-        during: &'static str,
-    ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
-        let (fence, result) = match self.core().events().record(self.at(), false) {
+    /// A fence that this stream's copy comes before, and so all that it waited for; lost where that is not known.
+    fn after_copy(&self) -> (Fence, DriverResult<()>) {
+        match self.core().events().record(self.at(), false) {
             Ok(lease) => (lease.into(), Ok(())),
             // Waiting on the host orders as well.
             // SAFETY: the core keeps the stream.
@@ -257,11 +267,6 @@ impl<S: StreamTag> Stream<S> {
                 // Where that fails too no one is to touch or free it, for ever.
                 Err(_) => (Fence::lost(error.clone()), Err(error)),
             },
-        };
-        *theirs.fence_mut() = fence;
-        match result.during(during) {
-            Ok(()) => Ok(theirs),
-            Err(error) => Err(Refused { error, value: theirs }),
         }
     }
 }

@@ -143,10 +143,8 @@ impl<R: Resource, P> Lease<R, P> {
     fn end(&mut self, end: impl FnOnce(&mut Ended, &DeviceCore)) {
         if let Some(block) = self.block.take() {
             // Whole after any panic: each step of `Ended` is one assignment.
-            end(
-                &mut block.readers.lock().unwrap_or_else(PoisonError::into_inner),
-                &self.core,
-            );
+            let mut readers = block.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            readers.note(|readers| end(readers, &self.core));
         }
     }
 }

@@ -504,16 +504,15 @@ impl<S: StreamTag> Stream<S> {
         if shape.is_empty() {
             return Ok(());
         }
-        let launched = self.core.ordered().and_then(|driver| {
-            self.recorded(Kind::Kernel, kernel.name, 0, || {
-                if padded {
-                    // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
-                    unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
-                } else {
-                    // SAFETY: as above.
-                    unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
-                }
-            })
+        let driver = self.core.ordered().during(kernel.name)?;
+        let launched = self.recorded(Kind::Kernel, kernel.name, 0, || {
+            if padded {
+                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
+            } else {
+                // SAFETY: as above.
+                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            }
         });
         launched.map_err(|source| Error::Launch {
             kernel: kernel.name,

@@ -96,18 +96,18 @@ pub enum BuildError {
     #[error("OUT_DIR is not set: outside a build script, use `Kernels::compile` with a target directory")]
     NoOutDir,
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What went wrong.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
 impl BuildError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { path, source }
+        move |reason| Self::Io { path, reason }
     }
 }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::driver::{self, Collective, DriverError, DriverResult, Number, Part, Reduction};
 use crate::error::{During, Error, Refused, Result};
 use crate::memory::Element;
+use crate::unless::{Unless, unwound};
 use ranks::sealed::{Devices as Ranked, RankPart, RankStream, Ranks};
 pub use ranks::{Apart, Devices, InPlace, Rank, Reducible};
 
@@ -283,6 +284,10 @@ impl<G> Communicator<G> {
     ) -> Result<R::Given, GivenBack<R::Given>> {
         let _at = driver::CalledAt::new(std::panic::Location::caller());
         let _order = self.in_order();
+        let ranks = Unless::new(ranks, |ranks: R| {
+            ranks.leak();
+            self.break_with(unwound("ncclGroupEnd"));
+        });
         let parts = ranks.parts();
         let ready = count_of(collective, &parts, during).and_then(|count| {
             self.check().during(during)?;
@@ -296,7 +301,7 @@ impl<G> Communicator<G> {
             Ok(count) => count,
             Err(error) => {
                 drop(parts);
-                let value = Some(ranks.into_given());
+                let value = Some(ranks.take_back().into_given());
                 return Err(Refused { error, value });
             }
         };
@@ -314,6 +319,7 @@ impl<G> Communicator<G> {
             })
         };
         drop(parts);
+        let ranks = ranks.take_back();
         match enqueued {
             Ok(()) => Ok(ranks.into_given()),
             Err(source) => {

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::driver::{Driver, DriverResult, Number, Part};
+use crate::error::Unordered;
 use crate::memory::{DeviceBuffer, Element, OwnedBy};
 use crate::place::{Live, StreamTag};
 use crate::stream::Stream;
@@ -72,7 +73,7 @@ pub(super) mod sealed {
     /// A rank's stream, whatever its tag.
     pub(in crate::collective) trait RankStream {
         /// An error if its device takes no more work.
-        fn check(&self) -> DriverResult<()>;
+        fn check(&self) -> Result<(), super::Unordered>;
         /// Tells the recording of its device of `work`, a collective.
         fn around(
             &self,
@@ -85,7 +86,7 @@ pub(super) mod sealed {
 use sealed::{RankPart, RankStream};
 
 impl<S: StreamTag> RankStream for Stream<S> {
-    fn check(&self) -> DriverResult<()> {
+    fn check(&self) -> Result<(), Unordered> {
         self.core().check()
     }
 

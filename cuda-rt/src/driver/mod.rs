@@ -101,6 +101,10 @@ raw_handles! {
 /// nothing. A *sticky* error ([`DriverError::is_sticky`]) means that the context is lost: every later call
 /// fails too, and no pending work can be assumed to have finished.
 ///
+/// **Unwinding.** No method unwinds, a [`Communicator`]'s neither: what goes wrong is an error, and a panic inside an
+/// implementation ends there. Whether the call was made would not be known. The typed API is sound under an implementation that
+/// unwinds all the same (`unless.rs`): what the GPU may then still use is leaked, and what can no longer be ordered is refused.
+///
 /// # Safety
 ///
 /// An implementation must provide the order stated above, must give out only memory that nothing else uses, and

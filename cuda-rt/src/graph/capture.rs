@@ -82,7 +82,7 @@ impl Site {
         let done = self.run(held, body).and_then(|()| {
             self.core
                 .join_all(self.origin())
-                .and_then(|()| self.core.check())
+                .and_then(|()| self.core.check().map_err(|unordered| unordered.cause))
                 .map_err(|source| Error::Driver {
                     during: "Graph::update",
                     source,
@@ -102,7 +102,8 @@ pub(super) struct Recording<'a> {
 impl Recording<'_> {
     /// Streams forked inside join here, as if each had been acquired from last.
     fn join(&self) -> DriverResult<()> {
-        self.core.join_all(self.origin).and_then(|()| self.core.check())
+        self.core.join_all(self.origin)?;
+        self.core.check().map_err(|unordered| unordered.cause)
     }
 
     /// The capture as a graph of its own.

@@ -7,6 +7,7 @@ use crate::error::{During, Error, Result};
 use crate::memory::Resource;
 use crate::place::StreamTag;
 use crate::stream::Stream;
+use crate::unless::{Unless, unwound};
 
 /// An instantiated graph; destroyed on drop.
 ///
@@ -67,9 +68,14 @@ impl Instance {
         if !rehearsed.calls_foreign() {
             done?;
         }
+        // Changed by halves unless the calls that change it return.
+        let broken = Unless::new(&mut self.broken, |broken| {
+            *broken = Some(unwound("cuGraphExecKernelNodeSetParams"));
+        });
         // SAFETY: I1; `&mut self`. What the launches name belongs to the bundle of `held` or to the graph, and so does what they replace
         // to the bundle that it had; either is the graph's while it is launched.
         let applied = unsafe { self.site.tape().apply(self.raw, rehearsed) };
+        broken.take_back();
         match applied {
             Ok(Rehearsed::Done) => {}
             Ok(Rehearsed::NeedsCapture) => self.capture_again(held, body, during)?,
@@ -93,10 +99,11 @@ impl Instance {
         self.site.capture(held, body, during, |recording, entries| {
             tape.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
+            let broken = Unless::new(broken, |broken| *broken = Some(unwound("cuGraphExecUpdate")));
             // SAFETY: I1; the calls are the same, as was just compared, and allocate nothing, which `apply` looked at. `&mut self`
             // of the caller.
             let updated = unsafe { recording.update(raw) };
-            *broken = updated.clone().err().filter(may_be_half_made);
+            *broken.take_back() = updated.clone().err().filter(may_be_half_made);
             updated.during(during)?;
             tape.updated(entries);
             Ok(())

@@ -127,7 +127,8 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
         self.stream
             .core()
             .ordered()
-            .and_then(|driver| driver.foreign(self.name, stream, &self.uses, &mut run))
+            .during(self.name)?
+            .foreign(self.name, stream, &self.uses, &mut run)
             .during(self.name)?;
         Ok(output.expect("a driver runs the body, or returns an error"))
     }

@@ -2,6 +2,7 @@ use std::ptr::NonNull;
 
 use crate::device::Device;
 use crate::driver::{DeviceAddress, Passed};
+use crate::error::Unordered;
 use crate::memory::{DeviceBuffer, DeviceSlice, Foreign, PinnedBuffer, PinnedSlice};
 use crate::place::{Idle, Live, StreamTag};
 use crate::stream::Stream;
@@ -80,8 +81,8 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// a [loan](Stream::lend) on this device could not be joined: then nothing says when the memory is no longer used.
     #[track_caller]
     pub fn into_raw(self) -> (DeviceAddress, usize) {
-        if let Err(error) = self.core().check() {
-            panic!("memory of a device whose work is not ordered any more cannot be given away: {error}");
+        if let Err(Unordered { cause, .. }) = self.core().check() {
+            panic!("memory of a device whose work is not ordered any more cannot be given away: {cause}");
         }
         let (address, len) = (self.address(), self.len());
         self.forget_memory();

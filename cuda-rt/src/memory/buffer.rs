@@ -270,7 +270,7 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
             DANGLING
         } else {
             // SAFETY: the core keeps its streams, and the size is not 0.
-            unsafe { core.driver().alloc(bytes, at.raw) }.during(during)?
+            unsafe { core.ordered().during(during)?.alloc(bytes, at.raw) }.during(during)?
         };
         Ok(Self {
             address,
@@ -382,11 +382,11 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
             });
         }
         let reaper = self.core.reaper();
-        match fence.wait_on(reaper) {
+        // A failed wait is not a finished wait (DESIGN.md §5.4): until it is made the memory is leaked, and the device is not.
+        let address = std::mem::replace(&mut self.address, DANGLING);
+        if fence.wait_on(reaper).is_ok() {
             // B2 holds for the reaper from here on, and the drop frees there.
-            Ok(()) => self.at = reaper,
-            // A failed wait is not a finished wait (DESIGN.md §5.4): the memory is leaked, and the device is not.
-            Err(_) => self.address = DANGLING,
+            (self.address, self.at) = (address, reaper);
         }
     }
 }

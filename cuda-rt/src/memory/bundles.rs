@@ -4,6 +4,7 @@ use super::resource::{OwnedBy, Resource};
 use crate::driver::Passed;
 use crate::fence::{Fence, StreamAt};
 use crate::place::{SameAs, StreamTag};
+use crate::unless::Unless;
 
 macro_rules! tuples {
     ($(($first:ident $first_index:tt $(, $part:ident $index:tt)*);)*) => { $(
@@ -53,11 +54,13 @@ macro_rules! tuples {
             }
 
             unsafe fn retire(self, fence: &mut Fence) {
+                // Where one unwinds, those behind it would be dropped as if they were idle.
+                let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
                 // SAFETY: the caller's promise covers every part.
-                unsafe { self.$first_index.retire(fence) };
+                unsafe { parts.$first_index.take_back().retire(fence) };
                 $(
                     // SAFETY: as above.
-                    unsafe { self.$index.retire(fence) };
+                    unsafe { parts.$index.take_back().retire(fence) };
                 )*
             }
 
@@ -129,9 +132,10 @@ unsafe impl<R: Resource, const N: usize> Resource for [R; N] {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        for part in self {
+        // As in a tuple.
+        for part in self.map(Unless::leaked) {
             // SAFETY: the caller's promise covers every element.
-            unsafe { part.retire(fence) }
+            unsafe { part.take_back().retire(fence) }
         }
     }
 
@@ -180,9 +184,11 @@ unsafe impl<R: Resource> Resource for Vec<R> {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        for part in self {
+        // As in a tuple: no iterator holds the elements themselves.
+        let parts: Vec<_> = self.into_iter().map(Unless::leaked).collect();
+        for part in parts {
             // SAFETY: the caller's promise covers every element.
-            unsafe { part.retire(fence) }
+            unsafe { part.take_back().retire(fence) }
         }
     }
 

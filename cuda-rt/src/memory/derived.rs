@@ -79,7 +79,9 @@ macro_rules! __resource {
 
             unsafe fn retire(self, __fence: &mut $crate::__private::Fence) {
                 let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                $(unsafe { $crate::Resource::retire($part, __fence) };)*
+                // Where one unwinds, those behind it would be dropped as if they were idle.
+                $(let $part = $crate::__private::Unless::leaked($part);)*
+                $(unsafe { $crate::Resource::retire($part.take_back(), __fence) };)*
             }
 
             fn host_has(&self, __passed: $crate::__private::Passed) {

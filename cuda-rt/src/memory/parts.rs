@@ -9,6 +9,7 @@ use super::pool::Block;
 use crate::core::DeviceCore;
 use crate::driver::DeviceAddress;
 use crate::ended::Ended;
+use crate::unless::Unless;
 
 /// An allocation of device memory that was split, held by each of its parts.
 ///
@@ -55,7 +56,10 @@ impl SplitBlock {
     /// owner, after the uses of all; what cannot be ordered is leaked. Never blocks the host.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut Ended)) {
         // Whole after any panic: each step of `Ended` is one assignment.
-        end(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(end);
         let Some(block) = Arc::into_inner(self) else {
             return;
         };
@@ -119,12 +123,20 @@ impl SplitPinned {
     /// A part is dropped; `end` says where its uses end. The last one gives the block to the pool of `core`, which reuses it once
     /// the uses of all were seen complete, or back to its owner then.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut Ended)) {
-        end(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(split) = Arc::into_inner(self) {
+        // Its own drop would unmap a block of the pool.
+        let split = Unless::leaked(self);
+        split
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(end);
+        if let Some(split) = Arc::into_inner(split.take_back()) {
+            let block = Unless::leaked(split.block);
             let ended = split.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-            match split.block {
-                PinnedBlock::Pool(block) => core.pinned().give_back(block, ended.into_fence()),
-                PinnedBlock::Foreign(_, foreign) => foreign.give_back_behind(ended.into_fence()),
+            let fence = ended.into_fence();
+            match block.take_back() {
+                PinnedBlock::Pool(block) => core.pinned().give_back(block, fence),
+                PinnedBlock::Foreign(_, foreign) => foreign.give_back_behind(fence),
             }
         }
     }

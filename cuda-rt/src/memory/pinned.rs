@@ -19,6 +19,7 @@ use crate::driver::{DeviceAddress, Note, Passed};
 use crate::error::{Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, Live, StreamTag};
+use crate::unless::Unless;
 
 /// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or [`Idle`].
 ///
@@ -317,11 +318,13 @@ impl<T, P> Drop for PinnedBuffer<T, P> {
         match (self.home.take(), self.at) {
             (None, _) => {}
             (Some(Home::Whole(block)), None) => self.core.pinned().give_back(block, Fence::DONE),
-            (Some(Home::Whole(block)), Some(at)) => match self.core.events().record(at, false) {
-                Ok(lease) => self.core.pinned().give_back(block, lease.into()),
-                // Nothing says when the GPU is done with it (DESIGN.md §5.4).
-                Err(_) => std::mem::forget(block),
-            },
+            (Some(Home::Whole(block)), Some(at)) => {
+                // Until an event is recorded, nothing says when the GPU is done with it (DESIGN.md §5.4).
+                let block = Unless::leaked(block);
+                if let Ok(lease) = self.core.events().record(at, false) {
+                    self.core.pinned().give_back(block.take_back(), lease.into());
+                }
+            }
             (Some(Home::Part(split, _)), at) => split.end(&self.core, |ended| {
                 if let Some(at) = at {
                     // P3: every use of the part is ordered before this event.

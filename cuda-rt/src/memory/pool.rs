@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::driver::{Driver, HostMemory};
 use crate::error::{During, Error, Result};
 use crate::fence::Fence;
+use crate::unless::Unless;
 
 /// Page-locked host memory, with the driver that locked it kept alive (DESIGN.md §5.6, §5.14).
 ///
@@ -67,8 +68,12 @@ impl Block {
     /// Maps `bytes` for which `account` has made room.
     fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
         let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
+        // A call that unwinds may have registered it: it stays mapped.
+        let memory = Unless::leaked(memory);
         // SAFETY: freshly mapped, so not registered; K1 keeps it mapped.
-        unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
+        let registered = unsafe { driver.register_host(&memory) };
+        let memory = memory.take_back();
+        registered.during("Device::pinned")?;
         memory.address().as_ptr().expose_provenance();
         Ok(Self {
             memory: ManuallyDrop::new(memory),
@@ -250,9 +255,14 @@ impl PinnedPool {
     /// Unmaps every block, waiting for the work that uses it; what cannot be waited for is leaked.
     pub(crate) fn close(&mut self) {
         let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (fence, block) in std::mem::take(free).into_values().flatten() {
-            if fence.synchronize().is_err() {
-                std::mem::forget(block);
+        let free = std::mem::take(free).into_values().flatten();
+        // All of them: where one wait unwinds, no block behind it is unmapped.
+        let blocks: Vec<_> = free
+            .map(|(fence, block)| (fence, Unless::leaked(block)))
+            .collect();
+        for (fence, block) in blocks {
+            if fence.synchronize().is_ok() {
+                drop(block.take_back());
             }
         }
     }

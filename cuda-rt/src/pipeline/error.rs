@@ -73,20 +73,16 @@ impl fmt::Display for Stage {
 }
 
 /// Why a stage failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Cause {
     /// The device, or a closure of a device stage.
-    #[error("{0}")]
-    Device(#[source] Error),
+    Device(Error),
     /// A closure of the host.
-    #[error("{0}")]
-    Host(#[source] BoxError),
+    Host(BoxError),
     /// A closure panicked.
-    #[error("panicked: {}", .0.message())]
     Panicked(Panic),
     /// A closure said that it filled more elements than a buffer has.
-    #[error("{len} elements were said to be filled, of {capacity} that a buffer has")]
     TooLong {
         /// Elements.
         len: usize,
@@ -94,8 +90,34 @@ pub enum Cause {
         capacity: usize,
     },
     /// The operating system gives no thread.
-    #[error("no thread for the stage: {0}")]
-    Thread(#[source] std::io::Error),
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(error) => error.fmt(f),
+            Self::Host(error) => error.fmt(f),
+            Self::Panicked(panic) => write!(f, "panicked: {}", panic.message()),
+            Self::TooLong { len, capacity } => write!(
+                f,
+                "{len} elements were said to be filled, of {capacity} that a buffer has"
+            ),
+            Self::Thread(error) => write!(f, "no thread for the stage: {error}"),
+        }
+    }
+}
+
+impl StdError for Cause {
+    /// What lies behind the error whose text is in this one's.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Device(error) => error.source(),
+            Self::Host(error) => error.source(),
+            Self::Thread(error) => error.source(),
+            Self::Panicked(_) | Self::TooLong { .. } => None,
+        }
+    }
 }
 
 impl From<Panic> for Cause {
@@ -148,7 +170,7 @@ impl fmt::Debug for Panic {
 ///
 /// Of several failures it is that of the first item, and there the first stage's. Work on a GPU fails late: a kernel
 /// that traps is reported by whichever call comes next, perhaps on a later item.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct PipelineError {
     /// The stage that failed.
@@ -156,7 +178,6 @@ pub struct PipelineError {
     /// The item that it failed on, from 0; `None` while the pipeline was being built.
     pub item: Option<u64>,
     /// Why.
-    #[source]
     pub cause: Cause,
     /// Items that the last stage has finished; none of them is lost.
     pub finished: u64,
@@ -171,5 +192,12 @@ impl fmt::Display for PipelineError {
             Some(item) => write!(f, "{stage} failed on item {item}: {cause}"),
             None => write!(f, "{stage} could not be made ready: {cause}"),
         }
+    }
+}
+
+impl StdError for PipelineError {
+    /// What lies behind the cause, whose text is in this one's.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.source()
     }
 }
