@@ -1,35 +1,28 @@
-//! One program that uses all of the typed core, run once for each driver call that it makes, with that call failing.
-#![forbid(unsafe_code)]
+//! The programs whose driver calls fail, or unwind.
 
-use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig, Simulator};
 use cuda_rt::{
-    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Grid1, Handoff, Idle, Live,
-    PinnedBuffer, Result, Settled, Slot, Stream,
+    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
+    Result, Settled, Slot, Stream,
 };
 use device_kernels::scale;
 
 cuda_rt::streams! {
-    Upload;
-    Compute, priority = High;
-    Download;
+    pub Upload;
+    pub Compute, priority = High;
+    pub Download;
 }
 
-const LEN: usize = 96;
-/// Not sticky, and of no call in particular.
-const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
-const STICKY: ErrorCode = ErrorCode::LAUNCH_FAILED;
-
+pub(crate) const LEN: usize = 96;
 type View<'g, D> = DeviceViewMut<'g, f32, Captured<'g, Compute<D>>>;
 
-struct Streams<D: Live> {
-    upload: Stream<Upload<D>>,
-    compute: Stream<Compute<D>>,
-    download: Stream<Download<D>>,
+pub(crate) struct Streams<D: Live> {
+    pub(crate) upload: Stream<Upload<D>>,
+    pub(crate) compute: Stream<Compute<D>>,
+    pub(crate) download: Stream<Download<D>>,
 }
 
 impl<D: Live> Streams<D> {
-    fn new(gpu: &Device<D>) -> Result<Self> {
+    pub(crate) fn new(gpu: &Device<D>) -> Result<Self> {
         Ok(Self {
             upload: gpu.stream()?,
             compute: gpu.stream()?,
@@ -38,7 +31,7 @@ impl<D: Live> Streams<D> {
     }
 
     /// A buffer of `value` that was uploaded, and belongs to the compute stream.
-    fn uploaded(&self, gpu: &Device<D>, value: u32) -> Result<DeviceBuffer<u32, Compute<D>>> {
+    pub(crate) fn uploaded(&self, gpu: &Device<D>, value: u32) -> Result<DeviceBuffer<u32, Compute<D>>> {
         let source = self.upload.adopt(gpu.pinned_from(&[value; LEN])?)?;
         let buffer = self
             .upload
@@ -47,7 +40,7 @@ impl<D: Live> Streams<D> {
     }
 
     /// A download in flight.
-    fn downloading(
+    pub(crate) fn downloading(
         &self,
         gpu: &Device<D>,
         buffer: DeviceBuffer<u32, Compute<D>>,
@@ -58,7 +51,12 @@ impl<D: Live> Streams<D> {
         self.download.release(host)
     }
 
-    fn check(&self, gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>, value: u32) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        gpu: &Device<D>,
+        buffer: DeviceBuffer<u32, Compute<D>>,
+        value: u32,
+    ) -> Result<()> {
         let host = self.downloading(gpu, buffer)?.synchronize()?;
         assert_eq!(*host, [value; LEN]);
         Ok(())
@@ -309,7 +307,7 @@ fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
     Ok(())
 }
 
-fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
+pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     let streams = Streams::new(gpu)?;
     handoffs(gpu, &streams)?;
     lending(gpu, &streams)?;
@@ -324,210 +322,4 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     leases_in_bundles(gpu, &streams)?;
     accounts(gpu)?;
     streams.compute.synchronize()
-}
-
-fn configurations() -> impl Iterator<Item = SimConfig> {
-    let random = (0..6).map(|seed| SimConfig::default().seed(seed));
-    random.chain([SimConfig::default().seed(9).order(Order::Lazy)])
-}
-
-/// Calls that the program makes of each kind on a device that never fails, from its start to the end of the device.
-fn calls(config: &SimConfig) -> Counters {
-    let (simulator, before) = Device::simulated(config.clone(), |gpu| {
-        let simulator = gpu.simulator().unwrap().clone();
-        let before = simulator.counters();
-        program(&gpu).unwrap();
-        (simulator, before)
-    })
-    .unwrap();
-    let after = simulator.counters();
-    assert_eq!(before.calls(Call::CreateStream), 1, "the reaper");
-    assert_eq!(leaks(&after), [0; 5], "what a program that never fails leaves");
-    after
-}
-
-/// What is left of a device that is gone.
-fn leaks(counters: &Counters) -> [usize; 5] {
-    [
-        counters.streams_live,
-        counters.events_live,
-        counters.graphs_live,
-        counters.allocations_live,
-        counters.registrations_live,
-    ]
-}
-
-/// The most that a call that fails once may leave: only what that call itself was to end, or what was in use by work whose end
-/// is then not known.
-fn allowed(call: Call) -> [usize; 5] {
-    match call {
-        Call::DestroyStream => [1, 0, 0, 0, 0],
-        Call::DestroyEvent => [0, 1, 0, 0, 0],
-        // With the memory that it allocates.
-        Call::DestroyGraph => [0, 0, 1, 1, 0],
-        Call::Free | Call::WaitEvent => [0, 0, 0, 1, 0],
-        Call::UnregisterHost | Call::SynchronizeEvent => [0, 0, 0, 0, 1],
-        // The end of a lease (memory), or of the use of a pinned block.
-        Call::CreateEvent | Call::RecordEvent => [0, 0, 0, 1, 1],
-        _ => [0; 5],
-    }
-}
-
-/// Runs the program with the `nth` call of a kind failing, then again on the same device.
-fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -> Simulator {
-    let simulator = gpu.simulator().unwrap().clone();
-    let context = format!(
-        "{call:?} number {nth} fails with {code:?}, {:?}",
-        simulator.config().seed
-    );
-    let streams = Streams::new(gpu).unwrap();
-    // In flight meanwhile, and read at the end.
-    let witness = streams
-        .downloading(gpu, streams.uploaded(gpu, 77).unwrap())
-        .unwrap();
-    simulator.fail_nth(call, nth, code);
-    let clear = |error: &Error| {
-        let driver = error.driver().unwrap_or_else(|| panic!("{context}: {error}"));
-        assert_eq!(driver.code(), code, "{context}: {error}");
-        assert!(error.to_string().contains("injected"), "{context}: {error}");
-        assert_eq!(error.is_sticky(), code == STICKY, "{context}");
-    };
-    let first = program(gpu);
-    first.as_ref().err().inspect(|error| clear(error));
-    if code == STICKY {
-        if let Ok(host) = witness.synchronize() {
-            assert_eq!(*host, [77; LEN], "{context}");
-        }
-        return simulator;
-    }
-    // The first run may have ended before the call was made: then it fails in the second, or as the device ends.
-    let second = program(gpu);
-    assert!(
-        first.is_ok() || second.is_ok(),
-        "{context}: {first:?}, then {second:?}"
-    );
-    second.as_ref().err().inspect(|error| clear(error));
-    if let Ok(host) = witness.synchronize() {
-        assert_eq!(*host, [77; LEN], "{context}");
-    }
-    simulator
-}
-
-#[test]
-fn each_call_that_fails_once_gives_an_error_and_no_wrong_bytes_and_leaks_no_more_than_it_must() {
-    let mut failed = 0;
-    for config in configurations() {
-        let counted = calls(&config);
-        for &call in Call::ALL {
-            for nth in 1..=counted.calls(call) {
-                let simulator =
-                    Device::simulated(config.clone(), |gpu| fails_once(&gpu, call, nth, PASSING)).unwrap();
-                let counters = simulator.counters();
-                let (left, most) = (leaks(&counters), allowed(call));
-                assert!(
-                    left.iter().zip(most).all(|(left, most)| *left <= most),
-                    "{call:?} number {nth} of {config:?} left {left:?} (streams, events, graphs, allocations, registrations)"
-                );
-                failed += 1;
-            }
-        }
-    }
-    assert!(failed > 500, "only {failed} calls were made to fail");
-}
-
-#[test]
-fn each_call_that_loses_the_device_gives_an_error_and_no_wrong_bytes() {
-    for config in configurations() {
-        let counted = calls(&config);
-        for &call in Call::ALL {
-            for nth in 1..=counted.calls(call) {
-                Device::simulated(config.clone(), |gpu| fails_once(&gpu, call, nth, STICKY)).unwrap();
-            }
-        }
-    }
-}
-
-/// Calls that fail together can close each other's way out: a lend that can be joined neither on the GPU nor on the host.
-#[test]
-fn several_calls_that_fail_give_errors_and_no_wrong_bytes() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |bound: u64| {
-        // Knuth's MMIX generator; its high bits are the good ones.
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
-    // Those that order work, and their neighbours.
-    let calls = [
-        Call::RecordEvent,
-        Call::WaitEvent,
-        Call::SynchronizeStream,
-        Call::SynchronizeEvent,
-        Call::QueryEvent,
-        Call::CreateEvent,
-        Call::Free,
-        Call::EndCapture,
-    ];
-    for seed in 0..600 {
-        let order = if seed % 3 == 0 { Order::Lazy } else { Order::Random };
-        Device::simulated(SimConfig::default().seed(seed).order(order), |gpu| {
-            let simulator = gpu.simulator().unwrap();
-            let streams = Streams::new(&gpu).unwrap();
-            let witness = streams
-                .downloading(&gpu, streams.uploaded(&gpu, 77).unwrap())
-                .unwrap();
-            for _ in 0..3 {
-                for _ in 0..4 {
-                    let call = calls[below(calls.len() as u64) as usize];
-                    simulator.fail_nth(call, 1 + below(12), PASSING);
-                }
-                if let Err(error) = program(&gpu) {
-                    let driver = error.driver().map(|driver| driver.code());
-                    assert_eq!(driver, Some(PASSING), "seed {seed}: {error}");
-                }
-            }
-            if let Ok(host) = witness.synchronize() {
-                assert_eq!(*host, [77; LEN], "seed {seed}");
-            }
-        })
-        .unwrap();
-    }
-}
-
-#[test]
-fn a_call_that_fails_enqueues_nothing() {
-    let config = SimConfig::default().order(Order::Lazy);
-    Device::simulated(config, |gpu| {
-        let simulator = gpu.simulator().unwrap().clone();
-        let streams = Streams::new(&gpu).unwrap();
-        let compute = &streams.compute;
-        let (a, mut b) = (
-            compute.alloc_zeroed::<u32>(LEN).unwrap(),
-            compute.alloc_zeroed::<u32>(LEN).unwrap(),
-        );
-        let mut host = compute.adopt(gpu.pinned(LEN).unwrap()).unwrap();
-        let mut graph = compute
-            .capture(compute.alloc_zeroed::<u32>(LEN).unwrap(), |stream, mut view| {
-                stream.fill(&mut view, 1)
-            })
-            .unwrap();
-        let refused = |call, body: &mut dyn FnMut() -> Result<()>| {
-            let before = simulator.counters();
-            simulator.fail_next(call, PASSING);
-            body().unwrap_err();
-            let after = simulator.counters();
-            assert_eq!(before.operations_pending, after.operations_pending, "{call:?}");
-            assert_eq!(before.operations_run, after.operations_run, "{call:?}");
-            assert_eq!(before.allocations_live, after.allocations_live, "{call:?}");
-        };
-        refused(Call::Fill, &mut || compute.fill(&mut b, 1));
-        refused(Call::Copy, &mut || compute.copy(&a, &mut b));
-        refused(Call::CopyToHost, &mut || compute.copy_to_host(&a, &mut host));
-        refused(Call::CopyToDevice, &mut || compute.copy_to_device(&host, &mut b));
-        refused(Call::Alloc, &mut || compute.alloc_uninit::<u32>(LEN).map(drop));
-        refused(Call::LaunchGraph, &mut || graph.launch(compute));
-        refused(Call::RecordEvent, &mut || compute.timestamp().map(drop));
-    })
-    .unwrap();
 }

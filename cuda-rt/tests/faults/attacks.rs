@@ -1,0 +1,428 @@
+//! What an ordering that is forgotten as a call unwinds would do: each program reads wrong bytes, or memory that is gone, without the
+//! guard that it attacks. Every call that may unwind does, before it is made and after.
+
+use std::cell::Cell;
+
+use cuda_rt::driver::Check;
+use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
+use cuda_rt::{
+    Communicator, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, Reduction, Resource, Result, Scoped,
+    Stream,
+};
+use device_kernels::scale;
+
+use crate::driver::{BOTH, Plan, Unwinding, When, until_unwound};
+
+cuda_rt::streams! {
+    One;
+    Two;
+}
+
+const LEN: usize = 64;
+
+/// Runs `attack` in many orders, and in both ways in which a call unwinds.
+fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
+    let random = (0..24).map(|seed| SimConfig::new().seed(seed));
+    let lazy = (0..4).map(|seed| SimConfig::new().seed(seed).order(Order::Lazy));
+    for config in random.chain(lazy) {
+        for when in BOTH {
+            let plan = Plan::default();
+            let driver = Unwinding::over(SimDriver::new(config.clone().check(Check::Record)), &plan);
+            Device::over(driver, |gpu| attack(gpu, &plan, when)).unwrap();
+        }
+    }
+}
+
+/// Drops `value`, and must unwind.
+fn unwind_from_drop<T>(value: T) {
+    assert!(until_unwound(|| drop(value)).is_none(), "it unwinds");
+}
+
+fn no_race<D: Live>(gpu: &Device<D>) {
+    let races = gpu.races();
+    assert!(races.is_empty(), "{}", races[0]);
+}
+
+/// What `stream` reads there.
+fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, One<D>>) -> Vec<u32> {
+    let mut back = vec![0; buffer.len()];
+    stream.copy_to_slice(buffer, &mut back).unwrap();
+    back
+}
+
+#[test]
+fn pinned_memory_is_not_unmapped_where_the_record_of_its_last_use_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let one = gpu.stream::<One<_>>().unwrap();
+        let device = one.alloc_zeroed::<u32>(1 << 16).unwrap();
+        let mut host = one.adopt(gpu.pinned::<u32>(1 << 16).unwrap()).unwrap();
+        one.copy_to_host(&device, &mut host).unwrap();
+        plan.arm(Some("record_event"), 1, when);
+        unwind_from_drop(host);
+        assert_eq!(gpu.pinned_stats().blocks_held, 1, "still mapped");
+        one.synchronize().unwrap();
+        no_race(&gpu);
+    });
+}
+
+#[test]
+fn a_shared_bundle_is_not_written_under_a_reader_where_the_end_of_its_lease_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+        let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
+        two.fill(&mut data, 1).unwrap();
+        let shared = two.share(data).unwrap();
+        let lease = one.lease(&shared).unwrap();
+        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+        one.copy(&lease.view(), &mut copy).unwrap();
+        plan.arm(Some("record_event"), 1, when);
+        unwind_from_drop(lease);
+        let refused = two.try_acquire(shared.reclaim().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("unwound"), "{refused}");
+        drop(refused);
+        let mut other = two.alloc_zeroed::<u32>(LEN).unwrap();
+        two.fill(&mut other, 2).unwrap();
+        assert_eq!(read(&one, &copy), [1; LEN]);
+        no_race(&gpu);
+    });
+}
+
+/// A question about an older reader unwinds, when the lease that ends has not been noted.
+#[test]
+fn a_lease_that_ends_in_transit_is_noted_where_a_question_about_another_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+        let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
+        two.fill(&mut data, 1).unwrap();
+        let shared = two.share(data).unwrap();
+        drop(two.lease(&shared).unwrap());
+        let lease = one.lease(&shared).unwrap();
+        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+        one.copy(&lease.view(), &mut copy).unwrap();
+        let lease = one.release(lease).unwrap();
+        plan.arm(Some("query_event"), 1, when);
+        unwind_from_drop(lease);
+        if let Ok(mut data) = two.acquire(shared.reclaim().unwrap()) {
+            two.fill(&mut data, 2).unwrap();
+        }
+        assert_eq!(read(&one, &copy), [1; LEN]);
+        no_race(&gpu);
+    });
+}
+
+#[test]
+fn an_owner_that_cannot_wait_for_its_borrower_takes_no_more_work() {
+    for call in ["record_event", "wait_event"] {
+        in_many_orders(|gpu, plan, when| {
+            let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+            let mut data = one.alloc_zeroed::<u32>(LEN).unwrap();
+            let lent = until_unwound(|| {
+                one.lend(&two, &mut data, |lent| {
+                    two.fill(lent, 7).unwrap();
+                    plan.arm(Some(call), 1, when);
+                })
+            });
+            assert!(lent.is_none(), "it unwinds");
+            let refused = one.fill(&mut data, 8).unwrap_err();
+            assert!(refused.is_sticky(), "{refused}");
+            let mut back = [0; LEN];
+            if one.copy_to_slice(&data, &mut back).is_ok() {
+                assert_eq!(back, [7; LEN]);
+            }
+            drop(data);
+            no_race(&gpu);
+        });
+    }
+}
+
+#[test]
+fn a_split_block_is_not_freed_under_a_part_whose_end_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+        let mut first = two.alloc_zeroed::<u32>(2 * LEN).unwrap();
+        let mut second = first.split_off(LEN);
+        two.fill(&mut first, 1).unwrap();
+        two.fill(&mut second, 2).unwrap();
+        let second = one.acquire(two.release(second).unwrap()).unwrap();
+        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+        one.copy(&second, &mut copy).unwrap();
+        plan.arm(Some("record_event"), 1, when);
+        unwind_from_drop(second);
+        drop(first);
+        let mut again = two.alloc_zeroed::<u32>(2 * LEN).unwrap();
+        two.fill(&mut again, 3).unwrap();
+        assert_eq!(read(&one, &copy), [2; LEN]);
+        no_race(&gpu);
+    });
+}
+
+#[test]
+fn a_split_pinned_block_is_not_reused_under_a_part_whose_end_unwinds() {
+    // The part that unwinds is dropped first, and last: then it alone holds the block.
+    for last in [false, true] {
+        in_many_orders(|gpu, plan, when| {
+            let one = gpu.stream::<One<_>>().unwrap();
+            let mut data = one.alloc_zeroed::<u32>(1 << 12).unwrap();
+            one.fill(&mut data, 7).unwrap();
+            let mut first = gpu.pinned::<u32>(1 << 13).unwrap();
+            let mut second = one.adopt(first.split_off(1 << 12)).unwrap();
+            one.copy_to_host(&data, &mut second).unwrap();
+            let first = (!last).then_some(first);
+            plan.arm(Some("record_event"), 1, when);
+            unwind_from_drop(second);
+            drop(first);
+            let mine = gpu.pinned::<u32>(1 << 13).unwrap();
+            assert_eq!(gpu.pinned_stats().blocks_held, 2, "the block is in use");
+            one.synchronize().unwrap();
+            assert!(mine.iter().all(|element| *element == 0));
+            no_race(&gpu);
+        });
+    }
+}
+
+/// Devices of one host, whose calls are counted together.
+fn between_two(attack: impl for<'a, 'b> Fn(Device<Scoped<'a>>, Device<Scoped<'b>>, &Plan, When)) {
+    for seed in 0..24 {
+        for when in BOTH {
+            let plan = Plan::default();
+            let first = SimDriver::new(SimConfig::new().seed(seed).check(Check::Record));
+            let second = Unwinding::over(first.another(), &plan);
+            Device::over(Unwinding::over(first, &plan), |here| {
+                Device::over(second, |there| attack(here, there, &plan, when)).unwrap();
+            })
+            .unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwinds() {
+    for call in ["copy_peer", "record_event"] {
+        between_two(|here, there, plan, when| {
+            let (one, two) = (
+                here.stream::<One<_>>().unwrap(),
+                there.stream::<Two<_>>().unwrap(),
+            );
+            let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
+            two.fill(&mut source, 1).unwrap();
+            let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+            let source = two.release(source).unwrap();
+            plan.arm(Some(call), 1, when);
+            let copied = until_unwound(|| one.copy_from_peer(source, .., &mut copy).map(drop));
+            assert!(copied.is_none(), "it unwinds");
+            let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
+            others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+            if call == "record_event" || when == When::After {
+                assert_eq!(read(&one, &copy), [1; LEN]);
+            }
+            no_race(&here);
+        });
+    }
+}
+
+/// The handoff's last use was on another device, so that its memory's own stream says nothing of it.
+#[test]
+fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
+    fn drop_in_transit<R: Resource>(
+        wrap: impl for<'b> Fn(
+            Handoff<DeviceBuffer<u32, Idle<Scoped<'b>>>>,
+            Handoff<DeviceBuffer<u32, Idle<Scoped<'b>>>>,
+        ) -> Box<dyn FnOnce() + 'b>,
+    ) where
+        R: Sized,
+    {
+        between_two(|here, there, plan, when| {
+            let (one, two) = (
+                here.stream::<One<_>>().unwrap(),
+                there.stream::<Two<_>>().unwrap(),
+            );
+            let mut copies = Vec::new();
+            let mut sources = [1, 2].map(|value| {
+                let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
+                two.fill(&mut source, value).unwrap();
+                let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+                let source = one
+                    .copy_from_peer(two.release(source).unwrap(), .., &mut copy)
+                    .unwrap();
+                copies.push((copy, value));
+                Some(source)
+            });
+            let both = wrap(sources[0].take().unwrap(), sources[1].take().unwrap());
+            plan.arm(Some("wait_event"), 1, when);
+            assert!(until_unwound(both).is_none(), "it unwinds");
+            let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
+            others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+            for (copy, value) in &copies {
+                assert_eq!(read(&one, copy), [*value; LEN]);
+            }
+            no_race(&here);
+        });
+    }
+    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join((a, b)))));
+    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join([a, b]))));
+    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join(vec![a, b]))));
+}
+
+/// Two launches change, and a call that changes one of them unwinds: the graph is of both bundles, one of which is freed.
+#[test]
+fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
+    fn body<'g, D: Live>(
+        stream: &'g Stream<cuda_rt::Captured<'g, One<D>>>,
+        input: &cuda_rt::DeviceSlice<f32, cuda_rt::Captured<'g, One<D>>>,
+        out: &mut cuda_rt::DeviceSlice<f32, cuda_rt::Captured<'g, One<D>>>,
+    ) -> Result<()> {
+        (0..4).try_for_each(|_| scale(stream, Grid1::covering(LEN), input, out, 2.0))
+    }
+    for nth in 1..=4 {
+        in_many_orders(|gpu, plan, when| {
+            let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+            let bundle = || {
+                (
+                    one.alloc_zeroed::<f32>(LEN).unwrap(),
+                    one.alloc_zeroed::<f32>(LEN).unwrap(),
+                )
+            };
+            let mut graph = one
+                .capture(bundle(), |stream, (input, mut out)| {
+                    body(stream, &input, &mut out)
+                })
+                .unwrap();
+            plan.arm(Some("set_launch"), nth, when);
+            let new = bundle();
+            let replaced = until_unwound(|| {
+                graph
+                    .replace(new, |stream, (input, mut out)| body(stream, &input, &mut out))
+                    .map(drop)
+            });
+            assert!(replaced.is_none(), "it unwinds");
+            one.synchronize().unwrap();
+            let mut others: Vec<_> = (0..6).map(|_| two.alloc_zeroed::<f32>(LEN).unwrap()).collect();
+            others.iter_mut().for_each(|other| two.fill(other, 5.0).unwrap());
+            two.synchronize().unwrap();
+            graph.launch(&one).unwrap_err();
+            graph
+                .update(|stream, (input, mut out)| body(stream, &input, &mut out))
+                .unwrap_err();
+            one.synchronize().unwrap();
+            for other in &others {
+                let mut back = [0.0; LEN];
+                two.copy_to_slice(other, &mut back).unwrap();
+                assert_eq!(back, [5.0; LEN]);
+            }
+            no_race(&gpu);
+        });
+    }
+}
+
+/// As above, by a second capture.
+#[test]
+fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
+    in_many_orders(|gpu, plan, when| {
+        let one = gpu.stream::<One<_>>().unwrap();
+        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let mut graph = one
+            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
+            .unwrap();
+        plan.arm(Some("update_graph"), 1, when);
+        let new = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let replaced = until_unwound(|| {
+            graph
+                .replace(new, |stream, mut data| stream.fill(&mut data, 2))
+                .map(drop)
+        });
+        assert!(replaced.is_none(), "it unwinds");
+        graph.launch(&one).unwrap_err();
+        one.synchronize().unwrap();
+        no_race(&gpu);
+    });
+}
+
+/// A user's own panic is no failure of the driver: the graph replays what it did.
+#[test]
+fn a_body_that_panics_in_an_update_leaves_the_graph_as_it_was() {
+    in_many_orders(|gpu, _, _| {
+        let one = gpu.stream::<One<_>>().unwrap();
+        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let mut graph = one
+            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
+            .unwrap();
+        for panics_in in 1..=2 {
+            let run = Cell::new(0);
+            let updated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                graph.update(|stream, mut data| {
+                    run.set(run.get() + 1);
+                    stream.fill(&mut data, 2)?;
+                    if run.get() == panics_in {
+                        std::panic::resume_unwind(Box::new(()));
+                    }
+                    Ok(())
+                })
+            }));
+            assert!(updated.is_err());
+            graph.launch(&one).unwrap();
+        }
+        assert_eq!(read(&one, &graph.into_inner()), [1; LEN]);
+    });
+}
+
+#[test]
+fn buffers_of_a_collective_are_leaked_where_it_unwinds() {
+    between_two(|here, there, plan, when| {
+        let (one, two) = (
+            here.stream::<One<_>>().unwrap(),
+            there.stream::<Two<_>>().unwrap(),
+        );
+        let ranks = Communicator::new((&here, &there)).unwrap();
+        let (a, b) = (
+            one.alloc_zeroed::<u32>(LEN).unwrap(),
+            two.alloc_zeroed::<u32>(LEN).unwrap(),
+        );
+        let live = here.simulator().unwrap().counters().allocations_live;
+        plan.arm(Some("enqueue"), 1, when);
+        let reduced = until_unwound(|| {
+            ranks
+                .all_reduce(Reduction::Sum, (one.rank(a), two.rank(b)))
+                .map(drop)
+        });
+        assert!(reduced.is_none(), "it unwinds");
+        ranks.status().unwrap_err();
+        one.synchronize().unwrap();
+        two.synchronize().unwrap();
+        assert_eq!(here.simulator().unwrap().counters().allocations_live, live);
+        no_race(&here);
+    });
+}
+
+/// As the device ends, its pinned blocks are waited for: where the first wait unwinds, the others stay mapped.
+#[test]
+fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {
+    for seed in 0..8 {
+        for when in BOTH {
+            let config = SimConfig::new()
+                .seed(seed)
+                .order(Order::Lazy)
+                .check(Check::Record);
+            let (driver, plan) = (SimDriver::new(config), Plan::default());
+            let simulator = cuda_rt::driver::Driver::simulator(&*driver).unwrap().clone();
+            let ended = until_unwound(|| {
+                Device::over(Unwinding::over(driver.clone(), &plan), |gpu| {
+                    let one = gpu.stream::<One<_>>().unwrap();
+                    let device = one.alloc_zeroed::<u32>(1 << 14).unwrap();
+                    for _ in 0..3 {
+                        let mut host = one.adopt(gpu.pinned::<u32>(1 << 14).unwrap()).unwrap();
+                        one.copy_to_host(&device, &mut host).unwrap();
+                        drop(host);
+                    }
+                    plan.arm(Some("synchronize_event"), 1, when);
+                })
+                .unwrap();
+            });
+            assert!(ended.is_none(), "it unwinds");
+            assert_eq!(simulator.counters().registrations_live, 3);
+            // The copies run.
+            simulator.run_pending();
+            let races = simulator.races();
+            assert!(races.is_empty(), "{}", races[0]);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A driver that unwinds from a call, once: before it makes the call, or after.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cuda_rt::check::Race;
+use cuda_rt::driver::sim::Simulator;
+use cuda_rt::driver::{
+    Collective, Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, Note, Number, Part, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream, Trace,
+};
+use cuda_rt::kernel::{Kernel, LaunchShape};
+
+/// Whether the call that unwinds was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Before,
+    After,
+}
+
+pub(crate) const BOTH: [When; 2] = [When::Before, When::After];
+
+/// What an injected panic carries. It is thrown past the panic hook.
+struct Injected;
+
+/// Runs `body`, up to an injected panic: `None` then. Goes on with any other.
+pub(crate) fn until_unwound<O>(body: impl FnOnce() -> O) -> Option<O> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(output) => Some(output),
+        Err(payload) if payload.is::<Injected>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Calls since it was armed.
+    calls: u64,
+    due: Option<Due>,
+    unwound: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// A method of the driver; any, where it is `None`.
+    of: Option<&'static str>,
+    /// Calls until it is due; 1 is the next.
+    remaining: u64,
+    when: When,
+}
+
+/// Which call unwinds: one count for all drivers that share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan(Arc<Mutex<State>>);
+
+impl Plan {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing unwinds under it")
+    }
+
+    /// The `nth` call from now on unwinds, of the method `of` if one is named; the next is number 1.
+    pub(crate) fn arm(&self, of: Option<&'static str>, nth: u64, when: When) {
+        let remaining = nth;
+        *self.state() = State {
+            due: Some(Due { of, remaining, when }),
+            ..State::default()
+        };
+    }
+
+    /// Starts to count calls, none of which unwinds.
+    pub(crate) fn count(&self) {
+        *self.state() = State::default();
+    }
+
+    /// Calls since it was armed.
+    pub(crate) fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Whether the call that was to unwind has.
+    pub(crate) fn has_unwound(&self) -> bool {
+        self.state().unwound
+    }
+
+    /// Counts a call of `method`, makes it, and unwinds where that is due.
+    fn call<R>(&self, method: &'static str, make: impl FnOnce() -> R) -> R {
+        let when = {
+            let mut state = self.state();
+            state.calls += 1;
+            match &mut state.due {
+                Some(due) if due.of.is_none_or(|of| of == method) => {
+                    due.remaining -= 1;
+                    let when = (due.remaining == 0).then_some(due.when);
+                    if when.is_some() {
+                        (state.due, state.unwound) = (None, true);
+                    }
+                    when
+                }
+                _ => None,
+            }
+        };
+        match when {
+            Some(When::Before) => resume_unwind(Box::new(Injected)),
+            Some(When::After) => {
+                drop(make());
+                resume_unwind(Box::new(Injected))
+            }
+            None => make(),
+        }
+    }
+}
+
+/// Passes all calls on, but for the one that unwinds.
+#[derive(Debug)]
+pub(crate) struct Unwinding {
+    inner: Arc<dyn Driver>,
+    plan: Plan,
+}
+
+impl Unwinding {
+    pub(crate) fn over(inner: Arc<dyn Driver>, plan: &Plan) -> Arc<Self> {
+        let plan = plan.clone();
+        Arc::new(Self { inner, plan })
+    }
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => { $(
+        fn $name(&self, $($arg: $type),*) $(-> $result)? {
+            self.plan.call(stringify!($name), || self.inner.$name($($arg),*))
+        }
+    )* };
+}
+
+macro_rules! pass_on_unsafe {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
+        unsafe fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
+            // SAFETY: the same contract.
+            self.plan.call(stringify!($name), || unsafe { self.inner.$name($($arg),*) })
+        }
+    )* };
+}
+
+// SAFETY: as `inner`, to which every call is passed on as it is; but that one call unwinds, which the contract forbids, and which these
+// tests are about.
+unsafe impl Driver for Unwinding {
+    fn properties(&self) -> &Properties {
+        self.inner.properties()
+    }
+
+    fn simulator(&self) -> Option<&Simulator> {
+        self.inner.simulator()
+    }
+
+    fn is_checked(&self) -> bool {
+        self.inner.is_checked()
+    }
+
+    fn races(&self) -> Vec<Race> {
+        self.inner.races()
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.inner.peer()
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        let inner = self
+            .plan
+            .call("communicator", || self.inner.communicator(ranks))?;
+        let plan = self.plan.clone();
+        Ok(Box::new(UnwindingCommunicator { inner, plan }))
+    }
+
+    pass_on! {
+        fn note(note: Note<'_>);
+        fn begin_trace() -> Option<Box<dyn Trace>>;
+        fn memory_info() -> DriverResult<MemoryInfo>;
+        fn create_stream(priority: i32) -> DriverResult<RawStream>;
+        fn create_event(timing: bool) -> DriverResult<RawEvent>;
+        fn pool_stats() -> DriverResult<MemoryPoolStats>;
+        fn reset_pool_peaks() -> DriverResult<()>;
+        fn set_release_threshold(bytes: u64) -> DriverResult<()>;
+        fn trim_pool(keep_bytes: u64) -> DriverResult<()>;
+        fn peer_access(peer: RawPeer) -> DriverResult<PeerAccess>;
+        fn prepare(kernel: &'static Kernel) -> DriverResult<()>;
+        fn foreign(name: &'static str, stream: RawStream, uses: &[ForeignUse], body: &mut dyn FnMut()) -> DriverResult<()>;
+    }
+
+    pass_on_unsafe! {
+        fn destroy_stream(stream: RawStream) -> ();
+        fn synchronize_stream(stream: RawStream) -> ();
+        fn wait_event(stream: RawStream, event: RawEvent) -> ();
+        fn destroy_event(event: RawEvent) -> ();
+        fn record_event(event: RawEvent, stream: RawStream) -> ();
+        fn query_event(event: RawEvent) -> bool;
+        fn synchronize_event(event: RawEvent) -> ();
+        fn elapsed_ms(start: RawEvent, end: RawEvent) -> f32;
+        fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
+        fn free(address: DeviceAddress, stream: RawStream) -> ();
+        fn register_host(memory: &HostMemory) -> ();
+        fn unregister_host(memory: &HostMemory) -> ();
+        fn copy_to_device(to: DeviceAddress, from: NonNull<c_void>, bytes: usize, stream: RawStream) -> ();
+        fn copy_to_host(to: NonNull<c_void>, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn copy_peer(to: (RawPeer, DeviceAddress), from: (RawPeer, DeviceAddress), bytes: usize, stream: RawStream) -> ();
+        fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
+        fn launch(kernel: &'static Kernel, shape: &LaunchShape, values: &[*const c_void], stream: RawStream) -> ();
+        fn launch_padded(kernel: &'static Kernel, shape: &LaunchShape, values: &[*const c_void], stream: RawStream) -> ();
+        fn begin_capture(stream: RawStream) -> ();
+        fn end_capture(stream: RawStream) -> RawGraph;
+        fn captured_node(stream: RawStream) -> RawNode;
+        fn update_graph(graph: RawGraph, stream: RawStream) -> ();
+        fn set_launch(
+            graph: RawGraph,
+            node: RawNode,
+            kernel: &'static Kernel,
+            shape: &LaunchShape,
+            values: &[*const c_void]
+        ) -> ();
+        fn launch_graph(graph: RawGraph, stream: RawStream) -> ();
+        fn destroy_graph(graph: RawGraph) -> ();
+    }
+}
+
+#[derive(Debug)]
+struct UnwindingCommunicator {
+    inner: Box<dyn Communicator>,
+    plan: Plan,
+}
+
+// SAFETY: as `inner`, but for the call that unwinds.
+unsafe impl Communicator for UnwindingCommunicator {
+    unsafe fn enqueue(&self, what: Collective, of: Number, count: usize, parts: &[Part]) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.plan.call("enqueue", || unsafe {
+            self.inner.enqueue(what, of, count, parts)
+        })
+    }
+
+    fn status(&self) -> DriverResult<()> {
+        self.plan.call("status", || self.inner.status())
+    }
+
+    fn abort(&self) {
+        self.plan.call("abort", || self.inner.abort());
+    }
+}

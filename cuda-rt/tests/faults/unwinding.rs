@@ -1,0 +1,333 @@
+//! Calls that unwind, each in turn: before they are made, and after. No wrong bytes and no race may follow, on any thread.
+
+use std::cell::RefCell;
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
+use cuda_rt::driver::{Check, Driver, ErrorCode};
+use cuda_rt::pipeline::Pipeline;
+use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
+
+use crate::driver::{BOTH, Plan, Unwinding, until_unwound};
+use crate::programs::{Download, LEN, Streams, Upload, program};
+
+/// What is run with one of its calls unwinding.
+trait Program {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, there: &Device<E>) -> Result<()>;
+}
+
+/// All of the typed core, on one device.
+struct Core;
+
+impl Program for Core {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {
+        program(here)
+    }
+}
+
+/// Waits by tasks and closures, whose questions another thread asks.
+struct Waits;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<O>(future: impl Future<Output = O>) -> O {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+impl Program for Waits {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {
+        let streams = Streams::new(here)?;
+        let mut futures = Vec::new();
+        for value in 60..63 {
+            futures.push(
+                streams
+                    .downloading(here, streams.uploaded(here, value)?)?
+                    .into_future(),
+            );
+        }
+        for (future, value) in futures.into_iter().zip(60..) {
+            assert_eq!(*block_on(future)?, [value; LEN]);
+        }
+        drop(
+            streams
+                .downloading(here, streams.uploaded(here, 63)?)?
+                .into_future(),
+        );
+        Ok(())
+    }
+}
+
+/// The stages of a pipeline, each on a thread of its own.
+struct Stages;
+
+impl Program for Stages {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {
+        let mut seen = Vec::new();
+        let ended = Pipeline::new(here, 2)
+            .source(LEN, 0..6_u32, |item, pinned: &mut [u32]| {
+                pinned.fill(*item);
+                Ok(pinned.len())
+            })
+            .upload::<Upload<D>>()
+            .download::<Download<D>>()
+            .sink(|item, elements: &[u32]| {
+                seen.push((item, elements.to_vec()));
+                Ok(())
+            })
+            .run();
+        for (place, (item, elements)) in seen.iter().enumerate() {
+            assert_eq!(*item as usize, place);
+            assert_eq!(*elements, [*item; LEN]);
+        }
+        match ended {
+            Ok(_) => Ok(()),
+            Err(error) => match error.cause {
+                cuda_rt::pipeline::Cause::Device(error) => Err(error),
+                cuda_rt::pipeline::Cause::Panicked(panic) => panic.resume(),
+                other => panic!("{other}"),
+            },
+        }
+    }
+}
+
+/// Copies between two devices, and collectives of both.
+struct Peers;
+
+impl Program for Peers {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, there: &Device<E>) -> Result<()> {
+        let (ours, theirs) = (Streams::new(here)?, Streams::new(there)?);
+        let source = theirs.uploaded(there, 70)?;
+        let mut copy = ours.compute.alloc_zeroed::<u32>(LEN)?;
+        let source = ours
+            .compute
+            .copy_from_peer(theirs.compute.release(source)?, .., &mut copy)?;
+        let mut source = theirs.compute.acquire(source)?;
+        theirs.compute.fill(&mut source, 71)?;
+        let spare = theirs.compute.release(theirs.compute.alloc_zeroed::<u32>(LEN)?)?;
+        drop(ours.compute.copy_to_peer(&copy, spare, ..)?);
+        // Given the same memory, if it was freed early.
+        let mut next = theirs.compute.alloc_zeroed::<u32>(LEN)?;
+        theirs.compute.fill(&mut next, 72)?;
+        ours.check(here, copy, 70)?;
+        theirs.check(there, source, 71)?;
+        theirs.check(there, next, 72)?;
+
+        let ranks = Communicator::new((here, there))?;
+        let (mut a, mut b) = (
+            ours.compute.alloc_zeroed::<u32>(LEN)?,
+            theirs.compute.alloc_zeroed::<u32>(LEN)?,
+        );
+        ours.compute.fill(&mut a, 3)?;
+        theirs.compute.fill(&mut b, 4)?;
+        let (a, b) = ranks.all_reduce(Reduction::Sum, (ours.compute.rank(a), theirs.compute.rank(b)))?;
+        ours.check(here, a, 7)?;
+        theirs.check(there, b, 7)
+    }
+}
+
+/// Every span of a recording is taken by events around it.
+struct Recorded;
+
+impl Program for Recorded {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {
+        let recording = here.record_timeline_by_events()?;
+        let streams = Streams::new(here)?;
+        streams.check(here, streams.uploaded(here, 80)?, 80)?;
+        recording.finish()?;
+        Ok(())
+    }
+}
+
+/// An error may follow from what unwound, and from nothing else.
+fn clear(context: &str, result: Option<&Result<()>>) {
+    if let Some(Err(error)) = result {
+        let follows = error.driver().is_some_and(|driver| {
+            driver.code() == ErrorCode::ILLEGAL_STATE && driver.detail().contains("unwound")
+        });
+        assert!(
+            follows || matches!(error, Error::AlreadyRecording),
+            "{context}: {error}"
+        );
+    }
+}
+
+/// Devices of one host, whose calls are counted together.
+fn drivers(config: &SimConfig, plan: &Plan) -> (Arc<dyn Driver>, Arc<dyn Driver>) {
+    let first = SimDriver::new(config.clone().check(Check::Record));
+    let second = first.another();
+    (Unwinding::over(first, plan), Unwinding::over(second, plan))
+}
+
+/// Runs the program, and once more on the same devices, after `arm`.
+fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl Fn(), context: &str) {
+    let (first, second) = drivers(config, plan);
+    let last = Arc::clone(&first);
+    // Again as the devices end.
+    until_unwound(|| {
+        Device::over(first, |here| {
+            Device::over(second, |there| {
+                let streams = Streams::new(&here).unwrap();
+                // In flight meanwhile, and read at the end.
+                let witness = streams
+                    .downloading(&here, streams.uploaded(&here, 77).unwrap())
+                    .unwrap();
+                arm();
+                for _ in 0..2 {
+                    clear(context, until_unwound(|| program.run(&here, &there)).as_ref());
+                }
+                if let Some(Ok(host)) = until_unwound(|| witness.synchronize()) {
+                    assert_eq!(*host, [77; LEN], "{context}");
+                }
+            })
+            .unwrap();
+        })
+        .unwrap();
+    });
+    let races = last.races();
+    assert!(races.is_empty(), "{context}: {}", races[0]);
+}
+
+/// Each call of both runs unwinds once, in both ways. Returns how many did.
+fn sweep<P: Program>(program: &P, configs: impl IntoIterator<Item = SimConfig>) -> u64 {
+    let mut unwound = 0;
+    for config in configs {
+        let plan = Plan::default();
+        run_twice(program, &config, &plan, || plan.count(), "nothing unwinds");
+        let calls = plan.calls();
+        for when in BOTH {
+            for nth in 1..=calls {
+                let context = format!("call {nth} of {calls} unwinds {when:?}, {config:?}");
+                run_twice(program, &config, &plan, || plan.arm(None, nth, when), &context);
+                unwound += u64::from(plan.has_unwound());
+            }
+        }
+    }
+    println!("{unwound} calls unwound");
+    unwound
+}
+
+fn configurations() -> impl Iterator<Item = SimConfig> {
+    let orders = [(1, Order::Random), (2, Order::Random), (9, Order::Lazy)];
+    orders
+        .into_iter()
+        .map(|(seed, order)| SimConfig::new().seed(seed).order(order))
+}
+
+#[test]
+fn each_call_of_the_core_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
+    assert!(sweep(&Core, configurations()) > 5000);
+}
+
+#[test]
+fn each_call_that_waits_for_a_task_and_unwinds_ends_the_wait() {
+    assert!(sweep(&Waits, configurations()) > 500);
+}
+
+#[test]
+fn each_call_of_a_pipeline_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
+    assert!(sweep(&Stages, configurations()) > 500);
+}
+
+#[test]
+fn each_call_of_a_recording_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
+    assert!(sweep(&Recorded, configurations()) > 200);
+}
+
+#[test]
+fn each_call_between_devices_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
+    assert!(sweep(&Peers, configurations()) > 500);
+}
+
+/// One call unwinds on one of several threads that share the device and its streams.
+#[test]
+fn a_call_that_unwinds_on_one_thread_leaves_the_others_right() {
+    let config = SimConfig::new().seed(3);
+    let mut unwound = 0;
+    for nth in (1..5000).step_by(19) {
+        for when in BOTH {
+            let context = format!("call {nth} unwinds {when:?}");
+            let plan = Plan::default();
+            let (first, _) = drivers(&config, &plan);
+            let last = Arc::clone(&first);
+            until_unwound(|| {
+                Device::over(first, |gpu| {
+                    plan.arm(None, nth, when);
+                    thread::scope(|scope| {
+                        for _ in 0..3 {
+                            scope.spawn(|| clear(&context, until_unwound(|| program(&gpu)).as_ref()));
+                        }
+                    });
+                })
+                .unwrap();
+            });
+            unwound += u64::from(plan.has_unwound());
+            assert!(last.races().is_empty(), "{context}: {}", last.races()[0]);
+        }
+    }
+    assert!(unwound > 200, "{unwound}");
+}
+
+type Job = Box<dyn FnOnce()>;
+
+struct Late(RefCell<Option<Job>>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        if let Some(job) = self.0.borrow_mut().take() {
+            job();
+        }
+    }
+}
+
+thread_local! {
+    static LATE: Late = const { Late(RefCell::new(None)) };
+}
+
+/// Runs `job` in the destructor of a thread-local, as its thread ends.
+fn in_a_destructor(job: impl FnOnce() + Send + 'static) {
+    let ended = thread::spawn(move || LATE.with(|late| *late.0.borrow_mut() = Some(Box::new(job)))).join();
+    ended.expect("what unwinds is caught in the destructor");
+}
+
+#[test]
+fn a_call_that_unwinds_in_the_destructor_of_a_thread_local_leaves_no_wrong_bytes() {
+    for when in BOTH {
+        for nth in (1..1500).step_by(11) {
+            // A panic there ends the process, so what went wrong is told here.
+            let (sender, receiver) = std::sync::mpsc::channel();
+            in_a_destructor(move || {
+                let config = SimConfig::new().seed(5);
+                let plan = Plan::default();
+                let run = || {
+                    run_twice(
+                        &Core,
+                        &config,
+                        &plan,
+                        || plan.arm(None, nth, when),
+                        "in a destructor",
+                    )
+                };
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+                let _ = sender.send(outcome.is_ok());
+            });
+            assert_eq!(receiver.recv(), Ok(true), "call {nth} unwinds {when:?}");
+        }
+    }
+}
