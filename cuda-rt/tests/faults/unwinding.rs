@@ -161,10 +161,9 @@ fn clear(context: &str, result: Option<&Result<()>>) {
         let follows = error.driver().is_some_and(|driver| {
             driver.code() == ErrorCode::ILLEGAL_STATE && driver.detail().contains("unwound")
         });
-        assert!(
-            follows || matches!(error, Error::AlreadyRecording),
-            "{context}: {error}"
-        );
+        // What unwound kept the recording, or the slot.
+        let lost = matches!(error, Error::AlreadyRecording | Error::SlotEmpty);
+        assert!(follows || lost, "{context}: {error}");
     }
 }
 
@@ -213,7 +212,7 @@ fn sweep<P: Program>(program: &P, configs: impl IntoIterator<Item = SimConfig>) 
         let calls = plan.calls();
         for when in BOTH {
             for nth in 1..=calls {
-                let context = format!("call {nth} of {calls} unwinds {when:?}, {config:?}");
+                let context = format!("call {nth} of {calls} unwinds {when:?}, seed {}", config.seed);
                 run_twice(program, &config, &plan, || plan.arm(None, nth, when), &context);
                 unwound += u64::from(plan.has_unwound());
             }
@@ -260,7 +259,7 @@ fn each_call_between_devices_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
 fn a_call_that_unwinds_on_one_thread_leaves_the_others_right() {
     let config = SimConfig::new().seed(3);
     let mut unwound = 0;
-    for nth in (1..5000).step_by(19) {
+    for nth in (1..1800).step_by(7) {
         for when in BOTH {
             let context = format!("call {nth} unwinds {when:?}");
             let plan = Plan::default();
