@@ -413,3 +413,59 @@ impl<R> From<Refused<R>> for Error {
         refused.error
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::ErrorCode;
+
+    /// What a reporter prints: the error, and what lies behind it, one after another.
+    fn chain(error: &(dyn StdError + 'static)) -> Vec<String> {
+        let (mut texts, mut next) = (Vec::new(), Some(error));
+        while let Some(error) = next {
+            texts.push(error.to_string());
+            next = error.source();
+        }
+        texts
+    }
+
+    #[test]
+    fn a_chain_of_errors_says_nothing_twice() {
+        let driver = DriverError::with_detail("cuEventRecord", ErrorCode::OUT_OF_MEMORY, "the detail");
+        let (during, source) = ("Stream::fill", driver.clone());
+        let nested = || io::Error::other(io::Error::other("the system's words"));
+        let errors = [
+            Error::NoGpu(driver.clone()),
+            Error::Driver { during, source },
+            Error::Unordered {
+                during,
+                cause: driver.clone(),
+            },
+            Error::Launch {
+                kernel: "scale",
+                file: "kernels.rs",
+                line: 1,
+                source: driver,
+            },
+            Error::HostMemory {
+                bytes: 1,
+                source: nested(),
+            },
+            Error::HostThread { source: nested() },
+            Error::Grid(GridError::Threads([1, 2, 3])),
+        ];
+        for error in errors {
+            let refused = Refused { error, value: () };
+            for error in [&refused.error as &(dyn StdError + 'static), &refused] {
+                let texts = chain(error);
+                for (behind, text) in texts.iter().enumerate().skip(1) {
+                    assert!(
+                        !texts[..behind].iter().any(|before| before.contains(text)),
+                        "{texts:?}"
+                    );
+                }
+                assert!(texts.concat().matches("the detail").count() <= 1, "{texts:?}");
+            }
+        }
+    }
+}

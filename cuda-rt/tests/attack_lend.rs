@@ -24,8 +24,11 @@ fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffe
     // The second record is that of the borrower's end.
     simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
     simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
-    let lent = owner.lend(&borrower, &mut buffer, |view| borrower.fill(view, 7));
-    assert!(matches!(lent, Err(Error::Driver { .. })), "{lent:?}");
+    let error = owner
+        .lend(&borrower, &mut buffer, |view| borrower.fill(view, 7))
+        .unwrap_err();
+    assert!(matches!(error, Error::Unordered { .. }), "{error:?}");
+    assert!(error.is_sticky(), "{error}");
     (owner, buffer)
 }
 
@@ -71,11 +74,62 @@ fn attack_download_after_a_lend_that_could_not_be_joined() {
 fn attack_any_work_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
         let (owner, mut buffer) = unjoined(&gpu);
-        let other = owner.alloc_uninit::<u32>(LEN).unwrap();
         assert!(owner.fill(&mut buffer, 1).is_err());
-        assert!(owner.init_from(other, &buffer).is_err());
         let host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
         assert!(owner.copy_to_device(&host, &mut buffer).is_err());
+    })
+    .unwrap();
+}
+
+/// Each refusal names its own call and the cause, counts as sticky, and allocates nothing: a service that tries again leaks nothing.
+#[test]
+fn what_is_refused_after_a_lend_that_could_not_be_joined_says_why_and_leaks_nothing() {
+    Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let (owner, buffer) = unjoined(&gpu);
+        let live = || gpu.simulator().unwrap().counters().allocations_live;
+        let before = live();
+        for _ in 0..4 {
+            let error = owner.alloc_zeroed::<u8>(1 << 20).unwrap_err();
+            assert!(error.is_sticky());
+            let Error::Unordered { during, cause } = &error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((*during, cause.call()), ("Stream::alloc_zeroed", "cuEventRecord"));
+            assert_eq!(
+                error.driver().map(|driver| driver.code()),
+                Some(ErrorCode::OUT_OF_MEMORY)
+            );
+            assert!(error.to_string().contains("takes no more work"), "{error}");
+        }
+        assert_eq!(live(), before);
+        // What was waited for can still be.
+        owner.release(buffer).unwrap().synchronize().unwrap();
+    })
+    .unwrap();
+}
+
+/// Inside a capture nothing can be waited for on the host, and only the capture is lost.
+#[test]
+fn a_lend_that_cannot_be_joined_in_a_capture_ends_the_capture_and_no_more() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let owner = gpu.stream::<Owner<_>>().unwrap();
+        let simulator = gpu.simulator().unwrap();
+        let buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
+        let error = owner
+            .capture(buffer, |stream, mut view| {
+                let fork = stream.fork::<Borrower<_>>()?;
+                simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+                let _ = stream.lend(&fork, &mut view, |view| fork.fill(view, 1));
+                Ok(())
+            })
+            .map(drop)
+            .unwrap_err();
+        assert!(
+            matches!(error, Error::Driver { .. }) && !error.is_sticky(),
+            "{error:?}"
+        );
+        let mut buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
+        owner.fill(&mut buffer, 1).unwrap();
     })
     .unwrap();
 }

@@ -201,3 +201,42 @@ impl StdError for PipelineError {
         self.cause.source()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error of the host whose words are its own, and another one behind it.
+    #[derive(Debug)]
+    struct Outer(std::fmt::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the disk is full")
+        }
+    }
+
+    impl StdError for Outer {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_chain_says_the_cause_once_and_goes_on_with_what_lies_behind_it() {
+        let error = PipelineError {
+            stage: Stage {
+                kind: StageKind::Sink,
+                stream: None,
+                position: 1,
+            },
+            item: Some(3),
+            cause: Cause::Host(Box::new(Outer(fmt::Error))),
+            finished: 3,
+        };
+        assert_eq!(error.to_string(), "sink failed on item 3: the disk is full");
+        let behind = error.source().expect("what the disk said");
+        assert_eq!(behind.to_string(), fmt::Error.to_string());
+        assert!(behind.source().is_none());
+    }
+}

@@ -223,14 +223,12 @@ fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwi
 /// The handoff's last use was on another device, so that its memory's own stream says nothing of it.
 #[test]
 fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
-    fn drop_in_transit<R: Resource>(
+    fn drop_in_transit(
         wrap: impl for<'b> Fn(
             Handoff<DeviceBuffer<u32, Idle<Scoped<'b>>>>,
             Handoff<DeviceBuffer<u32, Idle<Scoped<'b>>>>,
         ) -> Box<dyn FnOnce() + 'b>,
-    ) where
-        R: Sized,
-    {
+    ) {
         between_two(|here, there, plan, when| {
             let (one, two) = (
                 here.stream::<One<_>>().unwrap(),
@@ -258,9 +256,47 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
             no_race(&here);
         });
     }
-    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join((a, b)))));
-    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join([a, b]))));
-    drop_in_transit::<DeviceBuffer<u32>>(|a, b| Box::new(move || drop(Handoff::join(vec![a, b]))));
+    // One alone, and parts of a bundle, of which the first unwinds.
+    drop_in_transit(|a, b| {
+        drop(b);
+        Box::new(move || drop(a))
+    });
+    drop_in_transit(|a, b| Box::new(move || drop(Handoff::join((a, b)))));
+    drop_in_transit(|a, b| Box::new(move || drop(Handoff::join([a, b]))));
+    drop_in_transit(|a, b| Box::new(move || drop(Handoff::join(vec![a, b]))));
+}
+
+#[derive(Resource)]
+struct Pair<P: cuda_rt::Place = Idle> {
+    a: DeviceBuffer<u32, P>,
+    b: DeviceBuffer<u32, P>,
+}
+
+/// As above, for a struct, whose reader was on another stream than its memory.
+#[test]
+fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+        let [a, b] = [1, 2].map(|value| {
+            let mut part = two.alloc_zeroed::<u32>(LEN).unwrap();
+            two.fill(&mut part, value).unwrap();
+            part
+        });
+        let shared = two.share(Pair { a, b }).unwrap();
+        let lease = one.lease(&shared).unwrap();
+        let mut copies = [1, 2].map(|value| (one.alloc_zeroed::<u32>(LEN).unwrap(), value));
+        one.copy(&lease.view().a, &mut copies[0].0).unwrap();
+        one.copy(&lease.view().b, &mut copies[1].0).unwrap();
+        drop(lease);
+        plan.arm(Some("wait_event"), 1, when);
+        unwind_from_drop(shared);
+        let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
+        others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+        for (copy, value) in &copies {
+            assert_eq!(read(&one, copy), [*value; LEN]);
+        }
+        no_race(&gpu);
+    });
 }
 
 /// Two launches change, and a call that changes one of them unwinds: the graph is of both bundles, one of which is freed.

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
 use cuda_rt::driver::{Check, Driver, ErrorCode};
@@ -43,10 +44,12 @@ impl Wake for Unpark {
 fn block_on<O>(future: impl Future<Output = O>) -> O {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
+    let late = Instant::now() + Duration::from_secs(60);
     loop {
+        assert!(Instant::now() < late, "no one wakes it");
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+            Poll::Pending => thread::park_timeout(Duration::from_secs(1)),
         }
     }
 }
