@@ -20,6 +20,8 @@
 mod call;
 #[cfg(feature = "cust")]
 pub mod cust;
+#[cfg(any(test, feature = "cust"))]
+mod foreign_copy;
 mod kernel;
 mod memory;
 mod stream;

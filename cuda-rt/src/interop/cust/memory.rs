@@ -42,22 +42,27 @@ where
     ///
     /// # Errors
     /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not memory of this device, the context
-    /// cannot be waited for, or the device is simulated; and those of [`alloc_zeroed`](Self::alloc_zeroed).
+    /// cannot be waited for, or the device is simulated; and those of [`alloc_zeroed`](Self::alloc_zeroed). Without the buffer, which is
+    /// leaked, if its copy cannot be waited for: a failed wait is not a finished wait.
     pub fn adopt_cust_buffer<T: Element + DeviceCopy>(
         &self,
         buffer: CustBuffer<T>,
-    ) -> Result<DeviceBuffer<T, S>, Refused<CustBuffer<T>>> {
+    ) -> Result<DeviceBuffer<T, S>, Refused<Option<CustBuffer<T>>>> {
         const CALL: &str = "Stream::adopt_cust_buffer";
         let (pointer, len) = (buffer.as_device_ptr(), buffer.len());
         if pointer.is_null() || len == 0 || size_of::<T>() == 0 {
             // Nothing to own: cust allocates nothing for it, and neither do we.
-            return self
-                .alloc_zeroed(0)
-                .map_err(|error| Refused { error, value: buffer });
+            return self.alloc_zeroed(0).map_err(|error| {
+                let value = Some(buffer);
+                Refused { error, value }
+            });
         }
         let origin = match self.settle(pointer.as_raw()).during(CALL) {
             Ok(origin) => origin,
-            Err(error) => return Err(Refused { error, value: buffer }),
+            Err(error) => {
+                let value = Some(buffer);
+                return Err(Refused { error, value });
+            }
         };
         let address = DeviceAddress(pointer.as_raw());
         match origin {
@@ -68,13 +73,8 @@ where
                 // bits are a `T`.
                 Ok(unsafe { DeviceBuffer::from_raw(self, address, len) })
             }
-            Origin::Allocated => match self.copied(address, len) {
-                Ok(copy) => {
-                    drop(buffer);
-                    Ok(copy)
-                }
-                Err(error) => Err(Refused { error, value: buffer }),
-            },
+            // SAFETY: it is live while cust's buffer is, of that length, any bits are a `T`, and all work is done.
+            Origin::Allocated => unsafe { self.copied(buffer, address, len, CALL) },
         }
     }
 
@@ -87,19 +87,6 @@ where
         // With the context current.
         crate::driver::Driver::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
         result
-    }
-
-    /// A copy in memory of ours, done.
-    fn copied<T: Element>(&self, source: DeviceAddress, len: usize) -> Result<DeviceBuffer<T, S>> {
-        const CALL: &str = "Stream::adopt_cust_buffer";
-        let copy = self.alloc_uninit::<T>(len)?;
-        let driver = self.core().ordered().during(CALL)?;
-        // SAFETY: both are live and of that length, and nothing else uses them.
-        unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.raw()) }.during(CALL)?;
-        // SAFETY: the stream is live. If the wait fails cust's buffer goes back to its owner, whose device is lost.
-        unsafe { driver.synchronize_stream(self.raw()) }.during(CALL)?;
-        // SAFETY: written by the copy.
-        Ok(unsafe { copy.assume_init() })
     }
 }
 
@@ -143,10 +130,9 @@ where
     #[track_caller]
     pub fn into_cust(self) -> Result<CustBuffer<T>, Refused<Self>> {
         let core = self.core();
-        if let Err(error) = cuda(core)
-            .and_then(|_| core.check())
-            .during("DeviceBuffer::into_cust")
-        {
+        const CALL: &str = "DeviceBuffer::into_cust";
+        let driver = cuda(core).during(CALL);
+        if let Err(error) = driver.and_then(|_| core.check().during(CALL)) {
             return Err(Refused { error, value: self });
         }
         let (address, len) = (self.address(), self.len());
