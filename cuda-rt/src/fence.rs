@@ -1,7 +1,6 @@
 //! Events that come from a pool and go back when no one can wait on them again.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -115,19 +114,19 @@ impl EventPool {
         }))
     }
 
-    /// An event that records all the work of `at` so far: never handed out unrecorded (DESIGN.md §5.2).
+    /// An event that records all the work of `at` so far: never handed out unrecorded (obligation 2).
     #[inline]
     pub(crate) fn record(self: &Arc<Self>, at: StreamAt, timing: bool) -> DriverResult<EventLease> {
         let event = match self.free(timing).pop() {
             Some(event) => event,
             None => self.create(timing)?,
         };
-        let lease = EventLease {
-            event: ManuallyDrop::new(event),
-            origin: at.id,
-        };
-        // SAFETY: E1 of the lease; the stream is kept by the device core.
-        unsafe { self.driver.record_event(lease.event.raw, at.raw) }?;
+        // Back to the pool by its drop, also where the record fails.
+        let event = PooledEvent::new(event);
+        // SAFETY: EVENT-1 of the event; the stream is kept by the device core.
+        unsafe { self.driver.record_event(event.raw, at.raw) }?;
+        // SAFETY: EVENT-LEASE-1: that was the record.
+        let lease = unsafe { EventLease::new(event, at.id) };
         if !timing && self.recorder.is_on() {
             self.recorder.note_record(at, lease.raw());
         }
@@ -162,45 +161,111 @@ impl EventPool {
     }
 }
 
-/// The only right to wait on one event's record; back to the pool on drop (DESIGN.md §5.5).
-///
-/// # Invariants
-/// E1. The event is live, and no other lease has it.
-/// E2. It was last recorded on the stream `origin`.
-pub(crate) struct EventLease {
-    event: ManuallyDrop<Box<Event>>,
-    origin: StreamId,
+mod def {
+    use std::mem::ManuallyDrop;
+    use std::ops::Deref;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use super::{Event, StreamId};
+
+    /// An event that is out of its pool; back there on drop.
+    ///
+    /// # Invariants
+    /// EVENT-1. The event is live, and nothing else has it: it is owned, and its drop destroys it.
+    pub(super) struct PooledEvent(ManuallyDrop<Box<Event>>);
+
+    impl PooledEvent {
+        #[inline]
+        pub(super) fn new(event: Box<Event>) -> Self {
+            Self(ManuallyDrop::new(event))
+        }
+    }
+
+    impl Deref for PooledEvent {
+        type Target = Event;
+
+        #[inline]
+        fn deref(&self) -> &Event {
+            &self.0
+        }
+    }
+
+    impl Drop for PooledEvent {
+        #[inline]
+        fn drop(&mut self) {
+            // SAFETY: taken once: this is the drop.
+            let event = unsafe { ManuallyDrop::take(&mut self.0) };
+            // Across the push: once others see the event, it keeps the pool for this thread no longer.
+            let pool = Arc::clone(&event.pool);
+            if pool.closed.load(Ordering::Relaxed) {
+                return;
+            }
+            // A full queue gives the event back, to be destroyed.
+            drop(pool.free(event.timing).push(event));
+        }
+    }
+
+    /// The only right to wait on one event's record; back to the pool on drop (obligation 5).
+    ///
+    /// # Invariants
+    /// EVENT-LEASE-1. The event was last recorded on the stream `origin`; as nothing else has it (EVENT-1), that stays so.
+    pub(crate) struct EventLease {
+        event: PooledEvent,
+        origin: StreamId,
+    }
+
+    impl EventLease {
+        /// # Safety
+        /// EVENT-LEASE-1 holds.
+        #[inline]
+        pub(super) unsafe fn new(event: PooledEvent, origin: StreamId) -> Self {
+            Self { event, origin }
+        }
+
+        #[inline]
+        pub(super) fn event(&self) -> &Event {
+            &self.event
+        }
+
+        #[inline]
+        pub(super) fn origin(&self) -> StreamId {
+            self.origin
+        }
+    }
 }
+pub(crate) use def::EventLease;
+use def::PooledEvent;
 
 impl fmt::Debug for EventLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of {:?}", self.event, self.origin)
+        write!(f, "{:?} of {:?}", self.event(), self.origin())
     }
 }
 
 impl EventLease {
     pub(crate) fn raw(&self) -> RawEvent {
-        self.event.raw
+        self.event().raw
     }
 
     #[inline]
     pub(crate) fn driver(&self) -> &dyn Driver {
-        &*self.event.pool.driver
+        &*self.event().pool.driver
     }
 
     #[inline]
     fn recorder(&self) -> &Recorder {
-        &self.event.pool.recorder
+        &self.event().pool.recorder
     }
 
     /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamAt) -> DriverResult<()> {
-        if self.origin == at.id {
+        if self.origin() == at.id {
             return Ok(());
         }
-        // SAFETY: E1, and the stream is kept by the device core.
-        unsafe { self.driver().wait_event(at.raw, self.event.raw) }?;
+        // SAFETY: EVENT-1, and the stream is kept by the device core.
+        unsafe { self.driver().wait_event(at.raw, self.event().raw) }?;
         let recorder = self.recorder();
         if recorder.is_on() {
             recorder.note_wait(at, self.raw());
@@ -209,34 +274,19 @@ impl EventLease {
     }
 
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
-        // SAFETY: E1.
-        let wait = || unsafe { self.driver().synchronize_event(self.event.raw) };
+        // SAFETY: EVENT-1.
+        let wait = || unsafe { self.driver().synchronize_event(self.event().raw) };
         let recorder = self.recorder();
         // Marks are read by the recording itself, and by others after what they mark.
-        if recorder.is_on() && !self.event.timing {
-            return recorder.host_wait(self.origin, wait);
+        if recorder.is_on() && !self.event().timing {
+            return recorder.host_wait(self.origin(), wait);
         }
         wait()
     }
 
     pub(crate) fn query(&self) -> DriverResult<bool> {
-        // SAFETY: E1.
-        unsafe { self.driver().query_event(self.event.raw) }
-    }
-}
-
-impl Drop for EventLease {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: taken once: this is the drop.
-        let event = unsafe { ManuallyDrop::take(&mut self.event) };
-        // Across the push: once others see the event, it keeps the pool for this thread no longer.
-        let pool = Arc::clone(&event.pool);
-        if pool.closed.load(Ordering::Relaxed) {
-            return;
-        }
-        // A full queue gives the event back, to be destroyed.
-        drop(pool.free(event.timing).push(event));
+        // SAFETY: EVENT-1.
+        unsafe { self.driver().query_event(self.event().raw) }
     }
 }
 
@@ -335,11 +385,11 @@ impl Fence {
     pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
         let (lease, origin) = match &self.0 {
             Kind::Done | Kind::Lost(_) => return None,
-            Kind::One(lease) => (lease, Some(lease.origin)),
-            Kind::Shared(lease) => (&**lease, Some(lease.origin)),
+            Kind::One(lease) => (lease, Some(lease.origin())),
+            Kind::Shared(lease) => (&**lease, Some(lease.origin())),
             Kind::Several(leases) => (&**leases.first()?, None),
         };
-        Some((&lease.event.pool, origin))
+        Some((&lease.event().pool, origin))
     }
 
     /// A second holder of the same events.

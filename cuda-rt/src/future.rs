@@ -61,7 +61,7 @@ where
         match handoff.fence().query().during(DURING) {
             Ok(true) => Poll::Ready(Ok(())),
             Err(error) => Poll::Ready(Err(error)),
-            Ok(false) => match Watch::start(handoff.fence_mut(), cx.waker()) {
+            Ok(false) => match Watch::start(&mut handoff.share_fence(), cx.waker()) {
                 Ok(watch) => {
                     self.watch = Some(watch);
                     Poll::Pending
@@ -181,7 +181,7 @@ impl<R: Resource> Handoff<R> {
         R::Device: Live,
     {
         // A second holder: the handoff goes into the closure.
-        let mut fence = self.fence_mut().share();
+        let mut fence = self.share_fence();
         let Some((pool, _)) = fence.watched_by() else {
             body(self.synchronize());
             return Ok(());

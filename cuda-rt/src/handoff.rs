@@ -1,7 +1,10 @@
 //! [`Handoff`]: a bundle between two owners.
 
+mod def;
+
 use std::fmt;
-use std::mem::ManuallyDrop;
+
+pub use def::Handoff;
 
 use crate::driver::Passed;
 use crate::error::{During, Refused, Result};
@@ -9,36 +12,11 @@ use crate::fence::Fence;
 use crate::memory::Resource;
 use crate::place::Live;
 
-/// A bundle in transit: released by one stream, and not yet acquired by another stream or by the host.
-///
-/// ```text
-///   DeviceBuffer<T, Compute> ──release──▶ Handoff<DeviceBuffer<T>> ──acquire──▶ DeviceBuffer<T, Download>
-///                                                │
-///                                           synchronize
-///                                                ▼
-///                                        DeviceBuffer<T, Idle>
-/// ```
-///
-/// It names no stream, so it can sit in a `Vec`, a struct or a channel. What is inside cannot be reached while it is
-/// pending: that is the point. Counterexample: if it dereferenced to the buffer, a host read of pinned memory
-/// would compile while the download still writes it (H13).
-///
-/// Dropping it frees what is inside once its event is over, on a stream kept for that, without blocking. Leaking it leaks
-/// the memory and nothing else (H22).
-///
-/// # Invariants
-/// F1. Every use of every part that is enqueued anywhere is ordered before `fence`, or over.
-#[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream, or `synchronize` it"]
-pub struct Handoff<R: Resource> {
-    bundle: ManuallyDrop<R>,
-    fence: ManuallyDrop<Fence>,
-}
-
 impl<R: Resource> fmt::Debug for Handoff<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the bundle: a user's `Debug` must not see what is pending.
         f.debug_struct("Handoff")
-            .field("fence", &*self.fence)
+            .field("fence", self.fence())
             .finish_non_exhaustive()
     }
 }
@@ -85,48 +63,6 @@ pub(crate) mod sealed {
 }
 
 impl<R: Resource> Handoff<R> {
-    /// F1 holds.
-    #[inline]
-    pub(crate) fn pending(bundle: R, fence: Fence) -> Self {
-        Self {
-            bundle: ManuallyDrop::new(bundle),
-            fence: ManuallyDrop::new(fence),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn fence(&self) -> &Fence {
-        &self.fence
-    }
-
-    /// What it carries, whose uses are ordered before the fence only.
-    pub(crate) fn pending_ref(&self) -> &R {
-        &self.bundle
-    }
-
-    /// F1 holds of what is left in it.
-    pub(crate) fn fence_mut(&mut self) -> &mut Fence {
-        &mut self.fence
-    }
-
-    /// The bundle in place, where nothing is pending.
-    pub(crate) fn idle_mut(&mut self) -> &mut R {
-        assert!(self.fence.is_done(), "only what is idle is lent to the host");
-        &mut self.bundle
-    }
-
-    #[inline]
-    pub(crate) fn into_parts(self) -> (R, Fence) {
-        let mut handoff = ManuallyDrop::new(self);
-        // SAFETY: `handoff` is not used or dropped after this.
-        let bundle = unsafe { ManuallyDrop::take(&mut handoff.bundle) };
-        // SAFETY: as above.
-        let fence = unsafe { ManuallyDrop::take(&mut handoff.fence) };
-        (bundle, fence)
-    }
-}
-
-impl<R: Resource> Handoff<R> {
     /// A handoff of what is idle: nothing to wait for, so it can be acquired anywhere at no cost.
     #[track_caller]
     pub fn ready(idle: R) -> Self
@@ -134,7 +70,8 @@ impl<R: Resource> Handoff<R> {
         R::Device: Live,
     {
         idle.host_has(Passed::here("Handoff::ready"));
-        Self::pending(idle, Fence::DONE)
+        // SAFETY: HANDOFF-1: idle, so every use is over.
+        unsafe { Self::pending(idle, Fence::DONE) }
     }
 
     /// Blocks the host until all work that uses the bundle is over (`cuEventSynchronize`), and returns it, idle.
@@ -162,8 +99,8 @@ impl<R: Resource> Handoff<R> {
     where
         R::Device: Live,
     {
-        match self.fence.synchronize().during("Handoff::synchronize") {
-            // F1: every use is over.
+        match self.fence().synchronize().during("Handoff::synchronize") {
+            // HANDOFF-1: every use is over.
             Ok(()) => Ok(self.settled(Passed::here("Handoff::synchronize"))),
             Err(error) => Err(Refused { error, value: self }),
         }
@@ -178,7 +115,7 @@ impl<R: Resource> Handoff<R> {
     where
         R::Device: Live,
     {
-        match self.fence.query().during("Handoff::try_settle") {
+        match self.fence().query().during("Handoff::try_settle") {
             Ok(true) => Ok(Settled::Done(self.settled(Passed::here("Handoff::try_settle")))),
             Ok(false) => Ok(Settled::Pending(self)),
             Err(error) => Err(Refused { error, value: self }),
@@ -196,17 +133,6 @@ impl<R: Resource> Handoff<R> {
     }
 }
 
-impl<R: Resource> Drop for Handoff<R> {
-    fn drop(&mut self) {
-        // SAFETY: taken once: this is the drop.
-        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: as above.
-        let mut fence = unsafe { ManuallyDrop::take(&mut self.fence) };
-        // SAFETY: F1.
-        unsafe { bundle.retire(&mut fence) }
-    }
-}
-
 macro_rules! split {
     ($(($($part:ident $value:ident),*);)*) => { $(
         impl<$($part: Resource),*> Handoff<($($part,)*)>
@@ -216,7 +142,10 @@ macro_rules! split {
             /// One handoff for each part; they share the event, and each can go its own way.
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (($($value,)*), mut fence) = self.into_parts();
-                ($(Handoff::pending($value, fence.share()),)*)
+                ($(
+                    // SAFETY: HANDOFF-1 held of the whole, and holds of each part with the same fence.
+                    unsafe { Handoff::pending($value, fence.share()) },
+                )*)
             }
         }
     )* };
@@ -240,7 +169,8 @@ impl<R: Resource, const N: usize> Handoff<[R; N]> {
     /// One handoff for each element; they share the event.
     pub fn split(self) -> [Handoff<R>; N] {
         let (parts, mut fence) = self.into_parts();
-        parts.map(|part| Handoff::pending(part, fence.share()))
+        // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
+        parts.map(|part| unsafe { Handoff::pending(part, fence.share()) })
     }
 }
 
@@ -250,7 +180,8 @@ impl<R: Resource> Handoff<Vec<R>> {
         let (parts, mut fence) = self.into_parts();
         parts
             .into_iter()
-            .map(|part| Handoff::pending(part, fence.share()))
+            // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
+            .map(|part| unsafe { Handoff::pending(part, fence.share()) })
             .collect()
     }
 }

@@ -201,7 +201,9 @@ impl<S: StreamTag> Stream<S> {
         let _at = self.core().called();
         // The old fence says nothing of the copy: lost unless the call returns with the new one.
         let mut theirs = Unless::new(theirs, |mut theirs| {
-            *theirs.fence_mut() = Fence::lost(unwound("cuMemcpyPeerAsync"));
+            let lost = Fence::lost(unwound("cuMemcpyPeerAsync"));
+            // SAFETY: HANDOFF-1: it is never over.
+            unsafe { theirs.set_fence(lost) };
         });
         let enqueued = bytes.and_then(|bytes| {
             if bytes == 0 {
@@ -219,7 +221,8 @@ impl<S: StreamTag> Stream<S> {
                 return Ok(());
             }
             let (fence, result) = self.after_copy();
-            *theirs.fence_mut() = fence;
+            // SAFETY: HANDOFF-1: the copy is before this fence, and behind the old one, which every earlier use is before.
+            unsafe { theirs.set_fence(fence) };
             result.during(during)
         });
         let theirs = theirs.take_back();

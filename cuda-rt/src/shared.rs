@@ -80,7 +80,8 @@ impl<R: Resource> Shared<R> {
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let block = Arc::try_unwrap(self.0).map_err(Self)?;
         let (bundle, fence) = ManuallyDrop::new(block).take();
-        Ok(Handoff::pending(bundle, fence))
+        // SAFETY: HANDOFF-1: R1 to R3: writes and the reads of all leases, none of which is left, are ordered before the fence.
+        Ok(unsafe { Handoff::pending(bundle, fence) })
     }
 }
 

@@ -56,7 +56,9 @@ impl<S: StreamTag, R: Resource> Return<'_, S, R> {
                 source,
             })?;
         // SAFETY: it goes into a handoff behind an event recorded after every use.
-        *self.slot = Some(Handoff::pending(unsafe { R::back(bundle) }, lease.into()));
+        let bundle = unsafe { R::back(bundle) };
+        // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the event.
+        *self.slot = Some(unsafe { Handoff::pending(bundle, lease.into()) });
         Ok(())
     }
 }

@@ -135,9 +135,13 @@ impl<S: StreamTag> Stream<S> {
             .record(self.at, false)
             .during("Stream::release")
         {
-            // SAFETY: the result goes into a handoff behind an event recorded after every use: they were all in this
-            // stream's order, for the bundle was owned by `S`.
-            Ok(lease) => Ok(Handoff::pending(unsafe { bundle.detach() }, lease.into())),
+            Ok(lease) => {
+                // SAFETY: the result goes into a handoff behind an event recorded after every use: they were all in this
+                // stream's order, for the bundle was owned by `S`.
+                let bundle = unsafe { bundle.detach() };
+                // SAFETY: HANDOFF-1, for that reason.
+                Ok(unsafe { Handoff::pending(bundle, lease.into()) })
+            }
             Err(error) => Err(Refused { error, value: bundle }),
         }
     }
@@ -272,7 +276,7 @@ impl<S: StreamTag> Stream<S> {
         len: usize,
         during: &'static str,
     ) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
-        DeviceBuffer::uninit(&self.core, self.at, len, during)
+        DeviceBuffer::uninit(self, len, during)
     }
 
     /// Writes `value` to every element of memory never written, which makes it readable. Stream-ordered.

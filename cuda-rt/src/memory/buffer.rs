@@ -1,8 +1,14 @@
+//! [`DeviceBuffer`]: an owner of device memory.
+
+mod def;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+
+pub use def::DeviceBuffer;
+use def::Memory;
 
 use super::foreign::Foreign;
 use super::parts::SplitBlock;
@@ -15,35 +21,16 @@ use crate::driver::DeviceAddress;
 use crate::error::{During, Error, Refused, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, Place, StreamTag};
-
-/// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
-///
-/// It dereferences to a [`DeviceSlice`] of its place, which kernels and copies of that stream take; of an idle one no stream takes
-/// it: it must be [adopted](crate::Stream::adopt) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
-///
-/// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after all work that uses
-/// it, and does not block (H21).
-///
-/// # Hazards prevented
-/// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
-///
-/// # Invariants
-/// B1. `address` is that of `len` elements that nothing else owns: all of an allocation where `split` is `None`, and a part of
-///     the allocation of `split`, or all of a foreign one, otherwise; dangling where the allocation would have 0 bytes.
-/// B2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over; or the core is broken.
-/// B3. While `P` is a stream tag, `at` is that stream.
-pub struct DeviceBuffer<T, P = Idle> {
-    address: DeviceAddress,
-    len: usize,
-    at: StreamAt,
-    core: Arc<DeviceCore>,
-    split: Option<Arc<SplitBlock>>,
-    marker: PhantomData<(T, fn(P) -> P)>,
-}
+use crate::stream::Stream;
 
 impl<T, P> fmt::Debug for DeviceBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceBuffer({:#x}, {} elements)", self.address.0, self.len)
+        write!(
+            f,
+            "DeviceBuffer({:#x}, {} elements)",
+            self.memory().address.0,
+            self.memory().len
+        )
     }
 }
 
@@ -51,25 +38,25 @@ impl<T, P> DeviceBuffer<T, P> {
     /// Length in elements.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.memory().len
     }
 
     /// Whether there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     pub(crate) fn address(&self) -> DeviceAddress {
-        self.address
+        self.memory().address
     }
 
     pub(crate) fn core(&self) -> &DeviceCore {
-        &self.core
+        &self.memory().core
     }
 
     /// # Safety
-    /// B1 to B3, but for the address of 0 bytes.
+    /// BUFFER-1 to BUFFER-3 hold, but for the address of 0 bytes.
     pub(crate) unsafe fn from_raw_at(
         core: &Arc<DeviceCore>,
         at: StreamAt,
@@ -77,14 +64,15 @@ impl<T, P> DeviceBuffer<T, P> {
         len: usize,
     ) -> Self {
         let empty = len == 0 || size_of::<T>() == 0;
-        Self {
+        let memory = Memory {
             address: if empty { DANGLING } else { address },
             len,
             at,
             core: Arc::clone(core),
             split: None,
-            marker: PhantomData,
-        }
+        };
+        // SAFETY: this function's own contract; where there are no bytes the address dangles, as BUFFER-1 asks.
+        unsafe { Self::new(memory) }
     }
 
     /// The same, of memory that `foreign` gives back instead of being freed.
@@ -98,11 +86,12 @@ impl<T, P> DeviceBuffer<T, P> {
         len: usize,
         foreign: Foreign,
     ) -> Self {
-        // SAFETY: the caller's.
-        let mut buffer = unsafe { Self::from_raw_at(core, at, address, len) };
+        // SAFETY: the same contract.
+        let mut memory = unsafe { Self::from_raw_at(core, at, address, len) }.into_memory();
         let bytes = len * size_of::<T>();
-        buffer.split = Some(Arc::new(SplitBlock::new(buffer.address, bytes, Some(foreign))));
-        buffer
+        memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, Some(foreign))));
+        // SAFETY: BUFFER-1: all of a foreign block; BUFFER-2 and BUFFER-3 held of the buffer that it was taken from.
+        unsafe { Self::new(memory) }
     }
 
     /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest. No GPU work.
@@ -137,26 +126,29 @@ impl<T, P> DeviceBuffer<T, P> {
     /// ```
     #[track_caller]
     pub fn split_off(&mut self, mid: usize) -> Self {
-        let len = self.len;
+        let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
-        let owned = self.address != DANGLING;
-        if owned && self.split.is_none() {
-            self.split = Some(Arc::new(SplitBlock::new(
-                self.address,
-                len * size_of::<T>(),
-                None,
-            )));
+        let owned = self.address() != DANGLING;
+        // SAFETY: BUFFER-1: the halves are parts of what was one owner's, which keeps the first; BUFFER-2 and BUFFER-3 name neither.
+        let memory = unsafe { self.memory_mut() };
+        if owned && memory.split.is_none() {
+            let bytes = len * size_of::<T>();
+            memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, None)));
         }
-        // B1: the halves are parts of what was one owner's.
-        self.len = mid;
-        Self {
-            address: if owned { self.end() } else { DANGLING },
+        memory.len = mid;
+        let rest = Memory {
+            address: if owned {
+                DeviceAddress(memory.address.0 + (mid * size_of::<T>()) as u64)
+            } else {
+                DANGLING
+            },
             len: len - mid,
-            at: self.at,
-            core: Arc::clone(&self.core),
-            split: self.split.clone(),
-            marker: PhantomData,
-        }
+            at: memory.at,
+            core: Arc::clone(&memory.core),
+            split: memory.split.clone(),
+        };
+        // SAFETY: BUFFER-1: the second half of it, and BUFFER-2 and BUFFER-3 held of the whole.
+        unsafe { Self::new(rest) }
     }
 
     /// Drops all but the memory, which the caller has taken.
@@ -164,30 +156,26 @@ impl<T, P> DeviceBuffer<T, P> {
     /// # Panics
     /// If it is a part of a block, which is no one's to free, or foreign, which has someone to give it back to.
     #[track_caller]
-    pub(crate) fn forget_memory(mut self) {
+    pub(crate) fn forget_memory(self) {
         assert!(
-            self.split.is_none(),
+            self.memory().split.is_none(),
             "a part of a block cannot be given away: join it with the rest first; nor can foreign memory, which goes back by itself"
         );
-        self.address = DANGLING;
+        drop(self.into_memory());
     }
 
     /// Drops all but the memory, which is never freed: work that no one knows the end of may use it.
-    pub(crate) fn leak(mut self) {
+    pub(crate) fn leak(self) {
         // The block of a part is not freed either, as long as this holds it.
-        std::mem::forget(self.split.take());
-        self.address = DANGLING;
+        std::mem::forget(self.into_memory().split);
     }
 
     /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
     /// then. The reaper serves as well once every use is over, which is when anyone frees there.
     #[inline]
     fn at_when_idle(&self) -> StreamAt {
-        if self.at.id.is_adopted() {
-            self.core.reaper()
-        } else {
-            self.at
-        }
+        let Memory { at, core, .. } = self.memory();
+        if at.id.is_adopted() { core.reaper() } else { *at }
     }
 
     /// Joins two parts of one block that lie side by side, `tail` after this one. No GPU work. A block that is whole again is as
@@ -205,81 +193,104 @@ impl<T, P> DeviceBuffer<T, P> {
     /// # Errors
     /// [`Refused`] with both.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
-        let adjacent = match (&self.split, &tail.split) {
-            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == tail.address,
+        let (first, second) = (self.memory(), tail.memory());
+        let adjacent = match (&first.split, &second.split) {
+            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == second.address,
             // Nothing joins nothing; two whole allocations are never one.
-            (None, None) => self.address == DANGLING && tail.address == DANGLING,
+            (None, None) => first.address == DANGLING && second.address == DANGLING,
             _ => false,
         };
-        let (Some(len), true) = (self.len.checked_add(tail.len), adjacent) else {
+        let (Some(len), true) = (first.len.checked_add(second.len), adjacent) else {
             return Err(Refused {
                 error: Error::NotAdjacent,
                 value: (self, tail),
             });
         };
-        let (mut joined, mut tail) = (self, tail);
-        // B2: of a stream, both are at its end; idle, nothing of either is pending.
-        joined.len = len;
-        (tail.split, tail.address) = (None, DANGLING);
-        drop(tail);
-        if let Some(block) = &mut joined.split
-            && block.is_whole(joined.address, len * size_of::<T>())
+        // Not the last holder of a block: the first part is one.
+        drop(tail.into_memory());
+        let mut memory = self.into_memory();
+        memory.len = len;
+        if let Some(block) = &mut memory.split
+            && block.is_whole(memory.address, len * size_of::<T>())
         {
-            joined.split = None;
+            memory.split = None;
         }
-        Ok(joined)
+        // SAFETY: BUFFER-1: both were owned, and lie side by side. BUFFER-2: of a stream, both are at its end; idle, nothing of either
+        // is pending. BUFFER-3: of both.
+        Ok(unsafe { Self::new(memory) })
     }
 
     /// The address after the last element.
     fn end(&self) -> DeviceAddress {
-        DeviceAddress(self.address.0 + (self.len * size_of::<T>()) as u64)
+        DeviceAddress(self.address().0 + (self.len() * size_of::<T>()) as u64)
     }
 
     /// The same memory as another type or of another place.
     ///
     /// # Safety
-    /// `U` has the size of `T`, and the memory may be read as `U`; B2 and B3 hold for `Q` and `at`.
+    /// `U` has the size of `T`, and the memory may be read as `U`; BUFFER-2 and BUFFER-3 hold for `Q` and `at`.
     #[inline]
     unsafe fn recast<U, Q>(self, at: StreamAt) -> DeviceBuffer<U, Q> {
-        let old = std::mem::ManuallyDrop::new(self);
-        // SAFETY: `old` is not dropped, so the reference count moves with this copy.
-        let core = unsafe { std::ptr::read(&old.core) };
-        // SAFETY: as above.
-        let split = unsafe { std::ptr::read(&old.split) };
-        DeviceBuffer {
-            address: old.address,
-            len: old.len,
+        let memory = Memory {
+            at,
+            ..self.into_memory()
+        };
+        // SAFETY: BUFFER-1 held of `self`, whose elements have the size of `U`; BUFFER-2 and BUFFER-3 by this function's contract.
+        unsafe { DeviceBuffer::new(memory) }
+    }
+}
+
+impl Memory {
+    /// # Safety
+    /// BUFFER-1 and BUFFER-2 hold.
+    unsafe fn free(self) {
+        let Self {
+            address,
+            len,
             at,
             core,
             split,
-            marker: PhantomData,
+        } = self;
+        if let Some(block) = split {
+            return block.end(&core, |ended| {
+                if len != 0 {
+                    // BUFFER-2: every use of the part is ordered before this event.
+                    ended.on(core.events(), at);
+                }
+            });
+        }
+        if address == DANGLING {
+            return;
+        }
+        // Where an ordering could not be made BUFFER-2 says nothing of the order, and the memory is leaked.
+        if let Ok(driver) = core.ordered() {
+            // SAFETY: BUFFER-1 and BUFFER-2: every use is ordered before this place in `at`, which the core keeps. An error leaks.
+            let _ = unsafe { driver.free(address, at.raw) };
         }
     }
 }
 
 impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
-    /// Allocates on the stream `at`.
-    pub(crate) fn uninit(
-        core: &Arc<DeviceCore>,
-        at: StreamAt,
-        len: usize,
-        during: &'static str,
-    ) -> Result<Self> {
+    /// Allocates on the stream.
+    pub(crate) fn uninit(stream: &Stream<S>, len: usize, during: &'static str) -> Result<Self> {
+        let (core, at) = (stream.core(), stream.at());
         let bytes = size_in_bytes::<T>(len, during)?;
         let address = if bytes == 0 {
             DANGLING
         } else {
+            let driver = core.ordered().during(during)?;
             // SAFETY: the core keeps its streams, and the size is not 0.
-            unsafe { core.ordered().during(during)?.alloc(bytes, at.raw) }.during(during)?
+            unsafe { driver.alloc(bytes, at.raw) }.during(during)?
         };
-        Ok(Self {
+        let memory = Memory {
             address,
             len,
             at,
             core: Arc::clone(core),
             split: None,
-            marker: PhantomData,
-        })
+        };
+        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is `S`.
+        Ok(unsafe { Self::new(memory) })
     }
 
     /// Claims that all of it has been written, or is before anything enqueued later reads it.
@@ -293,7 +304,7 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     where
         T: Element,
     {
-        let at = self.at;
+        let at = self.memory().at;
         // SAFETY: `MaybeUninit<T>` has the size of `T`; the caller proves the rest.
         unsafe { self.recast(at) }
     }
@@ -306,7 +317,7 @@ impl<T, P: Place> Deref for DeviceBuffer<T, P> {
     #[inline]
     fn deref(&self) -> &DeviceSlice<T, P> {
         // SAFETY: B1 and B3 give S1 for as long as the buffer is borrowed.
-        unsafe { DeviceSlice::from_raw(self.address, self.len) }
+        unsafe { DeviceSlice::from_raw(self.address(), self.len()) }
     }
 }
 
@@ -314,29 +325,7 @@ impl<T, P: Place> DerefMut for DeviceBuffer<T, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut DeviceSlice<T, P> {
         // SAFETY: as above, and the buffer is borrowed uniquely (S2).
-        unsafe { DeviceSlice::from_raw_mut(self.address, self.len) }
-    }
-}
-
-impl<T, P> Drop for DeviceBuffer<T, P> {
-    fn drop(&mut self) {
-        if let Some(block) = self.split.take() {
-            let used = self.len != 0;
-            return block.end(&self.core, |ended| {
-                if used {
-                    // B2: every use of the part is ordered before this event.
-                    ended.on(self.core.events(), self.at);
-                }
-            });
-        }
-        if self.address == DANGLING {
-            return;
-        }
-        // Where an ordering could not be made, B2 may not hold, and the memory is leaked.
-        if let Ok(driver) = self.core.ordered() {
-            // SAFETY: B1 and B2: every use is ordered before this place in `at`, which the core keeps. An error leaks.
-            let _ = unsafe { driver.free(self.address, self.at.raw) };
-        }
+        unsafe { DeviceSlice::from_raw_mut(self.address(), self.len()) }
     }
 }
 
@@ -362,31 +351,44 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> DeviceViewMut<'v, T, S> {
         // SAFETY: the caller proves S1 and S2 for `'v` and `S`.
-        unsafe { DeviceViewMut::new(self.address, self.len) }
+        unsafe { DeviceViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> DeviceView<'v, T, S> {
         // SAFETY: the caller proves S1 for `'v` and `S`.
-        unsafe { DeviceView::new(self.address, self.len) }
+        unsafe { DeviceView::new(self.address(), self.len()) }
     }
 
-    unsafe fn retire(mut self, fence: &mut Fence) {
-        if let Some(block) = self.split.take() {
-            self.address = DANGLING;
-            let used = self.len != 0;
+    unsafe fn retire(self, fence: &mut Fence) {
+        // Leaked from here on, unless it is freed.
+        let memory = self.into_memory();
+        let Memory {
+            address,
+            len,
+            core,
+            split,
+            ..
+        } = memory;
+        if let Some(block) = split {
             // Waited for when the last part is dropped.
-            return block.end(&self.core, |ended| {
-                if used {
+            return block.end(&core, |ended| {
+                if len != 0 {
                     ended.behind(fence.share());
                 }
             });
         }
-        let reaper = self.core.reaper();
-        // A failed wait is not a finished wait (DESIGN.md §5.4): until it is made the memory is leaked, and the device is not.
-        let address = std::mem::replace(&mut self.address, DANGLING);
-        if fence.wait_on(reaper).is_ok() {
-            // B2 holds for the reaper from here on, and the drop frees there.
-            (self.address, self.at) = (address, reaper);
+        let at = core.reaper();
+        // A failed wait is not a finished wait (obligation 4): the memory is leaked then, and the device is not.
+        if fence.wait_on(at).is_ok() {
+            let memory = Memory {
+                address,
+                len,
+                at,
+                core,
+                split: None,
+            };
+            // SAFETY: BUFFER-1 held of the buffer; BUFFER-2: every use is over once the fence is, which the reaper waits for.
+            unsafe { memory.free() }
         }
     }
 }

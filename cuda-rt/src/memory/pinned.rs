@@ -1,14 +1,19 @@
+//! [`PinnedBuffer`]: an owner of page-locked memory, and slices of it.
+
+mod def;
+
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+pub use def::PinnedBuffer;
+use def::{Home, Memory};
+
 use super::foreign::Foreign;
 use super::parts::{PinnedBlock, SplitPinned};
-use super::pool::Block;
 use super::range::RangeIndex;
 use super::resource::{OwnedBy, Resource};
 use super::view::{PinnedView, PinnedViewMut};
@@ -21,51 +26,9 @@ use crate::fence::{Fence, StreamAt};
 use crate::place::{DeviceTag, Idle, Live, StreamTag};
 use crate::unless::Unless;
 
-/// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or [`Idle`].
-///
-/// Idle it dereferences to `[T]`, and the CPU reads and writes it as any slice. On a stream it is out of the CPU's
-/// reach: it dereferences to [`PinnedSlice`], which copies of that stream take (H13, H14).
-///
-/// It comes from a pool of the device. Dropping it gives the block back, and the pool hands it out again only when the
-/// last event that covers its use was seen complete, so neither a pending copy nor a disk write that still owns it can
-/// meet the next user (H16, H17). Dropping never blocks.
-///
-/// # Invariants
-/// P1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing else.
-/// P2. All bytes of the first `len` elements are initialised, to values of `T`.
-/// P3. Every use by the GPU is over, or ordered before the present end of the stream `at`; over where `at` is `None`.
-/// P4. While `P` is a stream tag, `at` is that stream.
-pub struct PinnedBuffer<T, P = Idle> {
-    /// `None` where there are no bytes, and while it is being dropped or moved to another device.
-    home: Option<Home>,
-    len: usize,
-    at: Option<StreamAt>,
-    core: Arc<DeviceCore>,
-    marker: PhantomData<(T, fn(P) -> P)>,
-}
-
-/// Where the elements are.
-enum Home {
-    /// All of a block.
-    Whole(Block),
-    /// What of a split block, or of a foreign one, begins so many bytes after its start.
-    Part(Arc<SplitPinned>, usize),
-}
-
-impl Home {
-    #[inline]
-    fn address(&self) -> NonNull<c_void> {
-        match self {
-            Self::Whole(block) => block.address(),
-            // SAFETY: a part begins inside its block, or at its end.
-            Self::Part(split, offset) => unsafe { split.address().byte_add(*offset) },
-        }
-    }
-}
-
 impl<T, P> fmt::Debug for PinnedBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PinnedBuffer({:?}, {} elements)", self.base(), self.len)
+        write!(f, "PinnedBuffer({:?}, {} elements)", self.base(), self.len())
     }
 }
 
@@ -73,18 +36,18 @@ impl<T, P> PinnedBuffer<T, P> {
     /// Length in elements.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.memory().len
     }
 
     /// Whether there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     #[inline]
     fn base(&self) -> NonNull<T> {
-        match &self.home {
+        match &self.memory().home {
             Some(home) => home.address().cast(),
             None => NonNull::dangling(),
         }
@@ -102,9 +65,12 @@ impl<T, P> PinnedBuffer<T, P> {
     /// If `mid > len`.
     #[track_caller]
     pub fn split_off(&mut self, mid: usize) -> Self {
-        let len = self.len;
+        let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
-        let split = self.home.take().map(|home| match home {
+        // SAFETY: PINNED-1: the halves are parts of what was one owner's, which keeps the first; PINNED-2 holds of each element, and
+        // PINNED-3 and PINNED-4 name none.
+        let memory = unsafe { self.memory_mut() };
+        let split = memory.home.take().map(|home| match home {
             Home::Whole(block) => (Arc::new(SplitPinned::new(PinnedBlock::Pool(block))), 0),
             Home::Part(split, offset) => (split, offset),
         });
@@ -112,16 +78,15 @@ impl<T, P> PinnedBuffer<T, P> {
             let (split, offset) = split.as_ref()?;
             Some(Home::Part(Arc::clone(split), offset + skipped * size_of::<T>()))
         };
-        // P1: the halves are parts of what was one owner's.
-        let tail = Self {
+        (memory.home, memory.len) = (part(0), mid);
+        let rest = Memory {
             home: part(mid),
             len: len - mid,
-            at: self.at,
-            core: Arc::clone(&self.core),
-            marker: PhantomData,
+            at: memory.at,
+            core: Arc::clone(&memory.core),
         };
-        (self.home, self.len) = (part(0), mid);
-        tail
+        // SAFETY: PINNED-1: the second half of it; the others held of the whole.
+        unsafe { Self::new(rest) }
     }
 
     /// Joins two parts of one block that lie side by side, `tail` after this one. The block counts as split until it is back in
@@ -138,35 +103,39 @@ impl<T, P> PinnedBuffer<T, P> {
     /// # Errors
     /// [`Refused`] with both.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
-        let adjacent = match (&self.home, &tail.home) {
+        let (first, second) = (self.memory(), tail.memory());
+        let adjacent = match (&first.home, &second.home) {
             (Some(Home::Part(split, start)), Some(Home::Part(other, next))) => {
-                Arc::ptr_eq(split, other) && start + self.len * size_of::<T>() == *next
+                Arc::ptr_eq(split, other) && start + first.len * size_of::<T>() == *next
             }
             // Nothing joins nothing; two whole blocks are never one.
             (None, None) => true,
             _ => false,
         };
-        let (Some(len), true) = (self.len.checked_add(tail.len), adjacent) else {
+        let (Some(len), true) = (first.len.checked_add(second.len), adjacent) else {
             return Err(Refused {
                 error: Error::NotAdjacent,
                 value: (self, tail),
             });
         };
-        let (mut joined, mut tail) = (self, tail);
-        // P3: of a stream, both are at its end; idle, nothing of either is pending.
-        joined.len = len;
-        // Not the last holder: `joined` is one.
-        tail.home = None;
-        Ok(joined)
+        // Not the last holder of a block: the first part is one.
+        drop(tail.into_memory());
+        let memory = Memory {
+            len,
+            ..self.into_memory()
+        };
+        // SAFETY: PINNED-1 and PINNED-2: both were owned, and lie side by side. PINNED-3: of a stream, both are at its end; idle,
+        // nothing of either is pending. PINNED-4: of both.
+        Ok(unsafe { Self::new(memory) })
     }
 
     /// Tells a checker that the host has the elements from now on, or had them until now.
     fn tell_host_has(&self, passed: Passed) {
         // Cannot overflow: it was allocated.
-        let bytes = self.len * size_of::<T>();
+        let bytes = self.len() * size_of::<T>();
         if bytes > 0 {
             let address = self.base().cast();
-            self.core.driver().note(Note::HostHas {
+            self.memory().core.driver().note(Note::HostHas {
                 address,
                 bytes,
                 passed,
@@ -177,21 +146,15 @@ impl<T, P> PinnedBuffer<T, P> {
     /// The same memory, of another place.
     ///
     /// # Safety
-    /// P3 and P4 hold for `Q` and `at`.
+    /// PINNED-3 and PINNED-4 hold for `Q` and `at`.
     #[inline]
     unsafe fn recast<Q>(self, at: Option<StreamAt>) -> PinnedBuffer<T, Q> {
-        let old = ManuallyDrop::new(self);
-        // SAFETY: `old` is not dropped, so the memory moves with this copy.
-        let home = unsafe { std::ptr::read(&old.home) };
-        // SAFETY: as above, for the reference count.
-        let core = unsafe { std::ptr::read(&old.core) };
-        PinnedBuffer {
-            home,
-            len: old.len,
+        let memory = Memory {
             at,
-            core,
-            marker: PhantomData,
-        }
+            ..self.into_memory()
+        };
+        // SAFETY: PINNED-1 and PINNED-2 held of `self`; PINNED-3 and PINNED-4 by this function's contract.
+        unsafe { PinnedBuffer::new(memory) }
     }
 }
 
@@ -206,17 +169,18 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             Some(core.pinned().take(bytes)?)
         };
         if let Some(block) = &block {
-            // SAFETY: P1: at least `bytes` long, aligned to a page, and no work that uses it is pending.
+            // SAFETY: PINNED-1 will hold of it: at least `bytes` long, aligned to a page, and no work that uses it is pending.
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
-        // P2: zero is a value of every `Element`, which is `Pod`.
-        let buffer = Self {
+        let memory = Memory {
             home: block.map(Home::Whole),
             len,
             at: None,
             core: Arc::clone(core),
-            marker: PhantomData,
         };
+        // SAFETY: PINNED-1: a block of the pool, which is for this buffer alone. PINNED-2: zero is a value of every `Element`, which is
+        // `Pod`. PINNED-3: the pool gives out what no work uses. PINNED-4 asks nothing of `Idle`.
+        let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(Passed::here("Device::pinned"));
         Ok(buffer)
     }
@@ -226,7 +190,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// Owns memory of someone else's, until `foreign` gives it back.
     ///
     /// # Safety
-    /// P1 to P3 hold for `start` and `len`; P1 until `foreign` gives the memory back.
+    /// PINNED-1 to PINNED-3 hold for `start` and `len`; PINNED-1 until `foreign` gives the memory back.
     pub(crate) unsafe fn from_foreign_at(
         core: &Arc<DeviceCore>,
         start: NonNull<T>,
@@ -241,13 +205,14 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
             start
         };
         let block = PinnedBlock::Foreign(start.as_ptr().expose_provenance(), foreign);
-        let buffer = Self {
+        let memory = Memory {
             home: Some(Home::Part(Arc::new(SplitPinned::new(block)), 0)),
             len,
             at: None,
             core: Arc::clone(core),
-            marker: PhantomData,
         };
+        // SAFETY: PINNED-1 to PINNED-3 by this function's contract; PINNED-4 asks nothing of `Idle`.
+        let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(passed);
         buffer
     }
@@ -260,20 +225,21 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         self,
         device: &Device<E>,
     ) -> std::result::Result<PinnedBuffer<T, Idle<E>>, Refused<Self>> {
-        if self.core.driver().properties().backend != device.properties().backend {
+        if self.memory().core.driver().properties().backend != device.properties().backend {
             return Err(Refused {
                 error: Error::OtherBackend,
                 value: self,
             });
         }
-        let mut moved = self;
-        Ok(PinnedBuffer {
-            home: moved.home.take(),
-            len: moved.len,
+        let Memory { home, len, .. } = self.into_memory();
+        let memory = Memory {
+            home,
+            len,
             at: None,
             core: Arc::clone(device.core()),
-            marker: PhantomData,
-        })
+        };
+        // SAFETY: PINNED-1 and PINNED-2 held of `self`, whose memory is page-locked for every GPU; PINNED-3: it was idle.
+        Ok(unsafe { PinnedBuffer::new(memory) })
     }
 }
 
@@ -282,8 +248,8 @@ impl<T, D: Live> Deref for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: P1 to P3: mapped, initialised, aligned to a page, and no work of the GPU uses it.
-        unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len) }
+        // SAFETY: PINNED-1 to PINNED-3: mapped, initialised, aligned to a page, and no work of the GPU uses it.
+        unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len()) }
     }
 }
 
@@ -291,7 +257,7 @@ impl<T, D: Live> DerefMut for PinnedBuffer<T, Idle<D>> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the buffer is borrowed uniquely.
-        unsafe { std::slice::from_raw_parts_mut(self.base().as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.base().as_ptr(), self.len()) }
     }
 }
 
@@ -300,8 +266,8 @@ impl<T, S: StreamTag> Deref for PinnedBuffer<T, S> {
 
     #[inline]
     fn deref(&self) -> &PinnedSlice<T, S> {
-        // SAFETY: P1 and P4 give L1 for as long as the buffer is borrowed.
-        unsafe { PinnedSlice::from_raw(self.address(), self.len) }
+        // SAFETY: PINNED-1 and PINNED-4 give L1 for as long as the buffer is borrowed.
+        unsafe { PinnedSlice::from_raw(self.address(), self.len()) }
     }
 }
 
@@ -309,26 +275,28 @@ impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut PinnedSlice<T, S> {
         // SAFETY: as above, and the buffer is borrowed uniquely (L2).
-        unsafe { PinnedSlice::from_raw_mut(self.address(), self.len) }
+        unsafe { PinnedSlice::from_raw_mut(self.address(), self.len()) }
     }
 }
 
-impl<T, P> Drop for PinnedBuffer<T, P> {
-    fn drop(&mut self) {
-        match (self.home.take(), self.at) {
+impl Memory {
+    /// Ends the uses of a buffer that is dropped, at the present end of its stream.
+    fn give_back(self) {
+        let Self { home, at, core, .. } = self;
+        match (home, at) {
             (None, _) => {}
-            (Some(Home::Whole(block)), None) => self.core.pinned().give_back(block, Fence::DONE),
+            (Some(Home::Whole(block)), None) => core.pinned().give_back(block, Fence::DONE),
             (Some(Home::Whole(block)), Some(at)) => {
-                // Until an event is recorded, nothing says when the GPU is done with it (DESIGN.md §5.4).
+                // PINNED-3: until an event is recorded, nothing says when the GPU is done with it (obligation 4).
                 let block = Unless::leaked(block);
-                if let Ok(lease) = self.core.events().record(at, false) {
-                    self.core.pinned().give_back(block.take_back(), lease.into());
+                if let Ok(lease) = core.events().record(at, false) {
+                    core.pinned().give_back(block.take_back(), lease.into());
                 }
             }
-            (Some(Home::Part(split, _)), at) => split.end(&self.core, |ended| {
+            (Some(Home::Part(split, _)), at) => split.end(&core, |ended| {
                 if let Some(at) = at {
-                    // P3: every use of the part is ordered before this event.
-                    ended.on(self.core.events(), at);
+                    // PINNED-3: every use of the part is ordered before this event.
+                    ended.on(core.events(), at);
                 }
             }),
         }
@@ -356,19 +324,20 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> PinnedViewMut<'v, T, S> {
         // SAFETY: the caller proves L1 and L2 for `'v` and `S`.
-        unsafe { PinnedViewMut::new(self.address(), self.len) }
+        unsafe { PinnedViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> PinnedView<'v, T, S> {
         // SAFETY: the caller proves L1 for `'v` and `S`.
-        unsafe { PinnedView::new(self.address(), self.len) }
+        unsafe { PinnedView::new(self.address(), self.len()) }
     }
 
-    unsafe fn retire(mut self, fence: &mut Fence) {
-        match self.home.take() {
+    unsafe fn retire(self, fence: &mut Fence) {
+        let Memory { home, core, .. } = self.into_memory();
+        match home {
             None => {}
-            Some(Home::Whole(block)) => self.core.pinned().give_back(block, fence.share()),
-            Some(Home::Part(split, _)) => split.end(&self.core, |ended| ended.behind(fence.share())),
+            Some(Home::Whole(block)) => core.pinned().give_back(block, fence.share()),
+            Some(Home::Part(split, _)) => split.end(&core, |ended| ended.behind(fence.share())),
         }
     }
 
