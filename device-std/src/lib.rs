@@ -42,7 +42,7 @@
 //! | atomics, shared | the same of [`BlockShared::atomic`] | `atom.shared` | as above |
 //! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
 //! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
-//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow` | no approximate instruction | 20 to 300 |
+//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow`, `rem`, `rem_euclid` | no approximate instruction | 20 to 300 |
 //! | fast math | [`fast`]: the same, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
 //! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
 //! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
