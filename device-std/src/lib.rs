@@ -78,6 +78,23 @@
 //! An atomic in a `static` would let block-level code see what other threads did, and so diverge at a barrier; `kernel-build` refuses
 //! modules that hold a mutable static. A kernel that never ends is not caught on a GPU without a watchdog.
 //!
+//! # Where the two devices compute otherwise
+//!
+//! `cargo xtask fuzz-kernels` compares random kernels of this grammar: integers, floats with `+ - * /`, [`Float`], comparisons, all `as`
+//! conversions, shuffles, votes, reductions, scans and atomics. What it leaves out, because Rust promises one result of several, or none:
+//!
+//! | operation | on a GPU | on the simulated device |
+//! |---|---|---|
+//! | the bits of what is not a number | `0x7fffffff` from instructions | the sign and payload of the CPU |
+//! | `f32::min`, `f32::max` of -0 and +0 | -0, +0 | either: [`Min`] and [`Max`] are the same on both |
+//! | `%` and `%=` of floats | refused by `kernel-build`, for LLVM rounds a division: [`accurate::rem`], [`accurate::rem_euclid`] | exact |
+//! | overflow of `+ - *`, and shifts by too much | wraps; shifts by the amount modulo the bits | a panic, where the crate of kernels is built with `overflow-checks` |
+//! | the order in which threads change an [`Atomic`], and so what `fetch_add` returns, and sums of floats | any | row-major |
+//! | [`fast`] | approximate instructions | other approximations, within the same bounds |
+//! | recursion | 1 KiB of stack a thread unless the host sets more, and no check of its end | the stack of the host's thread, whose end aborts the process |
+//!
+//! Recursion therefore has no place in a kernel: write a loop, with an array for what is still to do.
+//!
 //! # Who validates what
 //!
 //! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct, and that grid, block and shared memory are

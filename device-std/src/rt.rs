@@ -34,6 +34,22 @@ pub const fn element_layout<T: Element>() -> u64 {
 /// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same types earlier, where the user wrote
 /// them and by the parameter's name.) Counterexample: rustc gives an entry no parameter for a type
 /// of no size, while the host passes one; the entry then takes each later argument for the one before, an integer for an address.
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
+/// #[repr(C)]
+/// struct Tag([u32; 0]);
+/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// ```
+///
+/// With a size it builds:
+///
+/// ```
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
+/// #[repr(C)]
+/// struct Tag([u32; 1]);
+/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// ```
 pub const fn scalar_layout<T: Scalar>() -> u64 {
     const { assert!(size_of::<T>() > 0, "a kernel cannot take a parameter of no size") };
     const {

@@ -7,6 +7,7 @@
 
 mod case;
 mod emit;
+mod expressions;
 mod generate;
 mod program;
 mod project;

@@ -67,8 +67,9 @@ impl Project {
     fn put_workspace(&self, members: &[&str]) -> Result<()> {
         let manifest = format!(
             "[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n\
-             [profile.dev]\nopt-level = 1\ndebug = false\nstrip = true\nincremental = false\n\
-             debug-assertions = false\noverflow-checks = false\n"
+             [profile.dev]\ndebug = false\nstrip = true\nincremental = false\n\
+             debug-assertions = false\noverflow-checks = false\n\n\
+             [profile.dev.package.kernels]\nopt-level = 1\n[profile.dev.package.device-std]\nopt-level = 1\n"
         );
         self.put("Cargo.toml", manifest)?;
         let lock = self.root.join("Cargo.lock");
