@@ -7,6 +7,9 @@
 //!
 //! A square root and a quotient are exact to rounding by themselves ([`Float::sqrt`](crate::Float::sqrt), `/`), and so is
 //! [`Float::mul_add`](crate::Float::mul_add).
+//!
+//! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM makes a division, a truncation and a
+//! multiply-add of it, by which 1e8 % 3 is -2. `kernel-build` refuses kernels that use it.
 
 mod sealed {
     pub trait Sealed {}
@@ -22,6 +25,8 @@ macro_rules! functions {
                 #[doc(hidden)]
                 fn $name($($argument: Self),*) -> Self;
             )*
+            #[doc(hidden)]
+            fn rem_euclid(x: Self, y: Self) -> Self;
         }
         impl Real for f32 {
             $(
@@ -30,6 +35,11 @@ macro_rules! functions {
                     libm::$single($($argument),*)
                 }
             )*
+            #[inline(always)]
+            fn rem_euclid(x: Self, y: Self) -> Self {
+                let remainder = Self::rem(x, y);
+                if remainder < 0.0 { remainder + y.abs() } else { remainder }
+            }
         }
         impl Real for f64 {
             $(
@@ -38,6 +48,11 @@ macro_rules! functions {
                     libm::$double($($argument),*)
                 }
             )*
+            #[inline(always)]
+            fn rem_euclid(x: Self, y: Self) -> Self {
+                let remainder = Self::rem(x, y);
+                if remainder < 0.0 { remainder + y.abs() } else { remainder }
+            }
         }
         $(
             $(#[$doc])*
@@ -66,6 +81,14 @@ functions! {
     tanh(x) = tanhf, tanh;
     /// `x` to the power of `y`, with all the special cases of C's `pow`.
     pow(x, y) = powf, pow;
+    /// The remainder of `x / y`, with the sign of `x`: what `x % y` is on the host, without a rounding.
+    rem(x, y) = fmodf, fmod;
+}
+
+/// The least remainder of `x / y` that is not negative, as `f32::rem_euclid` has it; rounded once where `x` is negative.
+#[inline(always)]
+pub fn rem_euclid<T: Real>(x: T, y: T) -> T {
+    T::rem_euclid(x, y)
 }
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
@@ -118,6 +141,46 @@ mod tests {
         let pairs = || arguments(1e-3, 1e3).flat_map(|x| exponents.map(|y| (x, y)));
         let error = worst(pairs().map(|(x, y)| (super::pow(x, y), f64::from(x).powf(f64::from(y)))));
         assert!((0.45..=1.0).contains(&error), "{error}");
+    }
+
+    /// `%` on the host is exact.
+    #[test]
+    fn remainders_are_the_hosts() {
+        assert_eq!(super::rem(1e8f32, 3.0), 1.0);
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            3.0,
+            -2.5,
+            f32::MIN_POSITIVE,
+            1e-45,
+            f32::MAX,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        let spread = |step: u32| f32::from_bits(step.wrapping_mul(0x9e37_79b9) ^ step << 7);
+        let values = || special.into_iter().chain((0..500).map(spread));
+        for (x, y) in values().flat_map(|x| values().map(move |y| (x, y))) {
+            let same = |got: f32, expected: f32| {
+                assert!(
+                    got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(),
+                    "{x} % {y}: {got}"
+                );
+            };
+            same(super::rem(x, y), x % y);
+            same(super::rem_euclid(x, y), x.rem_euclid(y));
+            let wide = |x: f32| f64::from(x) * 1.000_000_1;
+            let (x, y) = (wide(x), wide(y));
+            let same = |got: f64, expected: f64| {
+                assert!(
+                    got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(),
+                    "{x} % {y}: {got}"
+                );
+            };
+            same(super::rem(x, y), x % y);
+            same(super::rem_euclid(x, y), x.rem_euclid(y));
+        }
     }
 
     /// The platform's own, of which less is known than of ours.

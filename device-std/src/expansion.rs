@@ -21,6 +21,7 @@ macro_rules! __entry {
         index = [$($index:ident, $of:ident)?],
         block = [$($block:ident, $dimensions:ident, $x:literal, $y:literal)?],
         layout = [$($layout:ident $crossing:ident $(<$brand:lifetime>)?;)*],
+        checked = $checked:ident,
     ) => {
         // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go unsaid.
         #[unsafe(export_name = $symbol)]
@@ -45,7 +46,7 @@ macro_rules! __entry {
 
         #[unsafe(export_name = $table)]
         pub static __CUDA_RT_LAYOUT: [u64; const { [$(::core::stringify!($crossing)),*].len() }] =
-            [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*];
+            { $checked; [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*] };
     };
 }
 

@@ -42,7 +42,7 @@
 //! | atomics, shared | the same of [`BlockShared::atomic`] | `atom.shared` | as above |
 //! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
 //! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
-//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow` | no approximate instruction | 20 to 300 |
+//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow`, `rem`, `rem_euclid` | no approximate instruction | 20 to 300 |
 //! | fast math | [`fast`]: the same, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
 //! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
 //! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
@@ -77,6 +77,23 @@
 //!
 //! An atomic in a `static` would let block-level code see what other threads did, and so diverge at a barrier; `kernel-build` refuses
 //! modules that hold a mutable static. A kernel that never ends is not caught on a GPU without a watchdog.
+//!
+//! # Where the two devices compute otherwise
+//!
+//! `cargo xtask fuzz-kernels` compares random kernels of this grammar: integers, floats with `+ - * /`, [`Float`], comparisons, all `as`
+//! conversions, shuffles, votes, reductions, scans and atomics. What it leaves out, because Rust promises one result of several, or none:
+//!
+//! | operation | on a GPU | on the simulated device |
+//! |---|---|---|
+//! | the bits of what is not a number | `0x7fffffff` from instructions | the sign and payload of the CPU |
+//! | `f32::min`, `f32::max` of -0 and +0 | -0, +0 | either: [`Min`] and [`Max`] are the same on both |
+//! | `%` and `%=` of floats | refused by `kernel-build`, for LLVM rounds a division: [`accurate::rem`], [`accurate::rem_euclid`] | exact |
+//! | overflow of `+ - *`, and shifts by too much | wraps; shifts by the amount modulo the bits | a panic, where the crate of kernels is built with `overflow-checks` |
+//! | the order in which threads change an [`Atomic`], and so what `fetch_add` returns, and sums of floats | any | row-major |
+//! | [`fast`] | approximate instructions | other approximations, within the same bounds |
+//! | recursion | 1 KiB of stack a thread unless the host sets more, and no check of its end | the stack of the host's thread, whose end aborts the process |
+//!
+//! Recursion therefore has no place in a kernel: write a loop, with an array for what is still to do.
 //!
 //! # Who validates what
 //!

@@ -30,9 +30,42 @@ pub const fn element_layout<T: Element>() -> u64 {
 }
 
 /// The layout hash of a scalar parameter.
+///
+/// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same types earlier, where the user wrote
+/// them and by the parameter's name.) Counterexample: rustc gives an entry no parameter for a type
+/// of no size, while the host passes one; the entry then takes each later argument for the one before, an integer for an address.
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
+/// #[repr(C)]
+/// struct Tag([u32; 0]);
+/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// ```
+///
+/// With a size it builds:
+///
+/// ```
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
+/// #[repr(C)]
+/// struct Tag([u32; 1]);
+/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// ```
 pub const fn scalar_layout<T: Scalar>() -> u64 {
+    const { assert!(size_of::<T>() > 0, "a kernel cannot take a parameter of no size") };
+    const {
+        assert!(
+            align_of::<T>() <= MAX_PARAMETER_ALIGN,
+            "the parameters of a kernel are aligned to 16 bytes at most"
+        )
+    };
     T::LAYOUT
 }
+
+/// The largest alignment that an entry's parameter may have, in bytes.
+pub const MAX_PARAMETER_ALIGN: usize = 16;
+
+/// What the parameters of an entry may take together, in bytes (CUDA C++ Programming Guide, "__global__ Function Parameters").
+pub const MAX_PARAMETER_BYTES: usize = 4096;
 
 /// A hash of how much shared memory an argument takes: the host says how much a launch has of it, and the entry uses what it was built for.
 pub const fn shared_layout<S: SharedArgument>() -> u64 {
@@ -49,6 +82,8 @@ pub const MAX_SHARED_BYTES: usize = 48 << 10;
 pub unsafe trait SharedArgument {
     /// Its size in bytes.
     const BYTES: usize;
+    /// Whether a block's shared memory can hold it; where not, `BYTES` does not build.
+    const FITS: bool;
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
     unsafe fn new(ptr: *mut u8) -> Self;
@@ -57,6 +92,7 @@ pub unsafe trait SharedArgument {
 // SAFETY: `BYTES` is rounded up.
 unsafe impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
     const BYTES: usize = Self::BYTES;
+    const FITS: bool = Self::FITS;
 
     #[inline(always)]
     unsafe fn new(ptr: *mut u8) -> Self {

@@ -86,6 +86,15 @@ pub enum BuildError {
         /// Its name, or theirs, as in the module.
         names: Vec<String>,
     },
+    /// A kernel has a remainder of floats, which a GPU does not compute exactly: by a division, which is rounded.
+    #[error(
+        "`%` of floats is not exact on a GPU, where 1e8 % 3 is -2: call `device_std::accurate::rem` or `rem_euclid` instead in {}",
+        kernels.join(", ")
+    )]
+    InexactRemainder {
+        /// The kernels, or functions that are part of one.
+        kernels: Vec<String>,
+    },
     /// An entry lacks its layout table.
     #[error("the entry `{entry}` has no layout table: was it made by another version of `#[kernel]`?")]
     NoLayoutTable {

@@ -8,6 +8,10 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
     if !names.is_empty() {
         return Err(BuildError::MutableStatic { names });
     }
+    let kernels = inexact_remainders(llvm_ir);
+    if !kernels.is_empty() {
+        return Err(BuildError::InexactRemainder { kernels });
+    }
     let entries = entries(ptx);
     if entries.is_empty() {
         return Err(BuildError::NoEntries {
@@ -52,6 +56,32 @@ fn is_mutable(definition: &str) -> bool {
     false
 }
 
+/// The functions that have a remainder of floats, which LLVM computes on a GPU by a rounded division. A function's lines are indented,
+/// and those of constants are not.
+fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
+    let mut function = "";
+    let mut found: Vec<String> = Vec::new();
+    for line in llvm_ir.lines() {
+        if line.starts_with("define ") {
+            function = line
+                .split_once('@')
+                .and_then(|(_, rest)| rest.split('(').next())
+                .unwrap_or("")
+                .trim_matches('"');
+        } else if line.starts_with(' ') && line.contains(" = frem ") {
+            // The entry is called as the kernel, two underscores and a hash.
+            let name = format!(
+                "`{}`",
+                function.rsplit_once("__").map_or(function, |(name, _)| name)
+            );
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +108,19 @@ mod tests {
     fn an_entry_without_its_table_is_refused() {
         let error = inspect("p", ".visible .entry b__2(\n", "").unwrap_err();
         assert!(matches!(error, BuildError::NoLayoutTable { entry } if entry == "b__2"));
+    }
+
+    #[test]
+    fn a_remainder_of_floats_is_refused() {
+        let ir = "@text = constant [9 x i8] c\" = frem x\"\ndefine ptx_kernel void @wrap__12ab(ptr %x) {\nstart:\n  %r = frem float %a, %b\n  \
+                  %s = frem nnan double %c, %d\n}\n";
+        let error = inspect("p", PTX, ir).unwrap_err();
+        assert!(
+            matches!(&error, BuildError::InexactRemainder { kernels } if kernels == &["`wrap`"]),
+            "{error}"
+        );
+        assert!(error.to_string().contains("device_std::accurate::rem"), "{error}");
+        assert!(inspect("p", PTX, "@text = constant [9 x i8] c\" = frem x\"\n").is_ok());
     }
 
     #[test]

@@ -151,7 +151,8 @@ impl Kernels {
     /// [`Architecture`](BuildError::Architecture));
     /// [`Compile`](BuildError::Compile) with the compiler's words; or what is wrong with the module
     /// ([`NoEntries`](BuildError::NoEntries), [`OtherEntries`](BuildError::OtherEntries),
-    /// [`MutableStatic`](BuildError::MutableStatic), [`NoLayoutTable`](BuildError::NoLayoutTable)).
+    /// [`MutableStatic`](BuildError::MutableStatic), [`InexactRemainder`](BuildError::InexactRemainder),
+    /// [`NoLayoutTable`](BuildError::NoLayoutTable)).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
         let toolchain = self.find_toolchain()?;
         self.compile_with(&toolchain, target_dir.as_ref())

@@ -295,6 +295,34 @@ fn a_static_that_kernels_change_is_refused() {
     assert!(error.to_string().contains("CALLS"), "{error}");
 }
 
+/// On a GPU it would be another number than on the host, silently.
+#[test]
+fn a_remainder_of_floats_is_refused_and_the_exact_one_builds() {
+    let kernel = |name: &str, remainder: &str| {
+        let body = format!(
+            "#[kernel] fn wrap(i: Index1, mut data: PerThread<f32>, by: f32) {{
+                 if let Some(x) = data.get_mut(i) {{ {remainder} }}
+             }}"
+        );
+        package(name, &body)
+    };
+    for (name, remainder) in [("operator", "*x = *x % by;"), ("assigning", "*x %= by;")] {
+        let Some(result) = compile(kernel(name, remainder).path()) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        assert!(
+            matches!(&error, BuildError::InexactRemainder { kernels } if kernels == &["`wrap`"]),
+            "{error}"
+        );
+    }
+    let exact = kernel(
+        "exact",
+        "*x = device_std::accurate::rem(*x, by) + device_std::accurate::rem_euclid(*x, by);",
+    );
+    assert_eq!(compile(exact.path()).unwrap().unwrap().entries.len(), 1);
+}
+
 /// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must not.
 #[test]
 fn a_value_cannot_leave_its_phase_in_an_atomic() {

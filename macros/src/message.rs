@@ -1,5 +1,7 @@
 //! Every message of these macros, in one place: one sentence each, saying what to write instead.
 
+use proc_macro2::Ident;
+
 pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
 pub(crate) const UNKNOWN_ARGUMENT: &str =
     "`#[kernel]` knows one argument, the threads of a block: `block = 256` or `block = (32, 8)`";
@@ -51,3 +53,27 @@ pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and dev
 pub(crate) const ELEMENT_LIFETIME: &str =
     "an element borrows nothing: its bytes are copied to the device, and outlive what they were copied from";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";
+
+pub(crate) fn scalar_of_no_size(name: &Ident) -> String {
+    format!(
+        "H31: the parameter `{name}` has no size, so a GPU has no parameter for it: leave it out, or give its type a field"
+    )
+}
+
+pub(crate) fn scalar_too_aligned(name: &Ident) -> String {
+    format!(
+        "H31: the parameter `{name}` is aligned to more than 16 bytes: pass it in a buffer, as an element of `&[T]`"
+    )
+}
+
+pub(crate) fn element_of_no_size(name: &Ident) -> String {
+    format!(
+        "H31: the elements of `{name}` have no size, and device memory holds bytes: leave it out, or give their type a field"
+    )
+}
+
+pub(crate) fn shared_too_large(name: &Ident) -> String {
+    format!(
+        "H32: `{name}` does not fit a block's shared memory, which has 48 KiB, or its elements are aligned to more than 16 bytes"
+    )
+}

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod broken_cores;
+mod fuzz_kernels;
 mod hazard_programs;
 mod hazards;
 mod ptx;
@@ -16,6 +17,9 @@ cargo xtask <task>
   broken-cores [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
                            named; half an hour for all; into docs/broken-cores.md
   broken-cores --check     see that the descriptions of the breaks fit the sources; builds nothing
+  fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR]
+                           random kernels: build them for both sides, run them on the simulated device and on GPUs, and
+                           compare with what they must compute; leaves a binary to run on a machine with a GPU
   hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
                            is missing
   hazards --check          the same, but compare
@@ -34,6 +38,9 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["broken-cores", "--check"] => broken_cores::check(),
         ["broken-cores", names @ ..] => broken_cores::run(names),
+        ["fuzz-kernels", options @ ..] => {
+            fuzz_kernels::Options::parse(options).and_then(|options| fuzz_kernels::run(&options))
+        }
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", file] => hazard_programs::check(file, false),

@@ -26,7 +26,42 @@ pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     result
 }
 
+/// As [`assemble`], for many kernels: of what each of them costs the sum is printed.
+pub(crate) fn assemble_quietly(ptx: &str) -> Result<(), Box<dyn Error>> {
+    let Some(ptxas) = find() else {
+        eprintln!("SKIPPED: the PTX was not assembled, for there is no ptxas");
+        return Ok(());
+    };
+    let directory = std::env::temp_dir().join(format!("cuda-rt-ptxas-{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    let result = assembled(&ptxas, ARCHITECTURES[1], ptx, &directory);
+    fs::remove_dir_all(&directory)?;
+    let spills: u32 = result?.iter().map(|usage| usage.spill_bytes).sum();
+    println!(
+        "ptxas takes them for {}, with {spills} bytes of spills",
+        ARCHITECTURES[1]
+    );
+    Ok(())
+}
+
 fn assemble_for(ptxas: &Path, architecture: &str, ptx: &str, directory: &Path) -> Result<(), Box<dyn Error>> {
+    let usages = assembled(ptxas, architecture, ptx, directory)?;
+    println!("{architecture}:");
+    for usage in usages {
+        println!(
+            "  {:<12} {:>3} registers, {} bytes of spills",
+            usage.kernel, usage.registers, usage.spill_bytes
+        );
+    }
+    Ok(())
+}
+
+fn assembled(
+    ptxas: &Path,
+    architecture: &str,
+    ptx: &str,
+    directory: &Path,
+) -> Result<Vec<Usage>, Box<dyn Error>> {
     let source = directory.join("kernels.ptx");
     fs::write(&source, ptx)?;
     let output = Command::new(ptxas)
@@ -39,14 +74,7 @@ fn assemble_for(ptxas: &Path, architecture: &str, ptx: &str, directory: &Path) -
     if !output.status.success() {
         return Err(format!("ptxas refuses the PTX for {architecture}:\n{log}").into());
     }
-    println!("{architecture}:");
-    for usage in usages(&log) {
-        println!(
-            "  {:<12} {:>3} registers, {} bytes of spills",
-            usage.kernel, usage.registers, usage.spill_bytes
-        );
-    }
-    Ok(())
+    Ok(usages(&log))
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -55,7 +55,8 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         let (name, index, bytes) = (self.kernel.name, self.starts.len(), size_of::<T>());
         let parameter = self.kernel.parameters.get(index);
         assert!(
-            parameter.is_some_and(|p| fits(p.kind) && p.size_bytes == bytes && p.align_bytes <= 16),
+            parameter
+                .is_some_and(|p| fits(p.kind) && p.size_bytes == bytes && bytes > 0 && p.align_bytes <= 16),
             "argument {index} of kernel `{name}` has {bytes} bytes; its parameter is {parameter:?}",
         );
         let start = self.words.len();
@@ -103,7 +104,8 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     /// The next argument: a value.
     ///
     /// # Panics
-    /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to at most 16 bytes.
+    /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to at most 16 bytes; or if the size
+    /// is 0, for which an entry has no parameter.
     #[track_caller]
     pub fn value<T: Element>(mut self, value: T) -> Self {
         self.push(&value, |kind| kind == ParameterKind::Scalar);

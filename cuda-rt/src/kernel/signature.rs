@@ -10,7 +10,7 @@ use device_std::rt::{self, SharedMemory, SimulatedLaunch};
 use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
 
 use super::parameters::{Parameters, Row, as_slice};
-use super::{Grid1, Grid2, Grid3, Kernel, LaunchShape};
+use super::{Grid1, Grid2, Grid3, Kernel, LaunchShape, Parameter};
 use crate::error::Result;
 use crate::place::StreamTag;
 use crate::stream::Stream;
@@ -56,6 +56,7 @@ impl Kernel {
         described: &'static <K::Parameters as Parameters>::Described,
         layout: &'static <K::Parameters as Parameters>::Layout,
     ) -> Self {
+        assert_passable(as_slice(described));
         Self {
             name,
             symbol,
@@ -67,6 +68,25 @@ impl Kernel {
             simulate: simulate::<K>,
             cache: super::KernelCache::new(),
         }
+    }
+}
+
+/// Refuses parameters that the entry would not have as they are described here.
+const fn assert_passable(parameters: &[Parameter]) {
+    let (mut at, mut end) = (0, 0usize);
+    while at < parameters.len() {
+        let Parameter {
+            size_bytes,
+            align_bytes,
+            ..
+        } = parameters[at];
+        assert!(size_bytes > 0, "a kernel cannot take a parameter of no size");
+        end = end.next_multiple_of(align_bytes) + size_bytes;
+        assert!(
+            end <= rt::MAX_PARAMETER_BYTES,
+            "the parameters of a kernel take 4096 bytes at most: pass what is large in a buffer"
+        );
+        at += 1;
     }
 }
 
@@ -301,6 +321,7 @@ macro_rules! __kernel {
         shared = [$($shared:literal: $shared_type:ident;)*],
         values = [$($value:literal: $value_type:ty;)*],
         parameters = [$($role:ident $at:literal;)*],
+        $(checked = $checked:ident,)?
     ) => {
         struct $kernel;
 
@@ -325,14 +346,18 @@ macro_rules! __kernel {
             const BLOCK: ::core::option::Option<[u32; 2]> = $crate::__block!($($x, $y)?);
 
             fn kernel() -> &'static $crate::kernel::Kernel {
-                static KERNEL: $crate::kernel::Kernel = $crate::kernel::Kernel::of::<$kernel>(
-                    ::core::concat!(::core::module_path!(), "::", $name),
-                    $symbol,
-                    (::core::file!(), ::core::line!()),
-                    &$module,
-                    &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::DESCRIBED,
-                    &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::LAYOUT,
-                );
+                static KERNEL: $crate::kernel::Kernel = {
+                    // First, for it has the better message.
+                    $($checked;)?
+                    $crate::kernel::Kernel::of::<$kernel>(
+                        ::core::concat!(::core::module_path!(), "::", $name),
+                        $symbol,
+                        (::core::file!(), ::core::line!()),
+                        &$module,
+                        &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::DESCRIBED,
+                        &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::LAYOUT,
+                    )
+                };
                 &KERNEL
             }
         }

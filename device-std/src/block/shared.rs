@@ -6,6 +6,7 @@ use super::shuffle::WARP;
 use super::thread::{Dimensions, Thread};
 use crate::atomic::{AtomicElement, InBlock, operations};
 use crate::element::Element;
+use crate::rt::MAX_SHARED_BYTES;
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
@@ -76,16 +77,28 @@ unsafe fn element<T>(ptr: *mut T, at: usize) -> *mut T {
 }
 
 impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
-    const FITS: () = assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes");
+    /// Whether a block's shared memory can hold it, and aligns it.
+    ///
+    /// The product is checked: one that wraps is small, and `N` elements would be within the bounds of an array of 0 bytes.
+    pub(crate) const FITS: bool = match size_of::<T>().checked_mul(N) {
+        Some(bytes) => bytes <= MAX_SHARED_BYTES && align_of::<T>() <= 16,
+        None => false,
+    };
 
-    /// Size, rounded up so that what follows is aligned too.
-    pub(crate) const BYTES: usize = (size_of::<T>() * N).next_multiple_of(16);
+    /// Size, rounded up so that what follows is aligned too. With the limit a sum over a kernel's arguments cannot wrap.
+    pub(crate) const BYTES: usize = {
+        assert!(
+            Self::FITS,
+            "a block has 48 KiB of shared memory, aligned to 16 bytes"
+        );
+        (size_of::<T>() * N).next_multiple_of(16)
+    };
 
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
-        const { Self::FITS };
+        const { Self::BYTES };
         Self {
             ptr: ptr.cast(),
             _memory: PhantomData,

@@ -1,10 +1,12 @@
 //! The device side: the user's function as it stands, and an entry around it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::format_ident;
+use quote::{format_ident, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use super::parse::{Kernel, Output, Parameter, Role, brand};
+use crate::message;
 
 pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let name = &kernel.function.sig.ident;
@@ -68,6 +70,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 index = [#index],
                 block = [#block],
                 layout = [#(#layout)*],
+                checked = __CUDA_RT_CHECKED,
             }
         };
 
@@ -114,7 +117,60 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
                 Role::Index(_) | Role::Block(_) => mixed!(),
             }
         });
-    mixed!(#(#aliases)*)
+    let checks = kernel
+        .parameters
+        .iter()
+        .enumerate()
+        .flat_map(|(at, parameter)| sizes(at, parameter));
+    mixed!(#(#aliases)* const __CUDA_RT_CHECKED: () = { #(#checks)* };)
+}
+
+/// Refuses a type that cannot cross by its size, at the type itself and by the parameter's name.
+///
+/// `device_std::rt` refuses the same types, and knows neither; its macro and `cuda_rt`'s evaluate this first, so that there is one error.
+fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
+    let name = parameter.name.unraw();
+    match &parameter.role {
+        Role::Slice { element } => vec![assert_at(
+            element,
+            has_size(&alias(at, parameter)),
+            message::element_of_no_size(&name),
+        )],
+        Role::Output { element, .. } => {
+            vec![assert_at(
+                element,
+                has_size(&element_alias(at, parameter)),
+                message::element_of_no_size(&name),
+            )]
+        }
+        Role::Scalar => {
+            let (ty, written) = (alias(at, parameter), &parameter.ty);
+            let is_aligned = mixed!(::core::mem::align_of::<#ty>() <= 16);
+            vec![
+                assert_at(written, has_size(&ty), message::scalar_of_no_size(&name)),
+                assert_at(written, is_aligned, message::scalar_too_aligned(&name)),
+            ]
+        }
+        Role::Shared => {
+            let ty = alias(at, parameter);
+            let fits = mixed!(<#ty<'static> as ::device_std::rt::SharedArgument>::FITS);
+            vec![assert_at(&parameter.ty, fits, message::shared_too_large(&name))]
+        }
+        Role::Index(_) | Role::Block(_) => Vec::new(),
+    }
+}
+
+fn has_size(ty: &Ident) -> TokenStream {
+    mixed!(::core::mem::size_of::<#ty>() > 0)
+}
+
+fn assert_at(written: &syn::Type, condition: TokenStream, message: String) -> TokenStream {
+    quote_spanned!(at_type(written)=> ::core::assert!(#condition, #message);)
+}
+
+/// Where the user wrote a type, with names that mean ours.
+fn at_type(written: &syn::Type) -> Span {
+    written.span().resolved_at(Span::mixed_site())
 }
 
 fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
@@ -163,7 +219,7 @@ pub(super) fn alias(at: usize, parameter: &Parameter) -> Ident {
         Role::Slice { element } => element,
         _ => &parameter.ty,
     };
-    let span = written.span().resolved_at(Span::mixed_site());
+    let span = at_type(written);
     format_ident!("__CudaRtParameter{at}", span = span)
 }
 
@@ -172,7 +228,7 @@ pub(super) fn element_alias(at: usize, parameter: &Parameter) -> Ident {
         Role::Output { element, .. } => element,
         _ => &parameter.ty,
     };
-    let span = written.span().resolved_at(Span::mixed_site());
+    let span = at_type(written);
     format_ident!("__CudaRtElement{at}", span = span)
 }
 

@@ -68,10 +68,13 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #aliases
             #body
 
-            const _: () = assert!(
-                #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
-                "a block has 48 KiB of shared memory"
-            );
+            const _: () = {
+                __CUDA_RT_CHECKED;
+                assert!(
+                    #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
+                    "a block has 48 KiB of shared memory"
+                );
+            };
             ::cuda_rt::__kernel! {
                 __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
                 block = [#block],
@@ -80,6 +83,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 shared = [#(#shared)*],
                 values = [#(#values)*],
                 parameters = [#(#parameters)*],
+                checked = __CUDA_RT_CHECKED,
             }
             impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
                 #[inline(always)]

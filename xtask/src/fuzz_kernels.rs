@@ -1,0 +1,93 @@
+//! Random kernels: built for the host and for the GPU, launched on both, and compared with what they must compute.
+//!
+//! The kernels of a seed are always the same. Signatures ([`signatures`]) show that each argument arrives, and programs
+//! ([`program`]) that phases, shuffles, votes, shared memory, atomics and arithmetic mean the same on the simulated device, on a GPU, and
+//! in the reference ([`reference`]). Signatures of [`refused`] must not build. The result is one binary, which carries the PTX
+//! and all data with it, to be run on a machine with a GPU.
+
+mod case;
+mod emit;
+mod expressions;
+mod generate;
+mod program;
+mod project;
+mod random;
+mod reference;
+mod refused;
+mod signatures;
+mod values;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use case::Case;
+use project::Project;
+use refused::How;
+
+/// What to make, and where.
+pub(crate) struct Options {
+    seed: u64,
+    signatures: usize,
+    kernels: usize,
+    refused: usize,
+    keep: Option<PathBuf>,
+}
+
+impl Options {
+    /// `--seed S --signatures N --kernels N --refused N --keep DIR`, each of which may be left out.
+    pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let mut options = Self {
+            seed: 1,
+            signatures: 24,
+            kernels: 24,
+            refused: 24,
+            keep: None,
+        };
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else {
+                return Err(format!("`{}` lacks a value", pair[0]).into());
+            };
+            match *name {
+                "--seed" => options.seed = value.parse()?,
+                "--signatures" => options.signatures = value.parse()?,
+                "--kernels" => options.kernels = value.parse()?,
+                "--refused" => options.refused = value.parse()?,
+                "--keep" => options.keep = Some(PathBuf::from(value)),
+                _ => return Err(format!("`{name}` is no option of `fuzz-kernels`").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let seed = options.seed;
+    let signatures = (0..options.signatures).map(|number| signatures::signature(seed, number));
+    let programs = (0..options.kernels)
+        .map(|number| Case::of_program(&generate::program(seed, number), format!("kernel_{number}")));
+    let cases: Vec<Case> = signatures.chain(programs).collect();
+
+    let project = Project::new(options.keep.clone())?;
+    for how in [How::Size, How::Type] {
+        let kernels: Vec<_> = (0..options.refused)
+            .map(|number| refused::refused(seed, number, how))
+            .collect();
+        project.must_not_build(&kernels)?;
+        println!(
+            "{} signatures are refused by both compilers ({how:?})",
+            kernels.len()
+        );
+    }
+    if cases.is_empty() {
+        return Ok(());
+    }
+    project.write(seed, &cases)?;
+    project.build_ptx(cases.len())?;
+    let binary = project.build_host()?;
+    let bytes = std::fs::metadata(&binary)?.len();
+    println!(
+        "{}: {bytes} bytes; on a GPU run it with CUDA_RT_REQUIRE_GPU=1",
+        binary.display()
+    );
+    project.run(&binary)
+}

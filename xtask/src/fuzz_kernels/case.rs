@@ -1,0 +1,125 @@
+//! One kernel with its arguments and the bytes that its outputs must hold; and the host's code that launches and compares.
+
+use super::emit;
+use super::program::{Bits, Position, Program, Ty};
+use super::reference;
+
+/// A kernel to be launched once.
+pub(super) struct Case {
+    pub(super) name: String,
+    /// The module of the kernel, and of the types of its arguments.
+    pub(super) module: &'static str,
+    /// The items: types, and the kernel.
+    pub(super) source: String,
+    /// Threads of the launch along each axis of the kernel's.
+    pub(super) grid: Vec<usize>,
+    pub(super) arguments: Vec<Argument>,
+}
+
+/// What the launch passes, in order.
+pub(super) enum Argument {
+    Scalar {
+        ty: String,
+        bytes: Vec<u8>,
+    },
+    Input {
+        ty: String,
+        len: usize,
+        bytes: Vec<u8>,
+    },
+    Output {
+        ty: String,
+        len: usize,
+        initial: Vec<u8>,
+        expected: Vec<u8>,
+    },
+}
+
+impl Case {
+    /// A random program, and what the reference says of it.
+    pub(super) fn of_program(program: &Program, name: String) -> Self {
+        let pack = |ty: Ty, values: &[Bits]| -> Vec<u8> {
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes().into_iter().take(ty.bytes()))
+                .collect()
+        };
+        let scalars = program.scalars.iter().map(|(ty, bits)| Argument::Scalar {
+            ty: ty.name().to_owned(),
+            bytes: pack(*ty, &[*bits]),
+        });
+        let inputs = program.inputs.iter().map(|(ty, values)| Argument::Input {
+            ty: ty.name().to_owned(),
+            len: values.len(),
+            bytes: pack(*ty, values),
+        });
+        let results = reference::run(program);
+        let outputs = program
+            .outputs
+            .iter()
+            .zip(&results)
+            .map(|(output, result)| Argument::Output {
+                ty: output.ty.name().to_owned(),
+                len: result.len(),
+                initial: pack(output.ty, &output.initial),
+                expected: pack(output.ty, result),
+            });
+        let axes = match program.position {
+            Position::Index1 | Position::Block(_) => 1,
+            Position::Index2 | Position::Block2(..) => 2,
+            Position::Index3 => 3,
+        };
+        Self {
+            module: "programs",
+            source: emit::kernel(program, &name),
+            grid: program.extent[..axes].to_vec(),
+            arguments: scalars.chain(inputs).chain(outputs).collect(),
+            name,
+        }
+    }
+
+    /// The function that launches it. What it needs is appended to `data`.
+    pub(super) fn host(&self, data: &mut Vec<u8>) -> String {
+        let (name, module, start) = (&self.name, self.module, data.len());
+        let (mut declared, mut passed, mut compared) = (String::new(), String::new(), String::new());
+        for (n, argument) in self.arguments.iter().enumerate() {
+            match argument {
+                Argument::Scalar { ty, bytes } => {
+                    data.extend(bytes);
+                    let read = if ty == "bool" {
+                        "data.flag()".to_owned()
+                    } else {
+                        format!("data.scalar::<{ty}>()")
+                    };
+                    declared += &format!("    let a{n} = {read};\n");
+                    passed += &format!(", a{n}");
+                }
+                Argument::Input { ty, len, bytes } => {
+                    data.extend(bytes);
+                    declared += &format!("    let a{n} = data.upload::<_, {ty}>(main, {len})?;\n");
+                    passed += &format!(", &a{n}");
+                }
+                Argument::Output {
+                    ty,
+                    len,
+                    initial,
+                    expected,
+                } => {
+                    data.extend(initial);
+                    data.extend(expected);
+                    declared += &format!("    let mut a{n} = data.upload::<_, {ty}>(main, {len})?;\n");
+                    declared += &format!("    let e{n} = data.take({});\n", expected.len());
+                    passed += &format!(", &mut a{n}");
+                    compared += &format!("    compare(main, \"output {n}\", &a{n}, e{n})?;\n");
+                }
+            }
+        }
+        let grid: Vec<String> = self.grid.iter().map(usize::to_string).collect();
+        let (axes, grid) = (self.grid.len(), grid.join(", "));
+        format!(
+            "fn {name}<S: StreamTag>(main: &Stream<S>) -> Outcome\nwhere\n    S::Device: Live,\n{{\n    use kernels::{module}::*;\n    \
+             let mut data = Data(&DATA[{start}..]);\n{declared}    \
+             kernels::{module}::{name}(main, Grid{axes}::covering({grid}){passed})?;\n{compared}    Ok(())\n}}\n\n"
+        )
+    }
+}
