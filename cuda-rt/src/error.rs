@@ -117,8 +117,9 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
-    #[error("starting a thread that waits for handoffs: {source}")]
+    /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it could not be started, or the process
+    /// was forked after it was.
+    #[error("the thread that waits for handoffs: {source}")]
     HostThread {
         /// The operating system's error.
         source: io::Error,

@@ -35,6 +35,7 @@ mod collective;
 pub mod cuda;
 #[cfg(feature = "cust")]
 pub mod cust;
+mod door;
 mod error;
 mod host_memory;
 mod notes;
@@ -47,6 +48,7 @@ mod trace;
 pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked, at_statement};
 pub use collective::{Collective, Communicator, Number, Part, Reduction};
+pub(crate) use door::message as panic_message;
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub use notes::{ForeignUse, Note, Passed};
@@ -101,10 +103,12 @@ raw_handles! {
 /// nothing. A *sticky* error ([`DriverError::is_sticky`]) means that the context is lost: every later call
 /// fails too, and no pending work can be assumed to have finished.
 ///
+/// **Panics.** No method unwinds, but [`foreign`](Self::foreign) out of its `body`: a panic inside is a sticky error.
+///
 /// # Safety
 ///
 /// An implementation must provide the order stated above, must give out only memory that nothing else uses, and
-/// must report a wait as finished only when it is.
+/// must report a wait as finished only when it is. It must not unwind.
 pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// What is fixed about the device. Calls nothing.
     fn properties(&self) -> &Properties;

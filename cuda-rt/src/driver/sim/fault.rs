@@ -48,7 +48,7 @@ calls! {
     CommunicatorInit "ncclCommInitAll";
     Collective "ncclGroupEnd";
     CollectiveStatus "ncclCommGetAsyncError";
-    Fill "cuMemsetAsync";
+    Fill "cuMemsetD8Async";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";
     BeginCapture "cuStreamBeginCapture";
