@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, TryLockError};
 
 use super::{DriverError, ErrorCode};
 
@@ -22,6 +22,8 @@ pub(super) struct Door<T> {
     holder: AtomicUsize,
     /// What the panic said that went through.
     broken: OnceLock<String>,
+    /// The process that made it.
+    process: u32,
 }
 
 /// Why a door stays shut.
@@ -30,6 +32,8 @@ pub(super) enum Shut {
     Inside,
     /// A panic went through, which said this.
     Broken(String),
+    /// The process was forked while another thread was inside, which stayed behind.
+    Forked,
 }
 
 impl<T> Door<T> {
@@ -38,6 +42,7 @@ impl<T> Door<T> {
             value: Mutex::new(value),
             holder: AtomicUsize::new(0),
             broken: OnceLock::new(),
+            process: std::process::id(),
         }
     }
 
@@ -48,7 +53,13 @@ impl<T> Door<T> {
         if self.holder.load(Ordering::Relaxed) == this {
             return Err(Shut::Inside);
         }
-        let Ok(mut value) = self.value.lock() else {
+        let locked = match self.value.try_lock() {
+            Ok(value) => Ok(value),
+            Err(TryLockError::WouldBlock) if self.process != std::process::id() => return Err(Shut::Forked),
+            Err(TryLockError::WouldBlock) => self.value.lock(),
+            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+        };
+        let Ok(mut value) = locked else {
             return Err(self.shut("a thread panicked with the lock held".to_owned()));
         };
         if let Some(said) = self.broken.get() {
@@ -86,6 +97,13 @@ impl Shut {
             Self::Broken(said) => {
                 DriverError::with_detail(call, ErrorCode::UNKNOWN, format!("{what} panicked: {said}"))
             }
+            Self::Forked => DriverError::with_detail(
+                call,
+                ErrorCode::NOT_INITIALIZED,
+                format!(
+                    "this process was forked while another thread of its parent used {what}; open the device after `fork`"
+                ),
+            ),
         }
     }
 }
@@ -127,7 +145,7 @@ mod tests {
     fn said<R>(entered: Result<R, Shut>) -> String {
         match entered {
             Err(Shut::Broken(said)) => said,
-            Err(Shut::Inside) => panic!("nothing is inside"),
+            Err(Shut::Inside | Shut::Forked) => panic!("nothing is inside"),
             Ok(_) => panic!("the door is open"),
         }
     }

@@ -73,3 +73,19 @@ impl Watch {
         self.check_denied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_checker_fails_every_later_call() {
+        let watch = Watch::new(Check::Record, None);
+        let told = watch.enter(|monitor| watch.tell(monitor, |_| panic!("in the middle of an access")));
+        for error in [told.unwrap_err(), watch.enter(|_| Ok(())).unwrap_err()] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of an access"), "{error}");
+        }
+        assert!(watch.races().is_empty());
+    }
+}

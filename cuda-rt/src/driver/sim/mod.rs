@@ -185,7 +185,7 @@ impl Core {
             Err(Shut::Inside) if !std::thread::panicking() => {
                 panic!("a simulated device cannot be looked at from inside a simulated kernel")
             }
-            Err(Shut::Inside | Shut::Broken(_)) => R::default(),
+            Err(Shut::Inside | Shut::Broken(_) | Shut::Forked) => R::default(),
         }
     }
 }
@@ -493,5 +493,43 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_inside_loses_all_devices_of_the_host() {
+        let first = SimDriver::new(SimConfig::new().seed(5));
+        let (second, other) = (first.another(), SimDriver::new(SimConfig::new()));
+        let stream = first.create_stream(0).unwrap();
+        let core = &first.inner().simulator.0;
+        let made = core.enter(Call::Fill, |state| -> DriverResult<()> {
+            state.streams.get_mut(stream.0).unwrap().queue.clear();
+            panic!("in the middle of a call")
+        });
+        for error in [
+            made.unwrap_err(),
+            first.create_stream(0).unwrap_err(),
+            second.memory_info().unwrap_err(),
+            // SAFETY: the handle is live.
+            unsafe { first.synchronize_stream(stream) }.unwrap_err(),
+        ] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of a call"), "{error}");
+            assert!(error.detail().contains("seed 5"), "{error}");
+        }
+        assert_eq!(first.simulator().unwrap().counters(), Counters::default());
+        assert!(other.create_stream(0).is_ok());
+    }
+
+    #[test]
+    fn a_panic_while_it_is_looked_at_loses_the_device_too() {
+        let driver = SimDriver::new(SimConfig::new());
+        let core = &driver.inner().simulator.0;
+        assert_eq!(core.look(|_| -> u64 { panic!("while it is looked at") }), 0);
+        assert!(driver.memory_info().unwrap_err().is_sticky());
     }
 }
