@@ -441,6 +441,30 @@ mod tests {
         (Watcher { fence, origin, done }, watch)
     }
 
+    /// A closure of the user's, which asks when it is dropped whether it could wait for something now.
+    struct AsksWhenDropped(Arc<EventPool>, Sender<bool>);
+
+    impl Drop for AsksWhenDropped {
+        fn drop(&mut self) {
+            let free = self.0.completion().arrivals.try_lock().is_ok();
+            self.1.send(free).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_dropped_with_no_lock_held() {
+        let pool = EventPool::new(SimDriver::new(SimConfig::default().order(Order::Lazy)));
+        let (ended, _) = channel();
+        *pool.completion().lock() = Some(Started::new(ended));
+        let (sender, asked) = channel();
+        let asks = AsksWhenDropped(Arc::clone(&pool), sender);
+        let (jobs, _received) = channel();
+        let done = Done::Run(jobs, Box::new(move |_| drop(asks)));
+        fence(&pool, 1).watch(done).unwrap_err();
+        assert_eq!(asked.recv(), Ok(true));
+        pool.close();
+    }
+
     #[test]
     fn what_is_done_behind_one_that_is_pending_is_found_and_so_is_what_no_one_waits_for() {
         let config = SimConfig::default().order(Order::Lazy).most_pending(usize::MAX);

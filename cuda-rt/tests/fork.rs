@@ -27,6 +27,7 @@ device_std::kernel_module!("conformance/kernels.ptx");
 unsafe extern "C" {
     fn fork() -> i32;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn alarm(seconds: u32) -> u32;
     fn _exit(status: i32) -> !;
 }
 
@@ -37,6 +38,8 @@ fn in_a_child(body: impl FnOnce()) -> bool {
     let child = unsafe { fork() };
     assert!(child >= 0, "cannot fork");
     if child == 0 {
+        // SAFETY: no pointers. A child that waits for ever is ended by the signal.
+        unsafe { alarm(60) };
         let done = catch_unwind(AssertUnwindSafe(body)).is_ok();
         // SAFETY: ends the process here, and runs nothing of it.
         unsafe { _exit(i32::from(!done)) };
