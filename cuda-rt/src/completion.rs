@@ -361,7 +361,7 @@ impl Waiting {
             }
             let waited = last.elapsed();
             if !pauses {
-                if turn.elapsed() >= TURN {
+                if turn.elapsed() >= TURN || pauses == pauses {
                     thread::yield_now();
                     turn = Instant::now();
                 }
