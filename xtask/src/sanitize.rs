@@ -35,6 +35,11 @@ impl Sanitizer {
         Self::ALL.into_iter().find(|sanitizer| sanitizer.name() == name)
     }
 
+    /// Whether code is compiled otherwise for it, and so the standard library's too.
+    fn instruments(self) -> bool {
+        self != Self::Leak
+    }
+
     /// The variable that sets it up, and to what.
     fn options(self) -> (&'static str, String) {
         match self {
@@ -152,7 +157,10 @@ fn test(sanitizer: Sanitizer, name: &str, host: &str) -> Result<&'static str, Bo
             "--package",
             "cuda-rt",
         ])
-        .args(["-Zbuild-std", "--target", host]);
+        .args(["--target", host]);
+    if sanitizer.instruments() {
+        command.arg("-Zbuild-std");
+    }
     match name {
         "lib" => command.arg("--lib"),
         name => command.args(["--test", name]),
