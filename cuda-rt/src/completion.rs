@@ -1,13 +1,16 @@
 //! Who waits for pending handoffs on behalf of tasks: one thread for each device that has any.
 //!
 //! Design choices:
-//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error (DESIGN.md §5.11), and one
+//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error, and one
 //!   that is enqueued delays the work behind it. A query gives the error, so that a future ends in any case.
 //! - A stream runs in order, so that of all that waits for one stream the oldest is asked first, and while it is pending
 //!   only a few others are: thousands in flight cost a round about as much as one for each stream.
 //! - The thread asks without pause while something arrived or was done a moment ago; after that it sleeps a 64th of the time
 //!   since, so that it is late by a small part of what it waits for, and long waits cost next to nothing.
-//! - No lock is held while a waker is cloned, woken or dropped, and one that panics there is contained. Closures run on a thread of their own
+//! - On a simulated device each question runs an operation, so that the thread does there what the GPU would: it asks without pause
+//!   while anything is pending, and lets others have the processor once in a [`TURN`], not after each operation.
+//! - Threads stay behind when a process forks. A child that waits for what its parent's thread was to wake gets an error.
+//! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and one that panics there is contained. Closures run on a thread of their own
 //!   (`closures`): they may block.
 //!
 //! The thread starts with the first wait and ends with the device. A future that was dropped or leaked has no part
@@ -16,21 +19,25 @@
 mod closures;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver::{Backend, DriverResult};
+use crate::driver::{Backend, DriverResult, panic_message};
 use crate::fence::{EventPool, Fence, StreamId};
 use crate::unless::unwound;
 use closures::{Closures, Job};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
 const SPIN: Duration = Duration::from_micros(50);
+/// Time for which the thread asks a simulated device before it lets others have the processor. Where all processors are busy it gets
+/// it back only some milliseconds later, whatever it has done until then.
+const TURN: Duration = Duration::from_millis(1);
 /// It then sleeps this part of the time that it has been waiting.
 const SLEEP_PART: u32 = 64;
 /// But never longer than this.
@@ -43,35 +50,80 @@ const PROBES: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Completion {
     /// `None` before the first wait and after the device is gone.
-    arrivals: Mutex<Option<Sender<Watcher>>>,
+    arrivals: Mutex<Option<Started<Watcher>>>,
     closures: Closures,
 }
 
 impl Completion {
     /// Lets the threads end once nothing waits any more.
     pub(crate) fn close(&self) {
-        self.arrivals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let kept = self.lock().take();
+        drop(kept);
         self.closures.close();
     }
 
     fn submit(&self, pool: &Arc<EventPool>, watcher: Watcher) -> io::Result<()> {
-        // Whole after any panic: it is assigned or not.
-        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = match arrivals.take() {
-            Some(sender) => sender,
-            None => start(Arc::clone(pool))?,
-        };
-        // The thread receives until the last sender is gone.
+        let sender = self.sender(pool)?;
+        // The thread receives until the last sender is gone. The lock is free: what cannot be sent is dropped, with code of others.
         let sent = sender.send(watcher);
-        // A device that is gone keeps no thread beyond what waits.
-        if !pool.is_closed() {
-            *arrivals = Some(sender);
-        }
         sent.map_err(|_| io::Error::other("the completion thread has ended"))
     }
+
+    /// A sender to the thread, which is started if there is none.
+    fn sender(&self, pool: &Arc<EventPool>) -> io::Result<Sender<Watcher>> {
+        let mut arrivals = self.lock();
+        if let Some(started) = &*arrivals {
+            return started.sender();
+        }
+        let started = Started::new(start(Arc::clone(pool))?);
+        let sender = started.sender();
+        // A device that is gone keeps no thread beyond what waits.
+        if !pool.is_closed() {
+            *arrivals = Some(started);
+        }
+        sender
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Started<Watcher>>> {
+        // Whole after any panic: it is assigned or not.
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sender to a thread, and the process that the thread is of.
+struct Started<T> {
+    sender: Sender<T>,
+    process: u32,
+}
+
+impl<T> fmt::Debug for Started<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started")
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Started<T> {
+    fn new(sender: Sender<T>) -> Self {
+        let process = std::process::id();
+        Self { sender, process }
+    }
+
+    fn sender(&self) -> io::Result<Sender<T>> {
+        check_process(self.process)?;
+        Ok(self.sender.clone())
+    }
+}
+
+/// An error in a process that was forked from the one of this number.
+fn check_process(process: u32) -> io::Result<()> {
+    if process == std::process::id() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "this process was forked, and the device's threads stayed in its parent, process {process}; open the device after `fork`"
+    )))
 }
 
 fn start(pool: Arc<EventPool>) -> io::Result<Sender<Watcher>> {
@@ -91,7 +143,11 @@ fn start(pool: Arc<EventPool>) -> io::Result<Sender<Watcher>> {
 
 /// What a future and the thread share of one wait.
 #[derive(Debug)]
-pub(crate) struct Watch(Mutex<State>);
+pub(crate) struct Watch {
+    state: Mutex<State>,
+    /// Whose thread it is that ends it.
+    process: u32,
+}
 
 #[derive(Debug)]
 enum State {
@@ -102,13 +158,28 @@ enum State {
 impl Watch {
     /// Wakes `waker` once `fence` is over, or cannot be asked any more.
     pub(crate) fn start(fence: &mut Fence, waker: &Waker) -> io::Result<Arc<Self>> {
-        let watch = Arc::new(Self(Mutex::new(State::Pending(waker.clone()))));
+        let watch = Arc::new(Self::new(waker.clone()));
         fence.watch(Done::Wake(Arc::clone(&watch)))?;
         Ok(watch)
     }
 
-    /// The outcome, or `waker` is the one to be woken from now on.
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<DriverResult<()>> {
+    fn new(waker: Waker) -> Self {
+        Self {
+            state: Mutex::new(State::Pending(waker)),
+            process: std::process::id(),
+        }
+    }
+
+    /// The outcome, or `waker` is the one to be woken from now on. An error where no thread will wake it.
+    pub(crate) fn poll(&self, waker: &Waker) -> io::Result<Poll<DriverResult<()>>> {
+        let poll = self.poll_state(waker);
+        if poll.is_pending() {
+            check_process(self.process)?;
+        }
+        Ok(poll)
+    }
+
+    fn poll_state(&self, waker: &Waker) -> Poll<DriverResult<()>> {
         match &*self.lock() {
             State::Over(outcome) => return Poll::Ready(outcome.clone()),
             State::Pending(old) if old.will_wake(waker) => return Poll::Pending,
@@ -130,9 +201,9 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Whole after any panic, of a waker's `clone` too: the state is replaced in one step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,8 +301,8 @@ impl Watcher {
 /// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it panics with.
 fn contain(body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        // Its drop may panic again.
-        std::mem::forget(payload);
+        // Drops no code of others, which may panic again.
+        panic_message(payload);
     }
 }
 
@@ -280,6 +351,7 @@ impl Waiting {
     /// the questions are what makes work run.
     fn run(mut self, arrivals: &Receiver<Watcher>, pauses: bool) {
         let mut last = Instant::now();
+        let mut turn = last;
         loop {
             if self.0.is_empty() {
                 let Ok(watcher) = arrivals.recv() else { return };
@@ -295,7 +367,12 @@ impl Waiting {
                 continue;
             }
             let waited = last.elapsed();
-            if !pauses || waited < SPIN {
+            if !pauses {
+                if turn.elapsed() >= TURN || pauses == pauses {
+                    thread::yield_now();
+                    turn = Instant::now();
+                }
+            } else if waited < SPIN {
                 thread::yield_now();
             } else if let Some(watcher) = sleep(arrivals, (waited / SLEEP_PART).min(LONGEST_SLEEP)) {
                 self.add(watcher);
@@ -365,10 +442,34 @@ mod tests {
     }
 
     fn watcher(fence: Fence) -> (Watcher, Arc<Watch>) {
-        let watch = Arc::new(Watch(Mutex::new(State::Pending(Waker::noop().clone()))));
+        let watch = Arc::new(Watch::new(Waker::noop().clone()));
         let done = Done::Wake(Arc::clone(&watch));
         let origin = None;
         (Watcher { fence, origin, done }, watch)
+    }
+
+    /// A closure of the user's, which asks when it is dropped whether it could wait for something now.
+    struct AsksWhenDropped(Arc<EventPool>, Sender<bool>);
+
+    impl Drop for AsksWhenDropped {
+        fn drop(&mut self) {
+            let free = self.0.completion().arrivals.try_lock().is_ok();
+            self.1.send(free).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_dropped_with_no_lock_held() {
+        let pool = EventPool::new(SimDriver::new(SimConfig::default().order(Order::Lazy)));
+        let (ended, _) = channel();
+        *pool.completion().lock() = Some(Started::new(ended));
+        let (sender, asked) = channel();
+        let asks = AsksWhenDropped(Arc::clone(&pool), sender);
+        let (jobs, _received) = channel();
+        let done = Done::Run(jobs, Box::new(move |_| drop(asks)));
+        fence(&pool, 1).watch(done).unwrap_err();
+        assert_eq!(asked.recv(), Ok(true));
+        pool.close();
     }
 
     #[test]
@@ -393,9 +494,9 @@ mod tests {
             waiting.round();
         }
         for watch in watches {
-            assert_eq!(watch.poll(Waker::noop()), Poll::Ready(Ok(())));
+            assert_eq!(watch.poll(Waker::noop()).unwrap(), Poll::Ready(Ok(())));
         }
-        assert!(slow_watch.poll(Waker::noop()).is_pending());
+        assert!(slow_watch.poll(Waker::noop()).unwrap().is_pending());
         assert_eq!(waiting.0[0].watchers.len(), 1);
         pool.close();
     }

@@ -118,7 +118,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The thread that waits for handoffs on behalf of tasks, or that runs closures, could not be started.
+    /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it could not be started, or the process
+    /// was forked after it was.
     HostThread {
         /// The operating system's error.
         source: io::Error,

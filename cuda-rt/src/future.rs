@@ -55,7 +55,10 @@ where
     fn poll_fence(&mut self, cx: &Context<'_>) -> Poll<Result<()>> {
         const DURING: &str = "Handoff::await";
         if let Some(watch) = &self.watch {
-            return watch.poll(cx.waker()).map(|outcome| outcome.during(DURING));
+            return match watch.poll(cx.waker()) {
+                Ok(poll) => poll.map(|outcome| outcome.during(DURING)),
+                Err(source) => Poll::Ready(Err(thread(source))),
+            };
         }
         let handoff = self.handoff.as_mut().expect("polled again after it was ready");
         match handoff.fence().query().during(DURING) {
@@ -107,7 +110,8 @@ where
     ///
     /// # Errors
     /// [`Error::Driver`]. A failed wait is not a finished wait: what can be is freed behind its event, and after a sticky error
-    /// the bundle is leaked. [`Error::HostThread`] if the completion thread could not be started.
+    /// the bundle is leaked. [`Error::HostThread`] if the completion thread could not be started, or stayed behind
+    /// when the process forked.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -158,7 +162,7 @@ impl<R: Resource> Handoff<R> {
     /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could be gone.
     ///
     /// # Errors
-    /// [`Error::HostThread`] if a thread could not be started; `body` is then dropped, and the bundle freed behind its event.
+    /// [`Error::HostThread`] if a thread could not be started, or stayed behind when the process forked; `body` is then dropped, and the bundle freed behind its event.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Download; }

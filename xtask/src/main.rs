@@ -7,6 +7,7 @@ mod hazard_programs;
 mod hazards;
 mod ptx;
 mod ptxas;
+mod sanitize;
 mod unsafe_budget;
 
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ cargo xtask <task>
                            verdict of each, and fail where one differs from the file's
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
+  sanitize [address|leak|thread] [TEST...]
+                           run the tests of the simulated device, or those binaries named (`lib`, `typed`, ...), under the
+                           address, leak and thread sanitizers of nightly, or one of them; half an hour for each
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
   unsafe-budget --check    count again, and compare
 ";
@@ -49,6 +53,12 @@ fn main() -> ExitCode {
         }
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
+        ["sanitize", rest @ ..] => match rest {
+            [first, names @ ..] if let Some(one) = sanitize::Sanitizer::named(first) => {
+                sanitize::run(&[one], names)
+            }
+            names => sanitize::run(&sanitize::Sanitizer::ALL, names),
+        },
         ["unsafe-budget"] => unsafe_budget::write(),
         ["unsafe-budget", "--check"] => unsafe_budget::check(),
         _ => {

@@ -148,40 +148,41 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         if self.watch.is_off() {
             return;
         }
-        let mut monitor = self.watch.lock();
         // What it finds is denied to the next call: a note cannot fail.
-        let _ = self.watch.tell(&mut monitor, |monitor| match note {
-            Note::HostHas {
-                address,
-                bytes,
-                passed,
-            } => {
-                let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
-                let operation = Operation {
-                    name: passed.during,
-                    site: statement.unwrap_or(Site::Code(passed.at)),
-                };
-                monitor.host_access(host(address, bytes), Write, operation);
-            }
-            Note::ForeignMemory {
-                address,
-                bytes,
-                ends: false,
-                ..
-            } => monitor.register(device(address, bytes)),
-            Note::ForeignMemory {
-                address,
-                bytes,
-                passed,
-                ends: true,
-            } => {
-                let operation = Operation {
-                    name: "release of foreign memory",
-                    site: Site::Code(passed.at),
-                };
-                monitor.unregister(device(address, bytes), operation);
-            }
-            Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
+        let _ = self.watch.enter(|monitor| {
+            self.watch.tell(monitor, |monitor| match note {
+                Note::HostHas {
+                    address,
+                    bytes,
+                    passed,
+                } => {
+                    let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
+                    let operation = Operation {
+                        name: passed.during,
+                        site: statement.unwrap_or(Site::Code(passed.at)),
+                    };
+                    monitor.host_access(host(address, bytes), Write, operation);
+                }
+                Note::ForeignMemory {
+                    address,
+                    bytes,
+                    ends: false,
+                    ..
+                } => monitor.register(device(address, bytes)),
+                Note::ForeignMemory {
+                    address,
+                    bytes,
+                    passed,
+                    ends: true,
+                } => {
+                    let operation = Operation {
+                        name: "release of foreign memory",
+                        site: Site::Code(passed.at),
+                    };
+                    monitor.unregister(device(address, bytes), operation);
+                }
+                Note::StreamName { stream, name } => monitor.name_stream(stream.0, name),
+            })
         });
     }
 
@@ -472,17 +473,18 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         self.watch.check_denied()?;
         // Not with the monitor locked: the body may call this driver.
         self.inner.foreign(name, stream, uses, body)?;
-        let mut monitor = self.watch.lock();
-        self.watch.tell(&mut monitor, |monitor| {
-            let operation = Operation {
-                name,
-                site: site(caller),
-            };
-            let begun = monitor.begin(stream.0);
-            for used in uses {
-                let bytes = device(used.address, used.bytes);
-                monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
-            }
+        self.watch.enter(|monitor| {
+            self.watch.tell(monitor, |monitor| {
+                let operation = Operation {
+                    name,
+                    site: site(caller),
+                };
+                let begun = monitor.begin(stream.0);
+                for used in uses {
+                    let bytes = device(used.address, used.bytes);
+                    monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
+                }
+            })
         })
     }
 
@@ -499,12 +501,13 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             // SAFETY: the caller's.
             return unsafe { self.inner.end_capture(stream) };
         }
-        let mut monitor = self.watch.lock();
-        // SAFETY: the caller's.
-        let graph = unsafe { self.inner.end_capture(stream) };
-        // A capture that fails to end is over too.
-        monitor.end_capture(stream.0, graph.as_ref().ok().map(|graph| graph.0));
-        graph
+        self.watch.enter(|monitor| {
+            // SAFETY: the caller's.
+            let graph = unsafe { self.inner.end_capture(stream) };
+            // A capture that fails to end is over too.
+            monitor.end_capture(stream.0, graph.as_ref().ok().map(|graph| graph.0));
+            graph
+        })
     }
 
     unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
@@ -520,12 +523,13 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             // SAFETY: the caller's.
             return unsafe { self.inner.update_graph(graph, stream) };
         }
-        let mut monitor = self.watch.lock();
-        // SAFETY: the caller's.
-        let updated = unsafe { self.inner.update_graph(graph, stream) };
-        // The capture is over in either case.
-        monitor.update_graph(stream.0, updated.is_ok().then_some(graph.0));
-        updated
+        self.watch.enter(|monitor| {
+            // SAFETY: the caller's.
+            let updated = unsafe { self.inner.update_graph(graph, stream) };
+            // The capture is over in either case.
+            monitor.update_graph(stream.0, updated.is_ok().then_some(graph.0));
+            updated
+        })
     }
 
     /// What it changes is checked against the work of others at each replay, and not against the graph's other nodes.

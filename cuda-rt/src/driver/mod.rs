@@ -35,6 +35,7 @@ mod collective;
 pub mod cuda;
 #[cfg(feature = "cust")]
 pub mod cust;
+mod door;
 mod error;
 mod host_memory;
 mod notes;
@@ -47,6 +48,7 @@ mod trace;
 pub(crate) use checked::CalledAt;
 pub use checked::{Check, Checked, at_statement};
 pub use collective::{Collective, Communicator, Number, Part, Reduction};
+pub(crate) use door::message as panic_message;
 pub use error::{DriverError, ErrorCode};
 pub use host_memory::HostMemory;
 pub use notes::{ForeignUse, Note, Passed};
@@ -101,14 +103,14 @@ raw_handles! {
 /// nothing. A *sticky* error ([`DriverError::is_sticky`]) means that the context is lost: every later call
 /// fails too, and no pending work can be assumed to have finished.
 ///
-/// **Unwinding.** No method unwinds, a [`Communicator`]'s neither: what goes wrong is an error, and a panic inside an
-/// implementation ends there. Whether the call was made would not be known. The typed API is sound under an implementation that
-/// unwinds all the same (`unless.rs`): what the GPU may then still use is leaked, and what can no longer be ordered is refused.
+/// **Unwinding.** No method unwinds, here or in [`Communicator`]: a panic inside an implementation is a sticky error.
+/// [`foreign`](Self::foreign) alone passes on a panic of its `body`. The typed API stays sound under an
+/// implementation that unwinds (`unless.rs`): it leaks what the GPU may still use, and refuses what it can no longer order.
 ///
 /// # Safety
 ///
 /// An implementation must provide the order stated above, must give out only memory that nothing else uses, and
-/// must report a wait as finished only when it is.
+/// must report a wait as finished only when it is. It must not unwind.
 pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// What is fixed about the device. Calls nothing.
     fn properties(&self) -> &Properties;

@@ -118,6 +118,42 @@ fn memory_given_out_again_is_other_memory() {
 }
 
 #[test]
+fn memory_that_is_allocated_need_not_be_declared() {
+    verdict(&["malloc(d)", "str s:nb,t:nb", "k(W d)@s", "k(R d)@t"], true);
+    verdict(
+        &["malloc(d)", "str s:nb,t:nb", "k(W d)@s", "stSync(s)", "k(R d)@t"],
+        false,
+    );
+    verdict(&["str s:nb,t:nb", "mallocA(d)@s", "k(W d)@t"], true);
+    // In its space: a copy from pageable memory to the device may not be over when it returns, to pinned memory it is.
+    verdict(
+        &["mem h:page", "str s:nb", "malloc(d)", "cpy(d<-h)", "k(R d)@s"],
+        true,
+    );
+    verdict(
+        &["mem h:page", "str s:nb", "hostAlloc(d)", "cpy(d<-h)", "k(R d)@s"],
+        false,
+    );
+    // On the current device: a copy between two of them is a barrier on both.
+    let copy = |set: &str, racy| {
+        let steps = [
+            "mem a:dev@0",
+            set,
+            "malloc(b)",
+            "setDev(0)",
+            "str t:nb@1",
+            "k(W c)@t",
+            "cpyPeer(b<-a)",
+            "k(R c)@u",
+        ];
+        let steps: Vec<&str> = ["mem c:dev", "str u:nb@0"].into_iter().chain(steps).collect();
+        verdict(&steps, racy);
+    };
+    copy("setDev(1)", false);
+    copy("setDev(0)", true);
+}
+
+#[test]
 fn threads_start_after_what_main_did_and_have_a_device_of_their_own() {
     verdict(
         &["mem p:pin", "host W p", "T2: host W p", "join(T2)", "host R p"],

@@ -204,8 +204,9 @@ impl Graph {
             .for_each(|touch| self.touch(node, touch.kind, &touch.region));
     }
 
-    fn allocate(&mut self, name: &str) {
-        self.memory.get_mut(name).unwrap().2 += 1;
+    fn allocate(&mut self, name: &str, space: Space, device: u32) {
+        let memory = self.memory.entry(name.to_owned());
+        memory.or_insert((space, Some(device), 0)).2 += 1;
     }
 
     fn statement(&mut self, index: usize, thread: &str, statement: &Statement) {
@@ -242,7 +243,7 @@ impl Graph {
                         self.touch_all(node, touches)
                     }
                     Operation::Allocate(name) => {
-                        self.allocate(&name.text);
+                        self.allocate(&name.text, Space::Dev, device);
                         let bytes = (name.text.clone(), self.memory[&name.text].2, Vec::new());
                         self.nodes[node].accesses.push((Write, bytes));
                     }
@@ -336,7 +337,7 @@ impl Graph {
             Statement::EndForeign(request) => {
                 waits_for.extend(self.requests.insert(request.text.clone(), None).flatten());
             }
-            Statement::Allocate(name) => self.allocate(&name.text),
+            Statement::Allocate(name, space) => self.allocate(&name.text, *space, device),
             Statement::Release(_, region) => self.touch(call, Write, region),
             Statement::SetDevice(device) => self.threads.get_mut(thread).unwrap().1 = *device,
             Statement::Join(name) => {

@@ -81,6 +81,14 @@ fn what_is_not_there_is_named() {
         "statement 1, column 11: memory `d` is there already"
     );
     assert_eq!(
+        run(&["free(d)", "malloc(d)"]),
+        "statement 1, column 6: there is no memory `d`"
+    );
+    assert_eq!(
+        run(&["malloc(d)", "mem d:dev"]),
+        "statement 2, column 5: memory `d` is there already"
+    );
+    assert_eq!(
         run(&["extWait #r"]),
         "statement 1, column 10: there is no request `#r`"
     );

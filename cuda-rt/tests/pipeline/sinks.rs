@@ -150,10 +150,19 @@ fn in_order<D: Live>(
     (outcome, finished)
 }
 
-/// Later items are quicker, so that each waits for its turn.
+/// Later items are quicker, so that each waits for its turn. Asleep: a thread that yields waits for its turn of the processor too, and
+/// where all are busy each yield takes milliseconds.
 fn uneven(item: u32) {
-    for _ in 0..(7 - item % 8) * 3 {
-        std::thread::yield_now();
+    let micros = (7 - item % 8) * 3;
+    if micros > 0 {
+        std::thread::sleep(Duration::from_micros(micros.into()));
+    }
+}
+
+/// Until `holds`, with the processor free for those that make it hold.
+fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -166,9 +175,7 @@ fn an_ordered_sink_works_side_by_side_and_finishes_in_order() {
                 let work = |item| {
                     begun.fetch_add(1, Ordering::SeqCst);
                     // The first is not through before another has begun: they work side by side.
-                    while item == 0 && workers > 1 && begun.load(Ordering::SeqCst) < 2 {
-                        std::thread::yield_now();
-                    }
+                    until(|| item > 0 || workers == 1 || begun.load(Ordering::SeqCst) >= 2);
                     uneven(item);
                     Ok(())
                 };
@@ -224,9 +231,7 @@ fn of_two_failures_in_an_ordered_sink_the_earlier_item_counts() {
             let work = |item| match item {
                 // Fails when item 9 has.
                 8 => {
-                    while later_failed.load(Ordering::SeqCst) == 0 {
-                        std::thread::yield_now();
-                    }
+                    until(|| later_failed.load(Ordering::SeqCst) > 0);
                     Err(Error::SlotEmpty)
                 }
                 9 => {

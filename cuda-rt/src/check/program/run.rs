@@ -19,10 +19,11 @@ pub(super) fn run(program: &Program) -> Result<Vec<Race>> {
         step.statement.regions(&mut |region| regions.push(region));
     }
     let declared = program.steps.iter().flat_map(|step| match &step.statement {
-        Statement::Memory(declared) => declared.as_slice(),
-        _ => &[],
+        Statement::Memory(declared) => declared.iter().map(|(name, ..)| name).collect(),
+        Statement::Allocate(name, _) | Statement::Operation(Operation::Allocate(name), _) => vec![name],
+        _ => Vec::new(),
     });
-    let layout = Layout::new(regions.into_iter(), declared.map(|(name, ..)| name.text.as_str()));
+    let layout = Layout::new(regions.into_iter(), declared.map(|name| name.text.as_str()));
     let mut run = Run::new(layout);
     for (index, step) in program.steps.iter().enumerate() {
         run.step(index, step).map_err(|error| error.in_statement(index))?;
@@ -278,7 +279,7 @@ impl Run {
                     return Err(ProgramError::new(request.column, message));
                 }
             },
-            Statement::Allocate(memory) => self.allocate(memory)?,
+            Statement::Allocate(memory, space) => self.allocate(call, memory, *space),
             Statement::Release(name, region) => {
                 self.touch(host, call.operation(name), AccessKind::Write, region)
             }
@@ -304,16 +305,17 @@ impl Run {
         Ok(())
     }
 
-    /// What is given out is new: uses of what had the name before are about other bytes.
-    fn allocate(&mut self, memory: &Name) -> Result<()> {
-        self.space(memory)?;
+    /// What is given out is new: uses of what had the name before are about other bytes. A name that was not declared is
+    /// declared by this.
+    fn allocate(&mut self, call: Call, memory: &Name, space: Space) {
+        let declared = (space, Some(call.thread.device));
+        self.memory.entry(memory.text.clone()).or_insert(declared);
         self.machine.checker.forget(self.layout.whole(&memory.text));
-        Ok(())
     }
 
     fn operation(&mut self, call: Call, operation: &Operation, stream: StreamId) -> Result<()> {
         if let Operation::Allocate(memory) = operation {
-            self.allocate(memory)?;
+            self.allocate(call, memory, Space::Dev);
         }
         let actor = self.machine.issue(stream, call.thread.actor);
         match operation {

@@ -28,7 +28,7 @@ impl Program {
     /// The program's races; none if it is ordered. Their sites are statements.
     ///
     /// # Errors
-    /// The first statement that names what is not there: memory, a stream or a request.
+    /// The first statement that names what is not there: memory that was neither declared nor allocated, a stream or a request.
     pub fn run(&self) -> Result<Vec<Race>, ProgramError> {
         super::run::run(self)
     }
@@ -175,7 +175,7 @@ pub enum Operation {
     Kernel(Vec<Touch>),
     /// `hostfn(…)@s`.
     HostFunction(Vec<Touch>),
-    /// `mallocA(x)@s`.
+    /// `mallocA(x)@s`. A name that was not declared is that of device memory, on the current device.
     Allocate(Name),
     /// `freeA(x)@s`.
     Free(Region),
@@ -223,8 +223,8 @@ pub enum Statement {
     BeginForeign { touches: Vec<Touch>, request: Name },
     /// `extWait #r`.
     EndForeign(Name),
-    /// `malloc(x)`, `hostAlloc(x)`.
-    Allocate(Name),
+    /// `malloc(x)`, `hostAlloc(x)`. A name that was not declared is that of memory in this space, on the current device.
+    Allocate(Name, Space),
     /// `free(x)`, `freeHost(x)`, `hostDrop(x)`, `recycle(x)`; the first says which.
     Release(&'static str, Region),
     /// `setDev(n)`.

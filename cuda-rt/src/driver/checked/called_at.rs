@@ -10,6 +10,9 @@ thread_local! {
     pub(super) static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
+// With a destructor it would be gone where a user's thread-local is dropped and calls the library, and calls would panic there.
+const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
+
 /// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
 /// where one is made of others.
 #[derive(Debug)]

@@ -28,27 +28,28 @@ unsafe impl Communicator for Checked {
             return unsafe { self.inner.enqueue(collective, number, count, parts) };
         }
         self.watch.check_denied()?;
-        let mut monitor = self.watch.lock();
-        // SAFETY: the caller's.
-        unsafe { self.inner.enqueue(collective, number, count, parts) }?;
-        let operation = Operation {
-            name: collective.name(),
-            site: CALLED_AT.get().unwrap_or(Site::Unknown),
-        };
-        let (send, receive) = collective.lens(count, parts.len());
-        self.watch.tell(&mut monitor, |monitor| {
-            for (rank, part) in parts.iter().enumerate() {
-                let begun = monitor.begin(part.stream.0);
-                if collective.sends(rank) {
-                    monitor.access(begun, device(part.send, send * number.bytes()), Read, operation);
+        self.watch.enter(|monitor| {
+            // SAFETY: the caller's.
+            unsafe { self.inner.enqueue(collective, number, count, parts) }?;
+            let operation = Operation {
+                name: collective.name(),
+                site: CALLED_AT.get().unwrap_or(Site::Unknown),
+            };
+            let (send, receive) = collective.lens(count, parts.len());
+            self.watch.tell(monitor, |monitor| {
+                for (rank, part) in parts.iter().enumerate() {
+                    let begun = monitor.begin(part.stream.0);
+                    if collective.sends(rank) {
+                        monitor.access(begun, device(part.send, send * number.bytes()), Read, operation);
+                    }
+                    monitor.access(
+                        begun,
+                        device(part.receive, receive * number.bytes()),
+                        Write,
+                        operation,
+                    );
                 }
-                monitor.access(
-                    begun,
-                    device(part.receive, receive * number.bytes()),
-                    Write,
-                    operation,
-                );
-            }
+            })
         })
     }
 

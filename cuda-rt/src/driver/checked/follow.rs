@@ -22,10 +22,11 @@ impl<D: Driver + ?Sized> Checked<D> {
             return call(&self.inner);
         }
         self.watch.check_denied()?;
-        let mut monitor = self.watch.lock();
-        let result = call(&self.inner)?;
-        self.watch.tell(&mut monitor, |monitor| tell(monitor, &result))?;
-        Ok(result)
+        self.watch.enter(|monitor| {
+            let result = call(&self.inner)?;
+            self.watch.tell(monitor, |monitor| tell(monitor, &result))?;
+            Ok(result)
+        })
     }
 
     /// A call that enqueues one operation with these accesses.
@@ -60,10 +61,12 @@ impl<D: Driver + ?Sized> Checked<D> {
             return call(&self.inner);
         }
         self.watch.check_denied()?;
-        let contents = contents(&self.watch.lock());
+        let contents = self.watch.enter(|monitor| Ok(contents(monitor)))?;
         call(&self.inner)?;
-        self.watch.lock().seen_done(&contents);
-        Ok(())
+        self.watch.enter(|monitor| {
+            monitor.seen_done(&contents);
+            Ok(())
+        })
     }
 }
 

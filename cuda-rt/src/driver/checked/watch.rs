@@ -1,23 +1,24 @@
 //! The checker behind a lock, and what becomes of a race.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::Check;
 use crate::check::{Monitor, Race};
+use crate::driver::door::Door;
 use crate::driver::{DriverError, DriverResult, ErrorCode};
 
 /// The checker of the devices of one host, and what it does about a race.
 #[derive(Debug)]
 pub(in crate::driver) struct Watch {
     pub(super) check: Check,
-    pub(super) monitor: Mutex<Monitor>,
+    monitor: Door<Monitor>,
     /// The first race, where races are denied.
     pub(super) denied: OnceLock<DriverError>,
 }
 
 impl Watch {
     pub(in crate::driver) fn new(check: Check, seed: Option<u64>) -> Arc<Self> {
-        let (monitor, denied) = (Mutex::new(Monitor::new(seed)), OnceLock::new());
+        let (monitor, denied) = (Door::new(Monitor::new(seed)), OnceLock::new());
         Arc::new(Self {
             check,
             monitor,
@@ -26,16 +27,20 @@ impl Watch {
     }
 
     pub(in crate::driver) fn races(&self) -> Vec<Race> {
-        self.lock().races()
+        self.monitor.enter(|monitor| monitor.races()).unwrap_or_default()
     }
 
     pub(in crate::driver) fn footprint(&self) -> (usize, usize) {
-        self.lock().footprint()
+        self.monitor
+            .enter(|monitor| monitor.footprint())
+            .unwrap_or_default()
     }
 
-    /// The monitor; a thread that panicked in here, which none should, has at most lost an access.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Monitor> {
-        self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes or tells a call with the monitor at hand. A panic anywhere inside is a sticky error, now and for every later call.
+    #[inline]
+    pub(super) fn enter<R>(&self, body: impl FnOnce(&mut Monitor) -> DriverResult<R>) -> DriverResult<R> {
+        let told = self.monitor.enter(body);
+        told.unwrap_or_else(|shut| Err(shut.error("cuda_rt::check", "the checker")))
     }
 
     pub(super) fn is_off(&self) -> bool {
@@ -66,5 +71,21 @@ impl Watch {
             let _ = self.denied.set(error);
         }
         self.check_denied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_checker_fails_every_later_call() {
+        let watch = Watch::new(Check::Record, None);
+        let told = watch.enter(|monitor| watch.tell(monitor, |_| panic!("in the middle of an access")));
+        for error in [told.unwrap_err(), watch.enter(|_| Ok(())).unwrap_err()] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of an access"), "{error}");
+        }
+        assert!(watch.races().is_empty());
     }
 }

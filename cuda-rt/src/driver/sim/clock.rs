@@ -2,6 +2,8 @@
 //!
 //! An operation's times follow from what it waits for, all of which was enqueued before it. So they are computed when it is
 //! enqueued, and do not depend on the order in which the simulated device happens to run it.
+//!
+//! Times stop at the largest: a model or a host may take any number of ns, and time must not fail a call that is half made.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -122,13 +124,21 @@ impl Work {
         let model = &config.model;
         let bytes = self.bytes as f64;
         match self.kind {
-            SpanKind::CopyToDevice => model.copy_latency_ns + (bytes / model.to_device_gb_per_s) as u64,
-            SpanKind::CopyToHost => model.copy_latency_ns + (bytes / model.to_host_gb_per_s) as u64,
-            SpanKind::Copy => model.kernel_floor_ns + (2.0 * bytes / model.device_gb_per_s) as u64,
-            SpanKind::CopyPeer | SpanKind::Collective => {
-                model.copy_latency_ns + (bytes / config.peer_gb_per_s()) as u64
-            }
-            SpanKind::Fill => model.kernel_floor_ns + (bytes / model.device_gb_per_s) as u64,
+            SpanKind::CopyToDevice => model
+                .copy_latency_ns
+                .saturating_add((bytes / model.to_device_gb_per_s) as u64),
+            SpanKind::CopyToHost => model
+                .copy_latency_ns
+                .saturating_add((bytes / model.to_host_gb_per_s) as u64),
+            SpanKind::Copy => model
+                .kernel_floor_ns
+                .saturating_add((2.0 * bytes / model.device_gb_per_s) as u64),
+            SpanKind::CopyPeer | SpanKind::Collective => model
+                .copy_latency_ns
+                .saturating_add((bytes / config.peer_gb_per_s()) as u64),
+            SpanKind::Fill => model
+                .kernel_floor_ns
+                .saturating_add((bytes / model.device_gb_per_s) as u64),
             SpanKind::Kernel => {
                 let threads = self.threads as f64;
                 let given = config
@@ -140,7 +150,7 @@ impl Work {
                     Some((_, ns_per_thread)) => threads * ns_per_thread,
                     None => (threads * model.kernel_ns_per_thread).max(bytes / model.device_gb_per_s),
                 };
-                model.kernel_floor_ns + ns as u64
+                model.kernel_floor_ns.saturating_add(ns as u64)
             }
         }
     }
@@ -177,7 +187,8 @@ impl Clock {
 
     /// The calling thread is busy for so long.
     pub(super) fn spend(&mut self, ns: u64) {
-        *self.hosts.current() += ns;
+        let now = self.hosts.current();
+        *now = now.saturating_add(ns);
     }
 
     /// The calling thread waits until `ns`.
@@ -202,8 +213,11 @@ impl Clock {
         let lines = &mut engines.timelines[engine as usize];
         lines.resize_with(all, Timeline::default);
         let start_ns = book_parts(lines, parts, ready_ns, duration);
-        let end_ns = start_ns + duration;
-        engines.busy_ns[engine as usize] += duration * parts as u64 / all as u64;
+        let end_ns = start_ns.saturating_add(duration);
+        let share = u128::from(duration) * parts as u128 / all as u128;
+        let busy_ns = &mut engines.busy_ns[engine as usize];
+        // No more than `duration`: `parts` are some of `all`.
+        *busy_ns = busy_ns.saturating_add(share as u64);
         if let Some(spans) = &mut engines.spans {
             let Work {
                 kind, label, bytes, ..
@@ -292,26 +306,33 @@ impl Timeline {
 
     /// The start of the first `duration` that is free from `ready` on.
     fn earliest(&self, ready: u64, duration: u64) -> u64 {
-        let first = self.gaps.partition_point(|gap| gap.1 < ready + duration);
+        let first = self.first_long_enough(ready, duration);
         let fits = self.gaps.iter().skip(first).find_map(|&(from, to)| {
             let start = from.max(ready);
-            (start + duration <= to).then_some(start)
+            (start.saturating_add(duration) <= to).then_some(start)
         });
         fits.unwrap_or_else(|| self.end.max(ready))
     }
 
+    /// The first gap that ends late enough for `duration` from `ready` on.
+    fn first_long_enough(&self, ready: u64, duration: u64) -> usize {
+        let end = ready.saturating_add(duration);
+        self.gaps.partition_point(|gap| gap.1 < end)
+    }
+
     /// Books the first `duration` that is free from `ready` on; gives its start.
     fn book(&mut self, ready: u64, duration: u64) -> u64 {
-        let first = self.gaps.partition_point(|gap| gap.1 < ready + duration);
+        let first = self.first_long_enough(ready, duration);
         for i in first..self.gaps.len() {
             let (from, to) = self.gaps[i];
             let start = from.max(ready);
-            if start + duration > to {
+            let end = start.saturating_add(duration);
+            if end > to {
                 continue;
             }
             self.gaps.remove(i);
-            if start + duration < to {
-                self.gaps.insert(i, (start + duration, to));
+            if end < to {
+                self.gaps.insert(i, (end, to));
             }
             if from < start {
                 self.gaps.insert(i, (from, start));
@@ -324,7 +345,7 @@ impl Timeline {
             self.gaps.push_back((self.end, start));
             self.trim();
         }
-        self.end = start + duration;
+        self.end = start.saturating_add(duration);
         start
     }
 
@@ -423,6 +444,40 @@ mod tests {
             line.book(i * 100, 10);
         }
         assert_eq!(line.gaps.len(), Timeline::GAPS);
+    }
+
+    #[test]
+    fn times_stop_at_the_largest() {
+        let mut clock = Clock::default();
+        clock.add_device();
+        clock.spend(u64::MAX - 1);
+        clock.spend(u64::MAX);
+        assert_eq!(clock.now_ns(), u64::MAX);
+        let mut config = SimConfig::new();
+        for (parts, floor_ns) in [(1, 5), (8, 5), (1, u64::MAX), (8, u64::MAX)] {
+            config.model.kernel_parts = parts;
+            config.model.kernel_floor_ns = floor_ns;
+            config.model.copy_latency_ns = floor_ns;
+            for kind in [
+                SpanKind::Kernel,
+                SpanKind::Copy,
+                SpanKind::CopyToHost,
+                SpanKind::CopyPeer,
+            ] {
+                for (ready_ns, threads) in [(0, 1), (u64::MAX - 1, u64::MAX), (u64::MAX, 1 << 20)] {
+                    let (label, bytes) = ("work", u64::MAX);
+                    let work = Work {
+                        kind,
+                        label,
+                        bytes,
+                        threads,
+                    };
+                    let end_ns = clock.run(&config, 0, &work, ready_ns, (RawStream(1), 0));
+                    assert!(end_ns >= ready_ns, "{work:?}");
+                }
+            }
+        }
+        assert_eq!(clock.busy_ns(0, Engine::Compute), u64::MAX);
     }
 
     #[test]

@@ -58,20 +58,16 @@ impl SimCommunicator {
             )),
         }
     }
-}
 
-// SAFETY: a rank's part reads and writes its own ranges only, in its stream's order.
-unsafe impl Communicator for SimCommunicator {
-    unsafe fn enqueue(
+    /// What NCCL checks of each rank's part.
+    fn check_parts(
         &self,
+        state: &mut State,
         collective: Collective,
         number: Number,
         count: usize,
         parts: &[Part],
     ) -> DriverResult<()> {
-        let mut state = self.simulator.0.lock();
-        state.enter(Call::Collective)?;
-        self.check(&state, Call::Collective)?;
         let ranks = self.devices.len();
         let (send, receive) = collective.lens(count, ranks);
         let (send, receive) = (send * number.bytes(), receive * number.bytes());
@@ -88,20 +84,36 @@ unsafe impl Communicator for SimCommunicator {
                 return Err(state.error(Call::Collective, ErrorCode::NCCL_INVALID_ARGUMENT));
             }
         }
-        state.collective(collective, number, count, parts)
+        Ok(())
+    }
+}
+
+// SAFETY: a rank's part reads and writes its own ranges only, in its stream's order.
+unsafe impl Communicator for SimCommunicator {
+    unsafe fn enqueue(
+        &self,
+        collective: Collective,
+        number: Number,
+        count: usize,
+        parts: &[Part],
+    ) -> DriverResult<()> {
+        self.simulator.0.enter(Call::Collective, |state| {
+            self.check(state, Call::Collective)?;
+            self.check_parts(state, collective, number, count, parts)?;
+            state.collective(collective, number, count, parts)
+        })
     }
 
     fn status(&self) -> DriverResult<()> {
-        let mut state = self.simulator.0.lock();
-        state.enter(Call::CollectiveStatus)?;
-        self.check(&state, Call::CollectiveStatus)
+        (self.simulator.0).enter(Call::CollectiveStatus, |state| {
+            self.check(state, Call::CollectiveStatus)
+        })
     }
 
     fn abort(&self) {
         *self.aborted.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 }
-
 impl State {
     /// Enqueues what was checked.
     fn collective(

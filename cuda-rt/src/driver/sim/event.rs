@@ -51,7 +51,10 @@ impl State {
         let s = self.stream(CALL, stream)?;
         let last = match &s.capture {
             None => {
-                let host_ns = self.clock.now_ns() + self.config.model.record_call_ns;
+                let host_ns = self
+                    .clock
+                    .now_ns()
+                    .saturating_add(self.config.model.record_call_ns);
                 let s = self.stream(CALL, stream)?;
                 s.modelled_end_ns = s.modelled_end_ns.max(host_ns);
                 let position = Position {

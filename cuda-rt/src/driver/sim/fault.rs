@@ -13,7 +13,7 @@ macro_rules! calls {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The `cu*` call that it stands for.
+            /// The `cu*` or `nccl*` call that it stands for, or one of those that it stands for.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $cu,)* }
             }
@@ -48,7 +48,7 @@ calls! {
     CommunicatorInit "ncclCommInitAll";
     Collective "ncclGroupEnd";
     CollectiveStatus "ncclCommGetAsyncError";
-    Fill "cuMemsetAsync";
+    Fill "cuMemsetD8Async";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";
     BeginCapture "cuStreamBeginCapture";
@@ -100,5 +100,25 @@ impl Faults {
         }
         self.0.retain(|fault| fault.remaining > 0);
         due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every function of the driver API 12.8 (`cuda.h`), without the suffixes of versions, and of NCCL 2.28 (`nccl.h`).
+    const ENTRY_POINTS: &str = include_str!("entry_points.txt");
+
+    #[test]
+    fn every_call_has_the_name_of_an_entry_point() {
+        assert!(ENTRY_POINTS.lines().count() > 500);
+        for call in Call::ALL {
+            let name = call.name();
+            assert!(
+                ENTRY_POINTS.lines().any(|entry| entry == name),
+                "there is no `{name}`"
+            );
+        }
     }
 }

@@ -368,7 +368,10 @@ impl State {
         if captured {
             return self.submit(CALL, stream, Op::Graph { graph, version });
         }
-        let mut ready_ns = self.clock.now_ns() + self.config.model.launch_call_ns;
+        let mut ready_ns = self
+            .clock
+            .now_ns()
+            .saturating_add(self.config.model.launch_call_ns);
         if let Some((position, end_ns)) = g.last {
             ready_ns = ready_ns.max(end_ns);
             if position.stream != stream.0 && !self.is_done(position) {

@@ -1,6 +1,5 @@
 //! A kernel's launch: what is kept of it until it runs, and what becomes of a kernel that panics.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::panic::{self, AssertUnwindSafe};
@@ -8,8 +7,8 @@ use std::sync::Once;
 
 use super::clock::{SpanKind, Work};
 use super::memory::Memory;
-use crate::driver::ErrorCode;
 use crate::driver::packed::Packed;
+use crate::driver::{ErrorCode, panic_message};
 use crate::kernel::{Kernel, LaunchShape, ParameterKind};
 
 /// A launch that waits for its turn, with the bytes of its parameters.
@@ -172,28 +171,23 @@ pub(super) fn note_panics() {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if IN_KERNEL.get() {
-                PANICKED_AT.set(info.location().map(ToString::to_string));
+                // As in `catch`, it may be gone.
+                let _ = PANICKED_AT.try_with(|place| place.replace(info.location().map(ToString::to_string)));
             }
             previous(info);
         }));
     });
 }
 
-/// Runs a kernel's body; if it panics, gives the message and the place.
+/// Runs a kernel's body; if it panics, gives the message and, if it was noted, the place.
 fn catch(body: AssertUnwindSafe<impl FnOnce()>) -> Result<(), (String, Option<String>)> {
-    PANICKED_AT.set(None);
+    // Gone while the thread's locals are dropped, where a kernel may still run.
+    let _ = PANICKED_AT.try_with(RefCell::take);
     let nested = IN_KERNEL.replace(true);
     let result = panic::catch_unwind(body);
     IN_KERNEL.set(nested);
-    result.map_err(|payload| (message(&*payload), PANICKED_AT.take()))
-}
-
-fn message(payload: &(dyn Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a message".to_owned()
-    }
+    result.map_err(|payload| {
+        let place = PANICKED_AT.try_with(RefCell::take).ok().flatten();
+        (panic_message(payload), place)
+    })
 }

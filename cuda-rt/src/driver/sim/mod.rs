@@ -16,15 +16,16 @@
 //! | what is CUDA's | what is not |
 //! |---|---|
 //! | stale handles are errors | also those that CUDA would not notice |
-//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed |
+//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic anywhere else inside loses it too (`UNKNOWN`) |
+//! | a kernel makes no driver calls | those that a simulated one makes fail (`NOT_PERMITTED`); it must not wait for a thread that makes some |
 //! | copies and kernels given what is not device memory fail | a range beyond its block but in the device's memory is not noticed: the caller proves that there is none |
 //! | streams have priorities | they change neither order nor time |
 //! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod clock;
 mod collective;
@@ -49,9 +50,10 @@ pub use simulator::{Counters, Simulator};
 use self::state::State;
 use self::stream::{Op, Pattern, Stream};
 use super::checked::{Checked, Watch};
+use super::door::{Door, Shut};
 use super::{
-    Backend, Communicator, DeviceAddress, Driver, DriverResult, ErrorCode, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use crate::kernel::{Kernel, LaunchShape};
 
@@ -72,7 +74,7 @@ struct Core {
     /// Tells this host from others.
     host: u64,
     config: Arc<SimConfig>,
-    state: Mutex<State>,
+    state: Door<State>,
     watch: Arc<Watch>,
 }
 
@@ -87,7 +89,7 @@ impl SimDriver {
         let core = Arc::new(Core {
             // A counter needs no ordering.
             host: HOSTS.fetch_add(1, Ordering::Relaxed),
-            state: Mutex::new(State::new(Arc::clone(&config))),
+            state: Door::new(State::new(Arc::clone(&config))),
             watch: Watch::new(config.check, Some(config.seed)),
             config,
         });
@@ -101,7 +103,7 @@ impl SimDriver {
     }
 
     fn of(core: Arc<Core>) -> Arc<Self> {
-        let device = core.lock().add_device();
+        let device = core.look(State::add_device);
         let watch = Arc::clone(&core.watch);
         Self::watching(Arc::new(SimDevice::new(core, device)), watch)
     }
@@ -133,11 +135,9 @@ impl SimDevice {
         }
     }
 
-    /// Starts a call: counts it, and fails if it must.
-    fn enter(&self, call: Call) -> DriverResult<MutexGuard<'_, State>> {
-        let mut state = self.simulator.0.lock();
-        state.enter(call)?;
-        Ok(state)
+    /// Makes a call: counts it, and fails if it must.
+    fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
+        self.simulator.0.enter(call, body)
     }
 
     /// What CUDA checks of a launch.
@@ -159,9 +159,34 @@ impl SimDevice {
 }
 
 impl Core {
-    /// The state; a thread that panicked in here, which none should, left it as consistent as a failed call does.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes a call. A panic anywhere inside loses all devices of the host.
+    fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
+        let made = self.state.enter(|state| {
+            state.enter(call)?;
+            body(state)
+        });
+        made.unwrap_or_else(|shut| Err(self.refused(call, shut)))
+    }
+
+    #[cold]
+    fn refused(&self, call: Call, shut: Shut) -> DriverError {
+        let device = format!("the simulated device (seed {})", self.config.seed);
+        shut.error(call.name(), &device)
+    }
+
+    /// Looks at the state, or changes it, in no call. Of a host whose devices a panic has lost there is nothing to see.
+    ///
+    /// # Panics
+    /// If the calling thread runs a simulated kernel, which is lost by that.
+    fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+        match self.state.enter(body) {
+            Ok(seen) => seen,
+            // A panic hook that looks must not panic again.
+            Err(Shut::Inside) if !std::thread::panicking() => {
+                panic!("a simulated device cannot be looked at from inside a simulated kernel")
+            }
+            Err(Shut::Inside | Shut::Broken(_) | Shut::Forked) => R::default(),
+        }
     }
 }
 
@@ -177,12 +202,13 @@ unsafe impl Driver for SimDevice {
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        let state = self.enter(Call::MemoryInfo)?;
-        let memory = &state.memories[self.device];
-        let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
-        Ok(MemoryInfo {
-            free_bytes: total_bytes - used_bytes,
-            total_bytes,
+        self.enter(Call::MemoryInfo, |state| {
+            let memory = &state.memories[self.device];
+            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
+            Ok(MemoryInfo {
+                free_bytes: total_bytes - used_bytes,
+                total_bytes,
+            })
         })
     }
 
@@ -191,86 +217,96 @@ unsafe impl Driver for SimDevice {
             device: self.device,
             ..Stream::default()
         };
-        Ok(RawStream(self.enter(Call::CreateStream)?.streams.insert(stream)))
+        self.enter(Call::CreateStream, |state| {
+            Ok(RawStream(state.streams.insert(stream)))
+        })
     }
 
     unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::DestroyStream)?.destroy_stream(stream)
+        self.enter(Call::DestroyStream, |state| state.destroy_stream(stream))
     }
 
     unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::SynchronizeStream)?.synchronize_stream(stream)
+        self.enter(Call::SynchronizeStream, |state| state.synchronize_stream(stream))
     }
 
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
-        self.enter(Call::WaitEvent)?.wait_event(stream, event)
+        self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }
 
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
-        Ok(self.enter(Call::CreateEvent)?.create_event(timing))
+        self.enter(Call::CreateEvent, |state| Ok(state.create_event(timing)))
     }
 
     unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
-        self.enter(Call::DestroyEvent)?.destroy_event(event)
+        self.enter(Call::DestroyEvent, |state| state.destroy_event(event))
     }
 
     unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::RecordEvent)?.record_event(event, stream)
+        self.enter(Call::RecordEvent, |state| state.record_event(event, stream))
     }
 
     unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
-        self.enter(Call::QueryEvent)?.query_event(event)
+        self.enter(Call::QueryEvent, |state| state.query_event(event))
     }
 
     unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
-        self.enter(Call::SynchronizeEvent)?.synchronize_event(event)
+        self.enter(Call::SynchronizeEvent, |state| state.synchronize_event(event))
     }
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
-        self.enter(Call::ElapsedMs)?.elapsed_ms(start, end)
+        self.enter(Call::ElapsedMs, |state| state.elapsed_ms(start, end))
     }
 
     unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
-        self.enter(Call::Alloc)?.alloc(bytes, stream)
+        self.enter(Call::Alloc, |state| state.alloc(bytes, stream))
     }
 
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::Free)?.free(address, stream)
+        self.enter(Call::Free, |state| state.free(address, stream))
     }
 
     fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
-        Ok(self.enter(Call::PoolStats)?.memories[self.device].stats())
+        self.enter(Call::PoolStats, |state| Ok(state.memories[self.device].stats()))
     }
 
     fn reset_pool_peaks(&self) -> DriverResult<()> {
-        self.enter(Call::SetPool)?.memories[self.device].reset_peaks();
-        Ok(())
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].reset_peaks();
+            Ok(())
+        })
     }
 
     fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
-        self.enter(Call::SetPool)?.memories[self.device].set_release_threshold(bytes);
-        Ok(())
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].set_release_threshold(bytes);
+            Ok(())
+        })
     }
 
     fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
-        self.enter(Call::TrimPool)?.memories[self.device].trim(keep_bytes);
-        Ok(())
+        self.enter(Call::TrimPool, |state| {
+            state.memories[self.device].trim(keep_bytes);
+            Ok(())
+        })
     }
 
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        let mut state = self.enter(Call::RegisterHost)?;
-        if state.registered.insert(memory.address().addr().get()) {
-            return Ok(());
-        }
-        Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
+        self.enter(Call::RegisterHost, |state| {
+            if state.registered.insert(memory.address().addr().get()) {
+                return Ok(());
+            }
+            Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
+        })
     }
 
     unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        let mut state = self.enter(Call::UnregisterHost)?;
-        if state.registered.remove(&memory.address().addr().get()) {
-            return Ok(());
-        }
-        Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+        self.enter(Call::UnregisterHost, |state| {
+            if state.registered.remove(&memory.address().addr().get()) {
+                return Ok(());
+            }
+            Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+        })
     }
 
     unsafe fn copy_to_device(
@@ -287,13 +323,10 @@ unsafe impl Driver for SimDevice {
             source,
             bytes,
         };
-        self.enter(Call::CopyToDevice)?.transfer(
-            Call::CopyToDevice,
-            stream,
-            &[(self.device, destination)],
-            bytes,
-            op,
-        )
+        let ranges = [(self.device, destination)];
+        self.enter(Call::CopyToDevice, |state| {
+            state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
+        })
     }
 
     unsafe fn copy_to_host(
@@ -313,8 +346,10 @@ unsafe impl Driver for SimDevice {
             source: source.0,
             bytes,
         };
-        self.enter(Call::CopyToHost)?
-            .transfer(Call::CopyToHost, stream, &[(self.device, source)], bytes, op)
+        let ranges = [(self.device, source)];
+        self.enter(Call::CopyToHost, |state| {
+            state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
+        })
     }
 
     unsafe fn copy(
@@ -331,8 +366,9 @@ unsafe impl Driver for SimDevice {
             bytes,
         };
         let ranges = [(self.device, destination), (self.device, source)];
-        self.enter(Call::Copy)?
-            .transfer(Call::Copy, stream, &ranges, bytes, op)
+        self.enter(Call::Copy, |state| {
+            state.transfer(Call::Copy, stream, &ranges, bytes, op)
+        })
     }
 
     fn peer(&self) -> RawPeer {
@@ -364,20 +400,21 @@ unsafe impl Driver for SimDevice {
         count: usize,
         stream: RawStream,
     ) -> DriverResult<()> {
-        let mut state = self.enter(Call::Fill)?;
-        let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
-            return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
-        };
-        let op = Op::Fill {
-            destination: destination.0,
-            pattern: Pattern::new(pattern),
-            bytes,
-        };
-        state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
+        self.enter(Call::Fill, |state| {
+            let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
+                return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
+            };
+            let op = Op::Fill {
+                destination: destination.0,
+                pattern: Pattern::new(pattern),
+                bytes,
+            };
+            state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
+        })
     }
 
     fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
-        self.enter(Call::Prepare).map(drop)
+        self.enter(Call::Prepare, |_| Ok(()))
     }
 
     unsafe fn launch(
@@ -387,42 +424,49 @@ unsafe impl Driver for SimDevice {
         parameters: &[*const c_void],
         stream: RawStream,
     ) -> DriverResult<()> {
-        let mut state = self.enter(Call::Launch)?;
-        state.stream(Call::Launch, stream)?;
-        if !self.is_valid(kernel, shape, parameters) {
-            return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
-        }
-        // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-        let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-        state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+        self.enter(Call::Launch, |state| {
+            state.stream(Call::Launch, stream)?;
+            if !self.is_valid(kernel, shape, parameters) {
+                return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+            }
+            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+            state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+        })
     }
 
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::BeginCapture)?.begin_capture(stream)
+        self.enter(Call::BeginCapture, |state| state.begin_capture(stream))
     }
 
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        match self.enter(Call::EndCapture) {
-            Ok(mut state) => state.end_capture(stream),
-            Err(error) => {
-                self.simulator.0.lock().abandon_capture(stream);
-                Err(error)
-            }
+        let ended = self.enter(Call::EndCapture, |state| state.end_capture(stream));
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let _ = self
+                .simulator
+                .0
+                .state
+                .enter(|state| state.abandon_capture(stream));
         }
+        ended
     }
 
     unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
-        self.enter(Call::CapturedNode)?.captured_node(stream)
+        self.enter(Call::CapturedNode, |state| state.captured_node(stream))
     }
 
     unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        match self.enter(Call::UpdateGraph) {
-            Ok(mut state) => state.update_graph(graph, stream),
-            Err(error) => {
-                self.simulator.0.lock().abandon_capture(stream);
-                Err(error)
-            }
+        let ended = self.enter(Call::UpdateGraph, |state| state.update_graph(graph, stream));
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let _ = self
+                .simulator
+                .0
+                .state
+                .enter(|state| state.abandon_capture(stream));
         }
+        ended
     }
 
     unsafe fn set_launch(
@@ -433,20 +477,59 @@ unsafe impl Driver for SimDevice {
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> DriverResult<()> {
-        let mut state = self.enter(Call::SetLaunch)?;
-        if !self.is_valid(kernel, shape, parameters) {
-            return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
-        }
-        // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-        let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-        state.set_launch(graph, node, launch)
+        self.enter(Call::SetLaunch, |state| {
+            if !self.is_valid(kernel, shape, parameters) {
+                return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+            }
+            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+            state.set_launch(graph, node, launch)
+        })
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::LaunchGraph)?.launch_graph(graph, stream)
+        self.enter(Call::LaunchGraph, |state| state.launch_graph(graph, stream))
     }
 
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
-        self.enter(Call::DestroyGraph)?.destroy_graph(graph)
+        self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_inside_loses_all_devices_of_the_host() {
+        let first = SimDriver::new(SimConfig::new().seed(5));
+        let (second, other) = (first.another(), SimDriver::new(SimConfig::new()));
+        let stream = first.create_stream(0).unwrap();
+        let core = &first.inner().simulator.0;
+        let made = core.enter(Call::Fill, |state| -> DriverResult<()> {
+            state.streams.get_mut(stream.0).unwrap().queue.clear();
+            panic!("in the middle of a call")
+        });
+        for error in [
+            made.unwrap_err(),
+            first.create_stream(0).unwrap_err(),
+            second.memory_info().unwrap_err(),
+            // SAFETY: the handle is live.
+            unsafe { first.synchronize_stream(stream) }.unwrap_err(),
+        ] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of a call"), "{error}");
+            assert!(error.detail().contains("seed 5"), "{error}");
+        }
+        assert_eq!(first.simulator().unwrap().counters(), Counters::default());
+        assert!(other.create_stream(0).is_ok());
+    }
+
+    #[test]
+    fn a_panic_while_it_is_looked_at_loses_the_device_too() {
+        let driver = SimDriver::new(SimConfig::new());
+        let core = &driver.inner().simulator.0;
+        assert_eq!(core.look(|_| -> u64 { panic!("while it is looked at") }), 0);
+        assert!(driver.memory_info().unwrap_err().is_sticky());
     }
 }

@@ -25,26 +25,28 @@ impl SimDevice {
     }
 
     pub(super) fn access_to(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        let state = self.enter(Call::PeerAccess)?;
-        let device = self.device_of(&state, Call::PeerAccess, peer)?;
-        Ok(if device == self.device || state.config.peer_access {
-            PeerAccess::Direct
-        } else {
-            PeerAccess::Staged
+        self.enter(Call::PeerAccess, |state| {
+            let device = self.device_of(state, Call::PeerAccess, peer)?;
+            Ok(if device == self.device || state.config.peer_access {
+                PeerAccess::Direct
+            } else {
+                PeerAccess::Staged
+            })
         })
     }
 
     pub(super) fn ranks(&self, ranks: &[RawPeer]) -> DriverResult<SimCommunicator> {
-        let state = self.enter(Call::CommunicatorInit)?;
-        let mut devices = Vec::with_capacity(ranks.len());
-        for rank in ranks {
-            let device = self.device_of(&state, Call::CommunicatorInit, *rank)?;
-            if devices.contains(&device) {
-                return Err(state.error(Call::CommunicatorInit, ErrorCode::NCCL_INVALID_USAGE));
+        self.enter(Call::CommunicatorInit, |state| {
+            let mut devices = Vec::with_capacity(ranks.len());
+            for rank in ranks {
+                let device = self.device_of(state, Call::CommunicatorInit, *rank)?;
+                if devices.contains(&device) {
+                    return Err(state.error(Call::CommunicatorInit, ErrorCode::NCCL_INVALID_USAGE));
+                }
+                devices.push(device);
             }
-            devices.push(device);
-        }
-        Ok(SimCommunicator::new(self.simulator.clone(), devices))
+            Ok(SimCommunicator::new(self.simulator.clone(), devices))
+        })
     }
 
     pub(super) fn copy_between(
@@ -54,16 +56,17 @@ impl SimDevice {
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<()> {
-        let mut state = self.enter(Call::CopyPeer)?;
-        let to = self.device_of(&state, Call::CopyPeer, to)?;
-        let from = self.device_of(&state, Call::CopyPeer, from)?;
-        let op = Op::Copy {
-            kind: SpanKind::CopyPeer,
-            destination: destination.0,
-            source: source.0,
-            bytes,
-        };
-        let ranges = [(to, destination), (from, source)];
-        state.transfer(Call::CopyPeer, stream, &ranges, bytes, op)
+        self.enter(Call::CopyPeer, |state| {
+            let to = self.device_of(state, Call::CopyPeer, to)?;
+            let from = self.device_of(state, Call::CopyPeer, from)?;
+            let op = Op::Copy {
+                kind: SpanKind::CopyPeer,
+                destination: destination.0,
+                source: source.0,
+                bytes,
+            };
+            let ranges = [(to, destination), (from, source)];
+            state.transfer(Call::CopyPeer, stream, &ranges, bytes, op)
+        })
     }
 }

@@ -18,7 +18,8 @@ use crate::driver::{ErrorCode, RawStream};
 /// all here is of all of them, but for engines, spans and waits.
 ///
 /// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work but for
-/// [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream).
+/// [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). From inside a simulated kernel they panic, and of a host
+/// that a panic has lost they find nothing.
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
@@ -57,27 +58,29 @@ impl Simulator {
     /// # Panics
     /// If `nth` is 0.
     pub fn fail_nth(&self, call: Call, nth: u64, code: ErrorCode) {
-        self.0.lock().faults.add(call, nth, code);
+        assert!(nth > 0, "the first call is number 1");
+        self.0.look(|state| state.faults.add(call, nth, code));
     }
 
     /// Takes back the faults that did not happen yet.
     pub fn clear_faults(&self) {
-        self.0.lock().faults.clear();
+        self.0.look(|state| state.faults.clear());
     }
 
     /// Runs all that is pending, in an order chosen by the seed: the host does something else for a long while. It learns nothing of it,
     /// so this orders nothing.
     pub fn run_pending(&self) {
-        while self.0.lock().step_any() {}
+        while self.0.look(State::step_any) {}
     }
 
     /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The host learns nothing of it either.
     pub fn run_stream(&self, stream: RawStream) {
-        let mut state = self.0.lock();
-        let issued = state.streams.get(stream.0).map(|held| held.issued());
-        if let Some(at) = issued {
-            state.run_until(Position { stream: stream.0, at });
-        }
+        self.0.look(|state| {
+            let issued = state.streams.get(stream.0).map(|held| held.issued());
+            if let Some(at) = issued {
+                state.run_until(Position { stream: stream.0, at });
+            }
+        });
     }
 
     /// The races that the checker found so far, each pair of calls once, and at most 256.
@@ -92,55 +95,58 @@ impl Simulator {
 
     /// What there is now, and what happened so far.
     pub fn counters(&self) -> Counters {
-        self.0.lock().counters()
+        self.0.look(|state| state.counters())
     }
 
     /// Starts or stops recording spans; off at first. Spans stay in memory until they are taken.
     pub fn record_spans(&self, on: bool) {
-        let mut state = self.0.lock();
-        let clock = state.clock.device(self.1);
-        match (on, &clock.spans) {
-            (true, None) => clock.spans = Some(Vec::new()),
-            (false, Some(_)) => {
-                clock.spans = None;
-                clock.waits.clear();
+        self.0.look(|state| {
+            let clock = state.clock.device(self.1);
+            match (on, &clock.spans) {
+                (true, None) => clock.spans = Some(Vec::new()),
+                (false, Some(_)) => {
+                    clock.spans = None;
+                    clock.waits.clear();
+                }
+                _ => {}
             }
-            _ => {}
-        }
+        });
     }
 
     /// Takes the spans of the operations that ran, in the order in which they were enqueued; those of pending ones stay.
     pub fn take_spans(&self) -> Vec<Span> {
-        let mut state = self.0.lock();
-        let Some(spans) = state.clock.device(self.1).spans.take() else {
-            return Vec::new();
-        };
-        let executed =
-            |(at, span): &(u64, Span)| state.streams.get(span.stream.0).is_none_or(|s| s.executed > *at);
-        let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
-        state.clock.device(self.1).spans = Some(pending);
-        ran.into_iter().map(|(_, span)| span).collect()
+        self.0.look(|state| {
+            let Some(spans) = state.clock.device(self.1).spans.take() else {
+                return Vec::new();
+            };
+            let executed =
+                |(at, span): &(u64, Span)| state.streams.get(span.stream.0).is_none_or(|s| s.executed > *at);
+            let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
+            state.clock.device(self.1).spans = Some(pending);
+            ran.into_iter().map(|(_, span)| span).collect()
+        })
     }
 
     /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
     pub fn take_waits(&self) -> Vec<Wait> {
-        std::mem::take(&mut self.0.lock().clock.device(self.1).waits)
+        self.0
+            .look(|state| std::mem::take(&mut state.clock.device(self.1).waits))
     }
 
     /// How long an engine of this device was busy with all that was enqueued, in modelled ns.
     pub fn busy_ns(&self, engine: Engine) -> u64 {
-        self.0.lock().clock.busy_ns(self.1, engine)
+        self.0.look(|state| state.clock.busy_ns(self.1, engine))
     }
 
     /// The calling thread's modelled clock, in ns since the device was made: calls advance it by what they cost, and
     /// waits to the modelled time of what they waited for.
     pub fn host_now_ns(&self) -> u64 {
-        self.0.lock().clock.now_ns()
+        self.0.look(|state| state.clock.now_ns())
     }
 
     /// Advances the calling thread's modelled clock by `ns`, for work that the host does itself.
     pub fn spend_host_ns(&self, ns: u64) {
-        self.0.lock().clock.spend(ns);
+        self.0.look(|state| state.clock.spend(ns));
     }
 }
 

@@ -236,7 +236,7 @@ impl State {
         }
         self.clock.spend(cost_ns);
         let s = self.streams.get_mut(stream.0).expect("found above");
-        s.modelled_end_ns = s.modelled_end_ns.max(host_ns + cost_ns);
+        s.modelled_end_ns = s.modelled_end_ns.max(host_ns.saturating_add(cost_ns));
         if let Some(work) = work {
             let place = (stream, s.issued());
             s.modelled_end_ns = self

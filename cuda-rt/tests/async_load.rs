@@ -1,0 +1,87 @@
+//! Waits on behalf of tasks while all processors are busy. Alone in its process, which it keeps busy.
+#![forbid(unsafe_code)]
+
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::{Device, DeviceBuffer, Handoff};
+
+cuda_rt::streams! { Compute; }
+
+const FILLS: u32 = 2000;
+
+/// Busy threads for each processor: one that yields waits for all of them.
+const BUSY: usize = 4;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future.into_future());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park_timeout(Duration::from_secs(60));
+    }
+}
+
+/// How long `wait` takes for the fills of a lazy device, of which nothing has run.
+fn timed(name: &str, wait: impl FnOnce(Handoff<DeviceBuffer<u32>>)) -> Duration {
+    let config = SimConfig::new().order(Order::Lazy).most_pending(usize::MAX);
+    let gpu = Device::open_or_simulate_with(config).unwrap();
+    let compute = gpu.stream::<Compute>().unwrap();
+    let mut data = compute.alloc_zeroed::<u32>(1024).unwrap();
+    for value in 0..FILLS {
+        compute.fill(&mut data, value).unwrap();
+    }
+    let start = Instant::now();
+    wait(compute.release(data).unwrap());
+    let took = start.elapsed();
+    println!("{name}: {took:?}");
+    took
+}
+
+/// The thread that asks runs an operation with each question. When it yielded after each one, it waited each time for all that kept
+/// the processors busy.
+#[test]
+fn a_wait_beside_busy_threads_takes_no_time_for_each_operation() {
+    let stop = AtomicBool::new(false);
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..BUSY * processors {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let waits = [
+            timed("synchronize", |handoff| drop(handoff.synchronize().unwrap())),
+            timed("await", |handoff| drop(block_on(handoff).unwrap())),
+            timed("on_done", |handoff| {
+                let (sender, ran) = mpsc::channel();
+                let told = handoff.on_done(move |data| sender.send(data.is_ok()).unwrap());
+                told.unwrap();
+                assert!(ran.recv().unwrap());
+            }),
+        ];
+        // Before anything can fail, or the busy threads go on for ever.
+        stop.store(true, Ordering::Relaxed);
+        for took in waits {
+            assert!(took < Duration::from_secs(5), "{took:?} for {FILLS} fills");
+        }
+    });
+}

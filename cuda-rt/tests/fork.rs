@@ -1,0 +1,174 @@
+//! A process that forks: threads stay in the parent, and a child that would wait for them gets an error instead.
+//!
+//! In a binary of its own, for a child is made of all threads but one that the test runs on.
+
+use std::future::{Future, IntoFuture};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer};
+use device_std::prelude::*;
+
+cuda_rt::streams! {
+    Compute;
+    Download;
+}
+
+// The simulated device reads no PTX.
+device_std::kernel_module!("conformance/kernels.ptx");
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn alarm(seconds: u32) -> u32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Runs `body` in a child process; whether it ended without a panic.
+fn in_a_child(body: impl FnOnce()) -> bool {
+    // SAFETY: no arguments. The child runs on a copy of this thread alone, and ends without a return from here; the allocator is
+    // ready after a fork (glibc), and no other thread of this test holds a lock that it takes.
+    let child = unsafe { fork() };
+    assert!(child >= 0, "cannot fork");
+    if child == 0 {
+        // SAFETY: no pointers. A child that waits for ever is ended by the signal.
+        unsafe { alarm(40) };
+        let done = catch_unwind(AssertUnwindSafe(body)).is_ok();
+        // SAFETY: ends the process here, and runs nothing of it.
+        unsafe { _exit(i32::from(!done)) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of this process, and a place for its status.
+    let waited = unsafe { waitpid(child, &raw mut status, 0) };
+    assert_eq!(waited, child);
+    status == 0
+}
+
+fn downloading(gpu: &Device, fills: u32) -> Handoff<PinnedBuffer<u32>> {
+    let download = gpu.stream::<Download>().unwrap();
+    let mut data = download.alloc_zeroed::<u32>(64).unwrap();
+    for value in 0..fills {
+        download.fill(&mut data, value).unwrap();
+    }
+    let mut host = download.adopt(gpu.pinned(64).unwrap()).unwrap();
+    download.copy_to_host(&data, &mut host).unwrap();
+    download.release(host).unwrap()
+}
+
+/// Asks again and again, as no executor does: a child has none. `None` if it stays pending.
+fn wait<T>(future: impl IntoFuture<Output = T>) -> Option<T> {
+    let mut future = pin!(future.into_future());
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return Some(output);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    None
+}
+
+/// The first value of a download, by a closure.
+fn heard(download: Handoff<PinnedBuffer<u32>>) -> u32 {
+    let (sender, ran) = mpsc::channel();
+    let told = download.on_done(move |host| sender.send(host.unwrap()[0]).unwrap());
+    told.unwrap();
+    ran.recv_timeout(Duration::from_secs(20))
+        .expect("the closure runs")
+}
+
+#[track_caller]
+fn is_of_a_fork(error: &Error) {
+    assert!(matches!(error, Error::HostThread { .. }), "{error:?}");
+    assert!(error.to_string().contains("this process was forked"), "{error}");
+}
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// Runs, and so keeps the simulated device locked, until it is told to go on.
+#[kernel]
+fn hold_the_device(i: Index1, mut out: PerThread<u32>) {
+    if let Some(out) = out.get_mut(i) {
+        RUNNING.store(true, Ordering::SeqCst);
+        while !GO_ON.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        *out = 7;
+    }
+}
+
+/// One test: a child of two at once would have half of the other's.
+#[test]
+fn a_child_that_needs_its_parents_threads_gets_an_error() {
+    let open = || {
+        let config = SimConfig::new().order(Order::Lazy).most_pending(usize::MAX);
+        Device::open_or_simulate_with(config).unwrap()
+    };
+
+    // A child that opens the device has threads of its own.
+    assert!(in_a_child(|| {
+        let gpu = open();
+        assert_eq!(heard(downloading(&gpu, 50)), 49);
+        assert_eq!(wait(downloading(&gpu, 50)).unwrap().unwrap()[0], 49);
+    }));
+
+    let gpu = open();
+    if !gpu.is_simulated() {
+        eprintln!("SKIPPED ON CUDA: a context is of no use in a child");
+        return;
+    }
+    // The threads start.
+    assert_eq!(heard(downloading(&gpu, 50)), 49);
+    assert_eq!(wait(downloading(&gpu, 50)).unwrap().unwrap()[0], 49);
+    assert!(in_a_child(|| {
+        is_of_a_fork(
+            &wait(downloading(&gpu, 50))
+                .expect("it stays pending")
+                .unwrap_err(),
+        );
+        is_of_a_fork(&downloading(&gpu, 50).on_done(|_| ()).unwrap_err());
+        // What a child waits for itself needs no thread.
+        assert_eq!(downloading(&gpu, 50).synchronize().unwrap()[63], 49);
+    }));
+
+    // A wait that began before the fork; the thread is at it when the process forks.
+    let mut future = downloading(&gpu, 100_000).into_future();
+    let polled = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending());
+    assert!(in_a_child(|| {
+        is_of_a_fork(&wait(&mut future).expect("it stays pending").unwrap_err());
+    }));
+    assert_eq!(wait(future).unwrap().unwrap()[0], 99_999);
+
+    // A thread that stays behind with the device locked.
+    let compute = gpu.stream::<Compute>().unwrap();
+    let mut out = compute.alloc_zeroed::<u32>(1).unwrap();
+    hold_the_device(&compute, Grid1::covering(1), &mut out).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| compute.synchronize());
+        while !RUNNING.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let done = in_a_child(|| {
+            let error = gpu.memory_info().unwrap_err();
+            assert_eq!(
+                error.driver().unwrap().code(),
+                ErrorCode::NOT_INITIALIZED,
+                "{error}"
+            );
+            assert!(error.to_string().contains("this process was forked"), "{error}");
+        });
+        // Before anything can fail, or the kernel runs for ever.
+        GO_ON.store(true, Ordering::SeqCst);
+        waiting.join().unwrap().unwrap();
+        assert!(done);
+    });
+}

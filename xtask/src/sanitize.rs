@@ -1,0 +1,261 @@
+//! `cargo xtask sanitize`: the tests of the simulated device under the sanitizers of the compiler.
+//!
+//! The simulated device runs the library's unsafe code, and kernels, on real memory and real threads: an access out of bounds, a use
+//! after a free, a leak or a race on the host shows there without a GPU. The standard library is built with the sanitizer too,
+//! or else a lock of its own would look like a race.
+//!
+//! Each binary runs by itself, with few cases (`CUDA_RT_CASES`), and one that does not end in time counts as a failure.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A sanitizer of the compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sanitizer {
+    Address,
+    Leak,
+    Thread,
+}
+
+impl Sanitizer {
+    pub(crate) const ALL: [Self; 3] = [Self::Address, Self::Leak, Self::Thread];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Leak => "leak",
+            Self::Thread => "thread",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sanitizer| sanitizer.name() == name)
+    }
+
+    /// Whether code is compiled otherwise for it, and so the standard library's too.
+    fn instruments(self) -> bool {
+        self != Self::Leak
+    }
+
+    /// The variable that sets it up, and to what.
+    fn options(self) -> (&'static str, String) {
+        match self {
+            // Leaks are the leak sanitizer's.
+            Self::Address => (
+                "ASAN_OPTIONS",
+                "detect_leaks=0:detect_stack_use_after_return=1".into(),
+            ),
+            Self::Leak => {
+                let suppressions = root().join("xtask/sanitize/leak.supp");
+                (
+                    "LSAN_OPTIONS",
+                    format!("suppressions={}:print_suppressions=0", suppressions.display()),
+                )
+            }
+            // A child of `fork` starts threads of its own.
+            Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0:die_after_fork=0".into()),
+        }
+    }
+}
+
+/// Binaries that are left out unless they are named, and why.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("async_load", "measures time"),
+    ("cust", "links the CUDA driver"),
+    ("litmus", "uses no device"),
+    ("nvtx", "links NVTX"),
+    ("readme", "builds programs"),
+];
+
+/// Plans, seeds or orders of each test.
+const CASES: &str = "4";
+/// A binary that deadlocks must not run for ever.
+const LIMIT_S: u32 = 900;
+
+/// Runs the binaries called `names`, or all, under each of `sanitizers`.
+pub(crate) fn run(sanitizers: &[Sanitizer], names: &[&str]) -> Result<(), Box<dyn Error>> {
+    let all = binaries()?;
+    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|known| known == *name)) {
+        return Err(format!("there is no test binary `{unknown}`: {}", all.join(", ")).into());
+    }
+    let chosen: Vec<&str> = match names {
+        [] => all
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !is_left_out(name))
+            .collect(),
+        names => names.to_vec(),
+    };
+    let host = host()?;
+    let mut failed = Vec::new();
+    for &sanitizer in sanitizers {
+        for &name in &chosen {
+            let began = Instant::now();
+            let outcome = test(sanitizer, name, &host)?;
+            println!(
+                "{} {name}: {outcome}, {} s",
+                sanitizer.name(),
+                began.elapsed().as_secs()
+            );
+            if outcome != "ok" {
+                failed.push(format!("{} {name}", sanitizer.name()));
+            }
+        }
+    }
+    if names.is_empty() {
+        LEFT_OUT
+            .iter()
+            .for_each(|(name, why)| println!("left out: {name}, which {why}"));
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("not clean, see {}: {}", logs().display(), failed.join(", ")).into()),
+    }
+}
+
+fn is_left_out(name: &str) -> bool {
+    LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
+}
+
+/// `lib`, for the unit tests, and the integration tests.
+fn binaries() -> Result<Vec<String>, Box<dyn Error>> {
+    let mut names = vec!["lib".to_owned()];
+    for entry in fs::read_dir(root().join("cuda-rt/tests"))? {
+        let path = entry?.path();
+        let is_test = match path.is_dir() {
+            true => path.join("main.rs").is_file(),
+            false => path.extension().is_some_and(|extension| extension == "rs"),
+        };
+        if is_test && let Some(name) = path.file_stem().and_then(|name| name.to_str()) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Builds and runs one binary; its log stays.
+fn test(sanitizer: Sanitizer, name: &str, host: &str) -> Result<&'static str, Box<dyn Error>> {
+    fs::create_dir_all(logs())?;
+    let log = logs().join(format!("{}-{name}.log", sanitizer.name()));
+    let out = fs::File::create(&log)?;
+    let (variable, options) = sanitizer.options();
+    let mut command = Command::new("timeout");
+    command
+        .args(["--kill-after=10", &LIMIT_S.to_string()])
+        // By rustup: the `cargo` that runs this is a toolchain's own, which knows no `+nightly`.
+        .args([
+            "rustup",
+            "run",
+            "nightly",
+            "cargo",
+            "test",
+            "--locked",
+            "--package",
+            "cuda-rt",
+        ])
+        .args(["--target", host]);
+    if sanitizer.instruments() {
+        command.arg("-Zbuild-std");
+    }
+    match name {
+        "lib" => command.arg("--lib"),
+        name => command.args(["--test", name]),
+    };
+    let status = command
+        .current_dir(root())
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env("RUSTFLAGS", format!("-Zsanitizer={}", sanitizer.name()))
+        .env(
+            "CARGO_TARGET_DIR",
+            target().join("sanitize").join(sanitizer.name()),
+        )
+        .env("CARGO_TERM_COLOR", "never")
+        // Fast enough to end, with the checks of a debug build.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("CUDA_RT_CASES", CASES)
+        .env(variable, options)
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .status()?;
+    Ok(outcome(status.code(), &String::from_utf8_lossy(&fs::read(log)?)))
+}
+
+/// What became of a binary, by its exit status and what it printed.
+fn outcome(code: Option<i32>, log: &str) -> &'static str {
+    // A report does not end the tests that it comes from.
+    let reported = ["AddressSanitizer", "LeakSanitizer", "ThreadSanitizer"]
+        .iter()
+        .any(|name| log.contains(&format!("ERROR: {name}")) || log.contains(&format!("WARNING: {name}")));
+    match code {
+        _ if reported => "a report",
+        Some(124 | 137) => "no end in time",
+        Some(0) if log.contains("test result: ok. 0 passed; 0 failed; 0 ignored") => "no test",
+        Some(0) if log.contains("test result: ok.") => "ok",
+        _ if log.contains("could not compile") => "does not build",
+        _ => "a test fails",
+    }
+}
+
+/// The target that nightly builds for by itself.
+fn host() -> Result<String, Box<dyn Error>> {
+    let printed = Command::new("rustup")
+        .args(["run", "nightly", "rustc", "-vV"])
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .output()?;
+    let text = String::from_utf8_lossy(&printed.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host
+        .ok_or("no nightly: run `rustup toolchain install nightly --component rust-src`")?
+        .to_owned())
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn logs() -> PathBuf {
+    target().join("sanitize").join("logs")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_whatever_the_tests_say() {
+        let passed = "test result: ok. 3 passed; 0 failed; 0 ignored";
+        assert_eq!(outcome(Some(0), passed), "ok");
+        let race = format!("{passed}\nWARNING: ThreadSanitizer: data race (pid=1)");
+        assert_eq!(outcome(Some(0), &race), "a report");
+        let error = "==1==ERROR: AddressSanitizer: heap-use-after-free";
+        assert_eq!(outcome(Some(101), error), "a report");
+        assert_eq!(outcome(Some(124), "running 3 tests"), "no end in time");
+        assert_eq!(outcome(None, "running 3 tests"), "a test fails");
+        assert_eq!(
+            outcome(Some(101), "error: could not compile `cuda-rt`"),
+            "does not build"
+        );
+        let empty = "test result: ok. 0 passed; 0 failed; 0 ignored";
+        assert_eq!(outcome(Some(0), empty), "no test");
+    }
+
+    #[test]
+    fn what_is_left_out_is_there() {
+        let all = binaries().unwrap();
+        assert!(all.len() > 30, "{all:?}");
+        for (name, _) in LEFT_OUT {
+            assert!(all.iter().any(|known| known == name), "{name}");
+        }
+    }
+}
