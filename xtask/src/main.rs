@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod broken_cores;
+mod coexist;
 mod hazard_programs;
 mod hazards;
+mod platforms;
 mod ptx;
 mod ptxas;
 mod unsafe_budget;
@@ -16,12 +18,14 @@ cargo xtask <task>
   broken-cores [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
                            named; half an hour for all; into docs/broken-cores.md
   broken-cores --check     see that the descriptions of the breaks fit the sources; builds nothing
+  coexist [NAME...]        see that cuda-rt shares a program with candle, cubecl, and cudarc of other features; needs a network
   hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
                            is missing
   hazards --check          the same, but compare
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
+  platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
@@ -34,12 +38,14 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["broken-cores", "--check"] => broken_cores::check(),
         ["broken-cores", names @ ..] => broken_cores::run(names),
+        ["coexist", names @ ..] => coexist::run(names),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", file] => hazard_programs::check(file, false),
         ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
             hazard_programs::check(file, true)
         }
+        ["platforms"] => platforms::run(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
         ["unsafe-budget"] => unsafe_budget::write(),

@@ -40,7 +40,7 @@ macro_rules! driver_entry_points {
             status: *mut ffi::CUstreamCaptureStatus,
         );
 
-        since "CUDA 11.3": fn cuStreamGetCaptureInfo_v2(
+        since "CUDA 11.3" until "CUDA 13.0": fn cuStreamGetCaptureInfo_v2(
             stream: ffi::CUstream,
             status: *mut ffi::CUstreamCaptureStatus,
             id: *mut c_ulonglong,
@@ -54,7 +54,11 @@ macro_rules! driver_entry_points {
         since "CUDA 2.0": fn cuEventRecord(event: ffi::CUevent, stream: ffi::CUstream);
         since "CUDA 2.0": fn cuEventQuery(event: ffi::CUevent);
         since "CUDA 2.0": fn cuEventSynchronize(event: ffi::CUevent);
-        since "CUDA 2.0": fn cuEventElapsedTime(milliseconds: *mut f32, start: ffi::CUevent, end: ffi::CUevent);
+        since "CUDA 2.0" until "CUDA 13.0": fn cuEventElapsedTime(
+            milliseconds: *mut f32,
+            start: ffi::CUevent,
+            end: ffi::CUevent,
+        );
 
         since "CUDA 3.2": fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
         since "CUDA 11.2": fn cuMemPoolCreate(

@@ -45,7 +45,8 @@ macro_rules! numbers {
         impl $type { $(pub(crate) const $name: Self = Self($value);)* }
     )* };
 }
-pub(crate) use numbers;
+#[cfg(any(feature = "cupti", feature = "nccl"))]
+pub(super) use numbers;
 
 /// Gives the numbers of the driver API to the macro `$expand`.
 macro_rules! driver_numbers {

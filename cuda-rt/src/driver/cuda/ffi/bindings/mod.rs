@@ -84,22 +84,24 @@ functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6 A7 B7 A8 B8 A9 B9 A10 B10);
 
-/// Compares a list of entry points with the functions of the same names in `$bindings`. Those that the bindings' header has a later
-/// version of are compared where the bindings are of CUDA 11 (`cargo xtask coexist`).
+/// Compares a list of entry points with the functions of the same names in `$bindings`. One that a later header has another version of
+/// is compared where the bindings are of a header that has it: `cargo xtask coexist` brings bindings of CUDA 11 and 13.
 macro_rules! same_entry_points {
     (@returned $status:ty) => { $status };
     (@returned $status:ty, $returned:ty) => { $returned };
     (@any $type:ty) => { _ };
+    (@compare [] $($comparison:tt)*) => { $($comparison)* };
+    (@compare ["CUDA 12.0"] $($comparison:tt)*) => { #[cfg(bindings_of_cuda_11)] $($comparison)* };
+    (@compare ["CUDA 13.0"] $($comparison:tt)*) => { #[cfg(not(bindings_of_cuda_13))] $($comparison)* };
     (
         [$bindings:ident returns $status:ty]
-        $(since $since:literal $(until $until:literal)?:
+        $(since $since:literal $(until $until:tt)?:
             fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $returned:ty)?;)*
     ) => { $(
-        $(#[cfg(bindings_of_cuda_11)] #[doc = $until])?
-        const _: () = same_function::<
+        same_entry_points!(@compare [$($until)?] const _: () = same_function::<
             unsafe extern "C" fn($($type),*) -> same_entry_points!(@returned $status $(, $returned)?),
             unsafe fn($(same_entry_points!(@any $type)),*) -> _,
-        >($bindings::$name);
+        >($bindings::$name););
     )* };
 }
 use same_entry_points;
