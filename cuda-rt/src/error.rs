@@ -250,7 +250,7 @@ impl fmt::Display for Error {
             Self::Grid(error) => write!(f, "grid: {error}"),
             Self::HostMemory { bytes, source } => write!(f, "mapping {bytes} bytes of host memory: {source}"),
             Self::HostThread { source } => {
-                write!(f, "starting a thread that waits for handoffs: {source}")
+                write!(f, "the thread that waits for handoffs: {source}")
             }
             Self::PinnedLimit {
                 bytes,

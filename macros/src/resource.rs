@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
 use syn::{
     Attribute, BoundLifetimes, Data, DeriveInput, Error, Field, GenericParam, Generics, Ident, Index, Member,
-    Result, Token, TraitBoundModifier, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
+    Result, Token, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
 const NO_PLACE: &str =
@@ -121,7 +121,12 @@ struct Substitute<'a> {
 
 impl VisitMut for Substitute<'_> {
     fn visit_type_mut(&mut self, ty: &mut Type) {
-        if let Type::Path(TypePath { qself: None, path }) = ty
+        if let Type::Path(TypePath {
+            qself: None,
+            path,
+            attrs,
+        }) = ty
+            && attrs.is_empty()
             && path.is_ident(self.place)
         {
             *ty = self.with.clone();
@@ -143,7 +148,8 @@ impl Derive<'_> {
     fn check(&self) -> Result<()> {
         let elsewhere: Type = parse_quote!(());
         for part in &self.parts {
-            let placed = self.substituted(&part.ty, &elsewhere) != part.ty;
+            let replaced = self.substituted(&part.ty, &elsewhere).to_token_stream();
+            let placed = replaced.to_string() != part.ty.to_token_stream().to_string();
             match (placed, part.plain) {
                 (false, false) => return Err(Error::new_spanned(&part.ty, FOREIGN_FIELD)),
                 (true, true) => return Err(Error::new_spanned(&part.ty, PLAIN_BUFFER)),
@@ -369,11 +375,11 @@ fn predicate(
     };
     let bounds = bounds.iter().map(|bound| match bound {
         TypeParamBound::Lifetime(lifetime) => quote!({ #lifetime }),
-        TypeParamBound::Trait(bound) => {
+        TypeParamBound::Trait(bound) if bound.modifiers.require_empty().is_ok() => {
             let (path, higher) = (&bound.path, names(&bound.lifetimes));
-            match bound.modifier {
-                TraitBoundModifier::Maybe(_) => quote!({ ? #path; }),
-                TraitBoundModifier::None => quote!({ [#higher] #path }),
+            match bound.maybe {
+                Some(_) => quote!({ ? #path; }),
+                None => quote!({ [#higher] #path }),
             }
         }
         // What Rust has as bounds and syn does not know: refused by the macro, on these tokens.

@@ -3,8 +3,10 @@
 
 mod broken_cores;
 mod fuzz_kernels;
+mod coexist;
 mod hazard_programs;
 mod hazards;
+mod platforms;
 mod ptx;
 mod ptxas;
 mod sanitize;
@@ -21,12 +23,14 @@ cargo xtask <task>
   fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR]
                            random kernels: build them for both sides, run them on the simulated device and on GPUs, and
                            compare with what they must compute; leaves a binary to run on a machine with a GPU
+  coexist [NAME...]        see that cuda-rt shares a program with candle, cubecl, and cudarc of other features; needs a network
   hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
                            is missing
   hazards --check          the same, but compare
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
+  platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   sanitize [address|leak|thread] [TEST...]
@@ -45,12 +49,14 @@ fn main() -> ExitCode {
         ["fuzz-kernels", options @ ..] => {
             fuzz_kernels::Options::parse(options).and_then(|options| fuzz_kernels::run(&options))
         }
+        ["coexist", names @ ..] => coexist::run(names),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", file] => hazard_programs::check(file, false),
         ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
             hazard_programs::check(file, true)
         }
+        ["platforms"] => platforms::run(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
         ["sanitize", rest @ ..] => match rest {

@@ -47,6 +47,7 @@ mod events;
 mod figures;
 mod gantt;
 mod gaps;
+mod json;
 mod lanes;
 mod recorder;
 mod recording;

@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-
+use super::json::Object;
 use super::lanes::lanes;
 use super::{Cause, Timeline};
 
@@ -27,15 +26,17 @@ impl Timeline {
         events
             .out
             .write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
-        let about =
-            json!({ "device": self.device, "times": self.source.describe(), "missing": self.missing });
-        serde_json::to_writer(&mut events.out, &about)?;
+        let about = Object::new()
+            .string("device", &self.device)
+            .string("times", self.source.describe())
+            .integer("missing", self.missing);
+        events.out.write_all(about.finish().as_bytes())?;
         events.out.write_all(b",\"traceEvents\":[\n")?;
 
         let device = format!("{} ({})", self.device, self.source.describe());
         for (process, name) in [(DEVICE, device.as_str()), (HOST, "host")] {
-            events.metadata(process, 0, "process_name", json!({ "name": name }))?;
-            events.metadata(process, 0, "process_sort_index", json!({ "sort_index": process }))?;
+            events.name(process, 0, "process_name", name)?;
+            events.sort_index(process, 0, "process_sort_index", process)?;
         }
         // Where each span went: its process and thread.
         let mut places = vec![(DEVICE, 0); self.spans.len()];
@@ -50,8 +51,8 @@ impl Timeline {
                     _ => format!("{} ({})", row.name, lane + 1),
                 };
                 let id = thread + lane + 1;
-                events.metadata(process, id, "thread_name", json!({ "name": name }))?;
-                events.metadata(process, id, "thread_sort_index", json!({ "sort_index": id }))?;
+                events.name(process, id, "thread_name", &name)?;
+                events.sort_index(process, id, "thread_sort_index", id)?;
             }
             for (span, lane) in range.clone().zip(lane_of) {
                 places[span] = (process, thread + lane as u32 + 1);
@@ -71,24 +72,28 @@ impl Timeline {
         (process, thread): (u32, u32),
     ) -> io::Result<()> {
         let span = &self.spans[span];
-        let mut args = serde_json::Map::new();
+        let mut args = Object::new();
         if span.bytes > 0 {
-            args.insert("bytes".into(), json!(span.bytes));
+            args = args.integer("bytes", span.bytes);
             if span.duration_ns() > 0 {
                 let rate = span.bytes as f64 / span.duration_ns() as f64;
-                args.insert("GB/s".into(), json!((rate * 100.0).round() / 100.0));
+                args = args.number("GB/s", (rate * 100.0).round() / 100.0);
             }
         }
         if let Some(row) = span.waits_for {
-            args.insert("waits for".into(), json!(self.rows[row].name));
+            args = args.string("waits for", &self.rows[row].name);
         }
         if span.short_label() != span.label {
-            args.insert("path".into(), json!(span.label));
+            args = args.string("path", &span.label);
         }
-        events.write(&json!({
-            "ph": "X", "pid": process, "tid": thread, "cat": span.kind.name(), "name": span.short_label(),
-            "ts": us(span.start_ns), "dur": us(span.duration_ns()), "args": args,
-        }))
+        events.write(
+            at("X", process, thread)
+                .string("cat", span.kind.name())
+                .string("name", span.short_label())
+                .number("ts", us(span.start_ns))
+                .number("dur", us(span.duration_ns()))
+                .object("args", args),
+        )
     }
 
     fn write_arrows(&self, events: &mut Events<impl Write>, places: &[(u32, u32)]) -> io::Result<()> {
@@ -101,10 +106,14 @@ impl Timeline {
                 ("f", gap.before, self.spans[gap.before].start_ns),
             ] {
                 let (process, thread) = places[span];
-                events.write(&json!({
-                    "ph": phase, "pid": process, "tid": thread, "id": id, "cat": "wait", "name": "wait",
-                    "ts": us(ns), "bp": "e",
-                }))?;
+                events.write(
+                    at(phase, process, thread)
+                        .integer("id", id as u64)
+                        .string("cat", "wait")
+                        .string("name", "wait")
+                        .number("ts", us(ns))
+                        .string("bp", "e"),
+                )?;
             }
         }
         Ok(())
@@ -118,14 +127,31 @@ struct Events<W> {
 }
 
 impl<W: Write> Events<W> {
-    fn write(&mut self, event: &Value) -> io::Result<()> {
+    fn write(&mut self, event: Object) -> io::Result<()> {
         if !std::mem::replace(&mut self.first, false) {
             self.out.write_all(b",\n")?;
         }
-        Ok(serde_json::to_writer(&mut self.out, event)?)
+        self.out.write_all(event.finish().as_bytes())
     }
 
-    fn metadata(&mut self, process: u32, thread: u32, name: &str, args: Value) -> io::Result<()> {
-        self.write(&json!({ "ph": "M", "pid": process, "tid": thread, "name": name, "args": args }))
+    fn name(&mut self, process: u32, thread: u32, what: &str, name: &str) -> io::Result<()> {
+        self.metadata(process, thread, what, Object::new().string("name", name))
     }
+
+    fn sort_index(&mut self, process: u32, thread: u32, what: &str, index: u32) -> io::Result<()> {
+        let args = Object::new().integer("sort_index", index.into());
+        self.metadata(process, thread, what, args)
+    }
+
+    fn metadata(&mut self, process: u32, thread: u32, what: &str, args: Object) -> io::Result<()> {
+        self.write(at("M", process, thread).string("name", what).object("args", args))
+    }
+}
+
+/// The beginning of an event: its phase, process and thread.
+fn at(phase: &str, process: u32, thread: u32) -> Object {
+    Object::new()
+        .string("ph", phase)
+        .integer("pid", process.into())
+        .integer("tid", thread.into())
 }

@@ -1,7 +1,7 @@
 //! What cannot be a kernel, each refused on the token at fault.
 
 use quote::ToTokens;
-use syn::{Error, Result, ReturnType, Type};
+use syn::{Error, Result, ReturnType, Safety, Type};
 
 use super::parse::{Kernel, Output, Role};
 use crate::message;
@@ -35,8 +35,8 @@ fn signature(kernel: &Kernel) -> Result<()> {
     if let Some(token) = &signature.constness {
         refuse(token, message::CONST)?;
     }
-    if let Some(token) = &signature.unsafety {
-        refuse(token, message::UNSAFE)?;
+    if !matches!(signature.safety, Safety::Default) {
+        refuse(&signature.safety, message::UNSAFE)?;
     }
     if let Some(token) = &signature.abi {
         refuse(token, message::ABI)?;

@@ -1,16 +1,15 @@
 //! NCCL, found and loaded at run time: communicators of the devices of this process.
 //!
-//! cudarc's functions are not called, for the reasons given in [`library`](super::library), and because its loader does not know the name
-//! `libnccl.so.2`, under which NCCL is installed. The signatures are cudarc's: the compiler compares them.
+//! The declarations are in [`ffi::nccl`].
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::nccl::sys;
-use libloading::Library;
-
+use super::ffi;
+use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
+use super::function_table::{self, function_table};
 use super::{CudaDriver, stream};
 use crate::driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
@@ -20,113 +19,35 @@ use crate::driver::{
 const FILE_VARIABLE: &str = "CUDA_RT_NCCL";
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// What NCCL's functions return: `ncclResult_t` as a number, since a newer library may return values unknown here.
-type Status = u32;
-
-const SUCCESS: Status = 0;
-
-macro_rules! entry_points {
-    ($($name:ident: fn($($type:ty),*) in $signature:ty;)*) => {
-        /// Every function of NCCL that this backend calls.
-        #[expect(non_snake_case, reason = "the names are NCCL's")]
-        struct Nccl { $($name: unsafe extern "C" fn($($type),*) -> Status,)* describe: Describe, explain: Explain }
-
-        $(const _: $signature = sys::$name;)*
-
-        impl Nccl {
-            /// The entry points; else the name of the first that is missing.
-            fn of(library: &'static Library) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($name: {
-                        // SAFETY: the signature is the one in cudarc's bindings, which is written beside it, but for enums, which
-                        // have the representation of `u32`.
-                        let found = unsafe { library.get::<unsafe extern "C" fn($($type),*) -> Status>(stringify!($name)) };
-                        *found.map_err(|_| stringify!($name))?
-                    },)*
-                    describe: {
-                        // SAFETY: as above.
-                        let found = unsafe { library.get::<Describe>("ncclGetErrorString") };
-                        *found.map_err(|_| "ncclGetErrorString")?
-                    },
-                    explain: {
-                        // SAFETY: as above.
-                        let found = unsafe { library.get::<Explain>("ncclGetLastError") };
-                        *found.map_err(|_| "ncclGetLastError")?
-                    },
-                })
-            }
-        }
-    };
-}
-
-type Describe = unsafe extern "C" fn(Status) -> *const c_char;
-type Explain = unsafe extern "C" fn(sys::ncclComm_t) -> *const c_char;
-const _: unsafe fn(sys::ncclResult_t) -> *const c_char = sys::ncclGetErrorString;
-const _: unsafe fn(sys::ncclComm_t) -> *const c_char = sys::ncclGetLastError;
-
-type Reducing = unsafe fn(
-    *const c_void,
-    *mut c_void,
-    usize,
-    sys::ncclDataType_t,
-    sys::ncclRedOp_t,
-    sys::ncclComm_t,
-    sys::cudaStream_t,
-) -> sys::ncclResult_t;
-
-entry_points! {
-    ncclGetVersion: fn(*mut c_int) in unsafe fn(*mut c_int) -> sys::ncclResult_t;
-    ncclCommInitAll: fn(*mut sys::ncclComm_t, c_int, *const c_int)
-        in unsafe fn(*mut sys::ncclComm_t, c_int, *const c_int) -> sys::ncclResult_t;
-    ncclCommDestroy: fn(sys::ncclComm_t) in unsafe fn(sys::ncclComm_t) -> sys::ncclResult_t;
-    ncclCommAbort: fn(sys::ncclComm_t) in unsafe fn(sys::ncclComm_t) -> sys::ncclResult_t;
-    ncclCommGetAsyncError: fn(sys::ncclComm_t, *mut Status)
-        in unsafe fn(sys::ncclComm_t, *mut sys::ncclResult_t) -> sys::ncclResult_t;
-    ncclGroupStart: fn() in unsafe fn() -> sys::ncclResult_t;
-    ncclGroupEnd: fn() in unsafe fn() -> sys::ncclResult_t;
-    ncclAllReduce: fn(*const c_void, *mut c_void, usize, u32, u32, sys::ncclComm_t, sys::cudaStream_t) in Reducing;
-    ncclReduceScatter: fn(*const c_void, *mut c_void, usize, u32, u32, sys::ncclComm_t, sys::cudaStream_t) in Reducing;
-    ncclBroadcast: fn(*const c_void, *mut c_void, usize, u32, c_int, sys::ncclComm_t, sys::cudaStream_t)
-        in unsafe fn(*const c_void, *mut c_void, usize, sys::ncclDataType_t, c_int, sys::ncclComm_t, sys::cudaStream_t)
-            -> sys::ncclResult_t;
-    ncclAllGather: fn(*const c_void, *mut c_void, usize, u32, sys::ncclComm_t, sys::cudaStream_t)
-        in unsafe fn(*const c_void, *mut c_void, usize, sys::ncclDataType_t, sys::ncclComm_t, sys::cudaStream_t)
-            -> sys::ncclResult_t;
-}
+nccl_entry_points!(function_table [Nccl returns ncclResult_t]);
 
 impl Nccl {
     /// The first library that can be loaded, if it can be used; else why not.
     fn find() -> Result<Self, String> {
         let named = std::env::var(FILE_VARIABLE).ok();
         let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
-        let load = |name: &&str| {
-            // SAFETY: loading the library runs its initialisers, which set up its own state only.
-            Some(((*name).to_owned(), unsafe { Library::new(*name) }.ok()?))
-        };
-        let Some((name, library)) = names.iter().find_map(load) else {
-            return Err(format!(
-                "no NCCL library was found: tried {}; install it (`apt install libnccl2`, `pip install nvidia-nccl-cu12`), \
-                 and put it on the library path or its file's name into {FILE_VARIABLE}",
+        let (name, library) = function_table::load(&names).map_err(|why| {
+            format!(
+                "no NCCL library was found: tried {} ({why}); install it (`apt install libnccl2`, \
+                 `pip install nvidia-nccl-cu12`), and put it on the library path or its file's name into {FILE_VARIABLE}",
                 names.join(", ")
-            ));
-        };
-        // Never unloaded: it has threads.
-        Self::of(Box::leak(Box::new(library)))
-            .map_err(|entry| format!("{name} has no {entry}: NCCL 2.13 or later is needed"))
+            )
+        })?;
+        Self::of(library).map_err(|missing| format!("{name} has no {missing}: NCCL 2.13 or later is needed"))
     }
 
     /// Whether the call of this name succeeded; NCCL's own words go into the error.
-    fn check(&self, call: &'static str, status: Status) -> DriverResult<()> {
-        if status == SUCCESS {
+    fn check(&self, call: &'static str, status: ncclResult_t) -> DriverResult<()> {
+        if status == ncclResult_t::ncclSuccess {
             return Ok(());
         }
         // SAFETY: takes any number, and gives a string of the library's that is never freed, or null.
-        let meaning = text(unsafe { (self.describe)(status) });
+        let meaning = text(unsafe { (self.ncclGetErrorString)(status) });
         // SAFETY: the communicator is not looked at, and may be null.
-        let last = text(unsafe { (self.explain)(ptr::null_mut()) });
+        let last = text(unsafe { (self.ncclGetLastError)(ptr::null_mut()) });
         let detail = [meaning, last].into_iter().filter(|part| !part.is_empty());
         let detail = detail.collect::<Vec<_>>().join("; ");
-        Err(DriverError::with_detail(call, ErrorCode::nccl(status), detail))
+        Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
     }
 }
 
@@ -163,7 +84,7 @@ pub fn nccl_version() -> DriverResult<u32> {
 
 /// One rank of NCCL's.
 #[derive(Clone, Copy, Debug)]
-struct Rank(sys::ncclComm_t);
+struct Rank(ncclComm_t);
 
 // SAFETY: a communicator may be used from any thread, by one at a time, which the lock around it sees to.
 unsafe impl Send for Rank {}
@@ -242,7 +163,7 @@ impl NcclCommunicator {
         count: usize,
         part: &Part,
     ) -> DriverResult<()> {
-        let (nccl, stream) = (self.nccl, stream::handle(part.stream).cast());
+        let (nccl, stream) = (self.nccl, stream::handle(part.stream));
         let send = ptr::with_exposed_provenance::<c_void>(part.send.0 as usize);
         let receive = ptr::with_exposed_provenance_mut::<c_void>(part.receive.0 as usize);
         let number = data_type(number);
@@ -269,30 +190,26 @@ impl NcclCommunicator {
     }
 }
 
-fn data_type(number: Number) -> u32 {
-    use sys::ncclDataType_t as Type;
-    let number = match number {
-        Number::I8 => Type::ncclInt8,
-        Number::U8 => Type::ncclUint8,
-        Number::I32 => Type::ncclInt32,
-        Number::U32 => Type::ncclUint32,
-        Number::I64 => Type::ncclInt64,
-        Number::U64 => Type::ncclUint64,
-        Number::F32 => Type::ncclFloat32,
-        Number::F64 => Type::ncclFloat64,
-    };
-    number as u32
+fn data_type(number: Number) -> ncclDataType_t {
+    match number {
+        Number::I8 => ncclDataType_t::ncclInt8,
+        Number::U8 => ncclDataType_t::ncclUint8,
+        Number::I32 => ncclDataType_t::ncclInt32,
+        Number::U32 => ncclDataType_t::ncclUint32,
+        Number::I64 => ncclDataType_t::ncclInt64,
+        Number::U64 => ncclDataType_t::ncclUint64,
+        Number::F32 => ncclDataType_t::ncclFloat32,
+        Number::F64 => ncclDataType_t::ncclFloat64,
+    }
 }
 
-fn operation(by: Reduction) -> u32 {
-    use sys::ncclRedOp_t as Operation;
-    let by = match by {
-        Reduction::Sum => Operation::ncclSum,
-        Reduction::Product => Operation::ncclProd,
-        Reduction::Min => Operation::ncclMin,
-        Reduction::Max => Operation::ncclMax,
-    };
-    by as u32
+fn operation(by: Reduction) -> ncclRedOp_t {
+    match by {
+        Reduction::Sum => ncclRedOp_t::ncclSum,
+        Reduction::Product => ncclRedOp_t::ncclProd,
+        Reduction::Min => ncclRedOp_t::ncclMin,
+        Reduction::Max => ncclRedOp_t::ncclMax,
+    }
 }
 
 // SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and writes of this rank's memory, it
@@ -328,7 +245,7 @@ unsafe impl Communicator for NcclCommunicator {
         let ranks = self.lock();
         self.check_live(&ranks, CALL)?;
         for Rank(comm) in &*ranks {
-            let mut found = SUCCESS;
+            let mut found = ncclResult_t::ncclSuccess;
             // SAFETY: N1, and the pointer is to a live number.
             self.nccl.check(CALL, unsafe {
                 (self.nccl.ncclCommGetAsyncError)(*comm, &mut found)
@@ -373,7 +290,7 @@ mod tests {
             Ok(nccl) => {
                 let version = nccl_version().unwrap();
                 assert!(version >= 21_300, "{version}");
-                let error = nccl.check("ncclCommInitAll", 5).unwrap_err();
+                let error = nccl.check("ncclCommInitAll", ncclResult_t(5)).unwrap_err();
                 assert_eq!(error.code(), ErrorCode::NCCL_INVALID_USAGE);
                 let text = error.to_string();
                 assert!(

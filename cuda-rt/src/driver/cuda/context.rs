@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use cudarc::driver::sys::{self, CUstreamCaptureMode};
-
+use super::ffi::{self, CUstreamCaptureMode};
 use super::library::Library;
 use crate::driver::{DriverError, DriverResult, ErrorCode};
 
@@ -38,8 +37,8 @@ impl ContextCheck {
 /// C2. Nothing here resets or destroys a context.
 pub(in crate::driver) struct Context {
     library: &'static Library,
-    handle: sys::CUcontext,
-    device: sys::CUdevice,
+    handle: ffi::CUcontext,
+    device: ffi::CUdevice,
     ordinal: usize,
     check: AtomicU8,
 }
@@ -51,7 +50,7 @@ unsafe impl Sync for Context {}
 
 impl Context {
     /// The context itself.
-    pub(in crate::driver) fn handle(&self) -> sys::CUcontext {
+    pub(in crate::driver) fn handle(&self) -> ffi::CUcontext {
         self.handle
     }
 
@@ -78,7 +77,7 @@ impl Context {
         self.library
     }
 
-    pub(super) fn device(&self) -> sys::CUdevice {
+    pub(super) fn device(&self) -> ffi::CUdevice {
         self.device
     }
 

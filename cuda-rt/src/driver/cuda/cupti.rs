@@ -9,32 +9,25 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char};
-use std::mem::offset_of;
+use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::cupti::sys as cupti;
-use cudarc::driver::sys;
-use libloading::Library;
-
 use super::context::Context;
+use super::ffi::cupti::{
+    CUpti_Activity, CUpti_ActivityFlag, CUpti_ActivityKind, CUpti_ActivityMemcpyKind, CUptiResult, Launch,
+    Transfer, cupti_entry_points,
+};
+use super::ffi::{self, CUcontext};
+use super::function_table::{self, function_table};
 use super::stream;
 use crate::driver::{RawStream, Trace, Traced};
 use crate::timeline::Kind;
 
-type Status = u32;
-const SUCCESS: Status = 0;
-
-type RequestBuffer = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-type CompleteBuffer = unsafe extern "C" fn(sys::CUcontext, u32, *mut u8, usize, usize);
-
 /// What the library is called, in the order of trying. The last one is where the toolkit's installer puts it, which is not on
 /// the loader's path.
-///
-/// Not what cudarc's bindings try: of versions that have a number in their name those know no later one than their own.
 const NAMES: [&str; 4] = [
     "libcupti.so.13",
     "libcupti.so.12",
@@ -49,49 +42,19 @@ const NAMES: [&str; 4] = [
 /// before it; that the next does too is a habit and no promise, so it is not read unseen.
 const VERSIONS: [RangeInclusive<u32>; 2] = [18..=28, 130_000..=130_599];
 
-/// Declares the entry points used. As in `library`, a status is a number, and activity kinds are too: a CUPTI newer than the
-/// bindings may return others.
-macro_rules! entry_points {
-    ($($name:ident: fn($($type:ty),*) in $bindings:ty;)*) => {
-        #[expect(non_snake_case, reason = "the names are CUPTI's")]
-        struct Cupti { $($name: unsafe extern "C" fn($($type),*) -> Status,)* }
-
-        $(const _: $bindings = cupti::$name;)*
-
-        impl Cupti {
-            /// The entry points; else the name of the first that is missing.
-            fn of(library: &'static Library) -> Result<Self, &'static str> {
-                Ok(Self { $(
-                    $name: {
-                        // SAFETY: the signature is the one in cudarc's bindings, which is written beside it, but for enums,
-                        // which have the representation of `u32`.
-                        let found = unsafe { library.get::<unsafe extern "C" fn($($type),*) -> Status>(stringify!($name)) };
-                        *found.map_err(|_| stringify!($name))?
-                    },
-                )* })
-            }
-        }
-    };
-}
+cupti_entry_points!(function_table [Cupti returns CUptiResult]);
 
 impl Cupti {
     /// The first library that can be loaded, if it can be used; else why not.
     fn find() -> Result<Self, String> {
-        let load = |name: &&'static str| {
-            // SAFETY: loading the library runs its initialisers, which set up its own state only.
-            Some((*name, unsafe { Library::new(*name) }.ok()?))
-        };
-        let Some((name, library)) = NAMES.iter().find_map(load) else {
-            return Err(format!("CUPTI is not there: tried {}", NAMES.join(", ")));
-        };
-        // Never unloaded: it may have started threads.
-        let cupti =
-            Self::of(Box::leak(Box::new(library))).map_err(|entry| format!("{name} has no {entry}"))?;
+        let (name, library) = function_table::load(&NAMES)
+            .map_err(|why| format!("CUPTI is not there: tried {} ({why})", NAMES.join(", ")))?;
+        let cupti = Self::of(library).map_err(|missing| format!("{name} has no {missing}"))?;
         let mut version = 0;
         // SAFETY: the pointer is to a live u32.
         let status = unsafe { (cupti.cuptiGetVersion)(&mut version) };
-        if status != SUCCESS {
-            return Err(format!("{name} does not say its version (status {status})"));
+        if status != CUptiResult::CUPTI_SUCCESS {
+            return Err(format!("{name} does not say its version (status {})", status.0));
         }
         if !is_known(version) {
             return Err(format!(
@@ -106,79 +69,10 @@ fn is_known(version: u32) -> bool {
     VERSIONS.iter().any(|known| known.contains(&version))
 }
 
-entry_points! {
-    cuptiActivityRegisterCallbacks: fn(RequestBuffer, CompleteBuffer)
-        in unsafe fn(cupti::CUpti_BuffersCallbackRequestFunc, cupti::CUpti_BuffersCallbackCompleteFunc) -> cupti::CUptiResult;
-    cuptiActivityEnable: fn(u32) in unsafe fn(cupti::CUpti_ActivityKind) -> cupti::CUptiResult;
-    cuptiActivityDisable: fn(u32) in unsafe fn(cupti::CUpti_ActivityKind) -> cupti::CUptiResult;
-    cuptiActivityFlushAll: fn(u32) in unsafe fn(u32) -> cupti::CUptiResult;
-    cuptiActivityGetNextRecord: fn(*mut u8, usize, *mut *mut Record)
-        in unsafe fn(*mut u8, usize, *mut *mut cupti::CUpti_Activity) -> cupti::CUptiResult;
-    cuptiGetVersion: fn(*mut u32) in unsafe fn(*mut u32) -> cupti::CUptiResult;
-    cuptiGetTimestamp: fn(*mut u64) in unsafe fn(*mut u64) -> cupti::CUptiResult;
-    cuptiGetContextId: fn(sys::CUcontext, *mut u32) in unsafe fn(sys::CUcontext, *mut u32) -> cupti::CUptiResult;
-    cuptiGetStreamIdEx: fn(sys::CUcontext, sys::CUstream, u8, *mut u32)
-        in unsafe fn(sys::CUcontext, sys::CUstream, u8, *mut u32) -> cupti::CUptiResult;
-}
-
-const MEMCPY: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY as u32;
-const MEMSET: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET as u32;
-const KERNEL: u32 = cupti::CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as u32;
-const KINDS: [u32; 3] = [KERNEL, MEMCPY, MEMSET];
-
-/// What all records begin with.
-#[repr(C, align(8))]
-struct Record {
-    kind: u32,
-}
-
-/// What copies and fills have in common, in every version of CUPTI since 5.5: later ones append.
-#[repr(C, packed(8))]
-struct Transfer {
-    kind: u32,
-    /// The first byte says which way a copy goes; of a fill it is the value.
-    way: [u8; 4],
-    bytes: u64,
-    start_ns: u64,
-    end_ns: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    correlation: u32,
-}
-
-/// What kernels have in common since CUPTI 9.0.
-#[repr(C, packed(8))]
-struct Launch {
-    kind: u32,
-    configuration: [u32; 3],
-    start_ns: u64,
-    end_ns: u64,
-    completed_ns: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    shape: [i32; 8],
-    local_memory: [u32; 2],
-    correlation: u32,
-    grid_id: i64,
-    name: *const c_char,
-}
-
-/// The prefixes above are those of the bindings' records.
-macro_rules! same_offsets {
-    ($prefix:ty = $record:ty: $($field:ident = $theirs:ident),*) => {
-        $(const _: () = assert!(offset_of!($prefix, $field) == offset_of!($record, $theirs));)*
-    };
-}
-same_offsets!(Transfer = cupti::CUpti_ActivityMemcpy5: kind = kind, way = copyKind, bytes = bytes, start_ns = start,
-    end_ns = end, context = contextId, stream = streamId, correlation = correlationId);
-same_offsets!(Transfer = cupti::CUpti_ActivityMemcpy6: kind = kind, way = copyKind, bytes = bytes, start_ns = start,
-    end_ns = end, device = deviceId, context = contextId, stream = streamId, correlation = correlationId);
-same_offsets!(Transfer = cupti::CUpti_ActivityMemset4: kind = kind, bytes = bytes, start_ns = start, end_ns = end,
-    context = contextId, stream = streamId, correlation = correlationId);
-same_offsets!(Launch = cupti::CUpti_ActivityKernel9: kind = kind, start_ns = start, end_ns = end, context = contextId,
-    stream = streamId, correlation = correlationId, name = name);
+const MEMCPY: CUpti_ActivityKind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY;
+const MEMSET: CUpti_ActivityKind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET;
+const KERNEL: CUpti_ActivityKind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+const KINDS: [CUpti_ActivityKind; 3] = [KERNEL, MEMCPY, MEMSET];
 
 /// A record, taken out of CUPTI's buffer.
 #[derive(Debug)]
@@ -239,7 +133,7 @@ unsafe extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, mos
 ///
 /// # Safety
 /// `buffer` came from [`request_buffer`], and CUPTI wrote `valid` bytes of records to it.
-unsafe extern "C" fn complete_buffer(_: sys::CUcontext, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
+unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
     if buffer.is_null() {
         return;
     }
@@ -247,11 +141,11 @@ unsafe extern "C" fn complete_buffer(_: sys::CUcontext, _: u32, buffer: *mut u8,
         && valid > 0
     {
         let mut found = activities();
-        let mut record: *mut Record = ptr::null_mut();
+        let mut record: *mut CUpti_Activity = ptr::null_mut();
         loop {
             // SAFETY: the caller's: `valid` bytes of records; the last one found is in there, or null at first.
             let status = unsafe { (cupti.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
-            if status != SUCCESS || record.is_null() {
+            if status != CUptiResult::CUPTI_SUCCESS || record.is_null() {
                 break;
             }
             // SAFETY: a record that CUPTI just gave.
@@ -266,7 +160,7 @@ unsafe extern "C" fn complete_buffer(_: sys::CUcontext, _: u32, buffer: *mut u8,
 ///
 /// # Safety
 /// `record` is a live record of CUPTI's.
-unsafe fn read(record: *const Record) -> Option<Activity> {
+unsafe fn read(record: *const CUpti_Activity) -> Option<Activity> {
     // SAFETY: the caller's: every record begins with its kind.
     let kind = unsafe { &raw const (*record).kind };
     // SAFETY: as above.
@@ -276,10 +170,10 @@ unsafe fn read(record: *const Record) -> Option<Activity> {
             // SAFETY: records of these kinds begin with a `Transfer`, in every version.
             let transfer = unsafe { record.cast::<Transfer>().read_unaligned() };
             Activity {
-                kind: match (kind, transfer.way[0]) {
+                kind: match (kind, CUpti_ActivityMemcpyKind(transfer.way[0].into())) {
                     (MEMSET, _) => Kind::Fill,
-                    (_, 1) => Kind::CopyToDevice,
-                    (_, 2) => Kind::CopyToHost,
+                    (_, CUpti_ActivityMemcpyKind::CUPTI_ACTIVITY_MEMCPY_KIND_HTOD) => Kind::CopyToDevice,
+                    (_, CUpti_ActivityMemcpyKind::CUPTI_ACTIVITY_MEMCPY_KIND_DTOH) => Kind::CopyToHost,
                     _ => Kind::Copy,
                 },
                 name: String::new(),
@@ -318,10 +212,10 @@ unsafe fn read(record: *const Record) -> Option<Activity> {
     (activity.start_ns > 0 && activity.end_ns >= activity.start_ns).then_some(activity)
 }
 
-fn told(call: &str, status: Status) -> Result<(), String> {
+fn told(call: &str, status: CUptiResult) -> Result<(), String> {
     match status {
-        SUCCESS => Ok(()),
-        _ => Err(format!("{call} says {status} (CUptiResult)")),
+        CUptiResult::CUPTI_SUCCESS => Ok(()),
+        CUptiResult(status) => Err(format!("{call} says {status} (CUptiResult)")),
     }
 }
 
@@ -381,12 +275,12 @@ impl CuptiTrace {
 
     /// Has all buffers handed over, also those that are not full. Blocks until they are.
     fn flush(&self) {
-        const FORCED: u32 = cupti::CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED as u32;
+        const FORCED: u32 = CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.0;
         // SAFETY: not called from a callback of CUPTI's. Records that are not handed over are missing, which is told.
         unsafe { (self.cupti.cuptiActivityFlushAll)(FORCED) };
     }
 
-    fn handle(&self) -> sys::CUcontext {
+    fn handle(&self) -> CUcontext {
         ptr::with_exposed_provenance_mut(self.context as usize)
     }
 
@@ -403,7 +297,7 @@ impl CuptiTrace {
             let status = unsafe {
                 (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
             };
-            (status == SUCCESS).then_some(id)
+            (status == CUptiResult::CUPTI_SUCCESS).then_some(id)
         };
         streams
             .iter()
@@ -418,7 +312,8 @@ impl Trace for CuptiTrace {
         self.flush();
         let mut context = 0;
         // SAFETY: the context is live, and the pointer is to a live u32.
-        let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) } == SUCCESS;
+        let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) };
+        let known = known == CUptiResult::CUPTI_SUCCESS;
         // SAFETY: the caller's.
         let streams = unsafe { self.stream_ids(streams) };
         let found = std::mem::take(&mut *activities());
@@ -464,7 +359,7 @@ mod tests {
         unsafe { read(ptr::from_ref(record).cast()) }
     }
 
-    fn transfer(kind: u32, way: u8, start_ns: u64, end_ns: u64) -> Transfer {
+    fn transfer(kind: CUpti_ActivityKind, way: u8, start_ns: u64, end_ns: u64) -> Transfer {
         Transfer {
             kind,
             way: [way, 0, 0, 0],
@@ -501,7 +396,7 @@ mod tests {
     fn what_has_no_times_or_was_not_asked_for_is_left_out() {
         assert!(read_one(&transfer(MEMCPY, 1, 0, 0)).is_none());
         assert!(read_one(&transfer(MEMCPY, 1, 20, 0)).is_none());
-        assert!(read_one(&transfer(4, 1, 10, 20)).is_none());
+        assert!(read_one(&transfer(CUpti_ActivityKind(4), 1, 10, 20)).is_none());
     }
 
     #[test]
@@ -538,7 +433,7 @@ mod tests {
     fn the_library_is_used_or_it_is_said_why_not() {
         let loaded = NAMES.iter().find(|name| {
             // SAFETY: loading the library runs its initialisers only.
-            unsafe { Library::new(**name) }.is_ok()
+            unsafe { libloading::Library::new(**name) }.is_ok()
         });
         match (library(), loaded) {
             (Ok(_), Some(_)) => {}

@@ -1,16 +1,12 @@
 //! Statuses of driver calls.
 
+use super::ffi::CUresult;
 use crate::driver::{DriverError, DriverResult, ErrorCode};
-
-/// What a `cu*` function returns: `CUresult` as a number, since a newer driver may return values unknown here.
-pub(super) type Status = u32;
-
-const SUCCESS: Status = 0;
 
 /// Whether the call of this name succeeded.
 #[inline]
-pub(super) fn check(call: &'static str, status: Status) -> DriverResult<()> {
-    if status == SUCCESS {
+pub(super) fn check(call: &'static str, status: CUresult) -> DriverResult<()> {
+    if status == CUresult::CUDA_SUCCESS {
         Ok(())
     } else {
         Err(failed(call, status))
@@ -18,8 +14,8 @@ pub(super) fn check(call: &'static str, status: Status) -> DriverResult<()> {
 }
 
 #[cold]
-fn failed(call: &'static str, status: Status) -> DriverError {
-    DriverError::new(public_name(call), ErrorCode(status))
+fn failed(call: &'static str, status: CUresult) -> DriverError {
+    DriverError::new(public_name(call), ErrorCode(status.0))
 }
 
 /// The name by which the reference lists a call: without the version of its symbol.
@@ -38,14 +34,14 @@ mod tests {
 
     #[test]
     fn names_the_call_as_the_reference_does() {
-        let error = check("cuMemcpyHtoDAsync_v2", 1).unwrap_err();
+        let error = check("cuMemcpyHtoDAsync_v2", CUresult(1)).unwrap_err();
         assert_eq!(error.call(), "cuMemcpyHtoDAsync");
         assert_eq!(error.code(), ErrorCode::INVALID_VALUE);
     }
 
     #[test]
     fn keeps_codes_that_are_not_known() {
-        let error = check("cuEventRecord", 987_654).unwrap_err();
+        let error = check("cuEventRecord", CUresult(987_654)).unwrap_err();
         assert_eq!(error.code(), ErrorCode(987_654));
         assert!(error.to_string().contains("987654"), "{error}");
     }

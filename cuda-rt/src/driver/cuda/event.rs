@@ -2,15 +2,14 @@
 
 use std::ptr;
 
-use cudarc::driver::sys::{self, CUevent_flags};
-
 use super::context::Context;
 use super::error::check;
+use super::ffi::{self, CUevent_flags, CUresult};
 use super::stream;
-use crate::driver::{DriverResult, ErrorCode, RawEvent, RawStream};
+use crate::driver::{DriverResult, RawEvent, RawStream};
 
 #[inline]
-fn handle(event: RawEvent) -> sys::CUevent {
+fn handle(event: RawEvent) -> ffi::CUevent {
     ptr::with_exposed_provenance_mut(event.0 as usize)
 }
 
@@ -23,7 +22,7 @@ pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> 
     let _entered = context.enter()?;
     let mut event = ptr::null_mut();
     // SAFETY: the pointer is to a live CUevent, and the context is current.
-    unsafe { context.library().cuEventCreate(&mut event, flags as u32) }?;
+    unsafe { context.library().cuEventCreate(&mut event, flags.0) }?;
     Ok(RawEvent(event.expose_provenance() as u64))
 }
 
@@ -61,7 +60,7 @@ pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<b
     // The status itself: "not ready" is an answer, and making an error of it would allocate at each poll.
     // SAFETY: the handle is live.
     let status = unsafe { (context.library().cuEventQuery)(handle(event)) };
-    if status == ErrorCode::NOT_READY.0 {
+    if status == CUresult::CUDA_ERROR_NOT_READY {
         return Ok(false);
     }
     check("cuEventQuery", status).map(|()| true)

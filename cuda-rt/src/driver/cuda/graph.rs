@@ -3,13 +3,12 @@
 //! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and the graph that it was made from. The latter is only
 //! kept for its nodes, by which CUDA names those of the former.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_void;
 use std::ptr;
-
-use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 
 use super::context::Context;
 use super::error::with_detail;
+use super::ffi::{self, CUgraphExecUpdateResult, CUstreamCaptureMode, CUstreamCaptureStatus};
 use super::stream;
 use crate::driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 use crate::kernel::LaunchShape;
@@ -17,8 +16,8 @@ use crate::kernel::LaunchShape;
 /// What a [`RawGraph`] stands for.
 #[derive(Clone, Copy)]
 struct Instance {
-    executable: sys::CUgraphExec,
-    source: sys::CUgraph,
+    executable: ffi::CUgraphExec,
+    source: ffi::CUgraph,
 }
 
 fn pointer(graph: RawGraph) -> *mut Instance {
@@ -50,7 +49,7 @@ pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult
 ///
 /// # Safety
 /// `stream` is being captured.
-unsafe fn recorded(context: &Context, stream: RawStream) -> DriverResult<sys::CUgraph> {
+unsafe fn recorded(context: &Context, stream: RawStream) -> DriverResult<ffi::CUgraph> {
     let library = context.library();
     let mut graph = ptr::null_mut();
     // SAFETY: the pointer is to a live CUgraph, and the stream is live.
@@ -78,10 +77,10 @@ pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<R
     // SAFETY: the same contract.
     let source = unsafe { recorded(context, stream) }?;
     // Memory that the graph allocates and does not free is freed when it is launched again.
-    let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0;
+    let flags = ffi::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     let mut executable = ptr::null_mut();
     // SAFETY: the pointer is to a live CUgraphExec, and the graph is live.
-    let instantiated = unsafe { library.cuGraphInstantiateWithFlags(&mut executable, source, flags.into()) };
+    let instantiated = unsafe { library.cuGraphInstantiateWithFlags(&mut executable, source, flags) };
     if let Err(error) = instantiated {
         // SAFETY: the graph is live and not used again.
         let _ = unsafe { library.cuGraphDestroy(source) };
@@ -128,11 +127,10 @@ pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStrea
     let recorded = unsafe { recorded(context, stream) }?;
     // SAFETY: the caller's.
     let Instance { executable, .. } = unsafe { instance(graph) };
-    let (mut node, mut why): (_, c_uint) = (ptr::null_mut(), 0);
-    // A number, of which a newer driver may know more values than the bindings.
-    let result = (&raw mut why).cast::<sys::CUgraphExecUpdateResult>();
-    // SAFETY: both graphs are live, no other thread uses them, and the pointers are to live values, of an enum of 32 bits.
-    let updated = unsafe { library.cuGraphExecUpdate(executable, recorded, &mut node, result) };
+    let mut node = ptr::null_mut();
+    let mut why = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    // SAFETY: both graphs are live, no other thread uses them, and the pointers are to live values.
+    let updated = unsafe { library.cuGraphExecUpdate(executable, recorded, &mut node, &mut why) };
     // SAFETY: live and not used again: an update copies what it takes. An error leaks it, and leaves the update made.
     let _ = unsafe { library.cuGraphDestroy(recorded) };
     updated.map_err(|error| match error.code() {
@@ -143,14 +141,16 @@ pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStrea
 
 /// `CUgraphExecUpdateResult` in words.
 #[cold]
-fn explain(why: c_uint) -> &'static str {
+fn explain(why: CUgraphExecUpdateResult) -> &'static str {
+    use CUgraphExecUpdateResult as Why;
     match why {
-        2 => "its nodes or edges are others",
-        3 => "a node is of another kind",
-        4 | 7 => "a kernel is another one",
-        5 => "a parameter changed that cannot",
-        6 => "a node is of a kind that is not updated",
-        8 => "an attribute of a node changed that cannot",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => "its nodes or edges are others",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED => "a node is of another kind",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
+        | Why::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE => "a kernel is another one",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => "a parameter changed that cannot",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => "a node is of a kind that is not updated",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => "an attribute of a node changed that cannot",
         _ => "CUDA gives no reason",
     }
 }
@@ -161,12 +161,12 @@ pub(super) unsafe fn set_launch(
     context: &Context,
     graph: RawGraph,
     node: RawNode,
-    function: sys::CUfunction,
+    function: ffi::CUfunction,
     shape: &LaunchShape,
     parameters: &[*const c_void],
 ) -> DriverResult<()> {
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
-    let launch = sys::CUDA_KERNEL_NODE_PARAMS_st {
+    let launch = ffi::CUDA_KERNEL_NODE_PARAMS {
         func: function,
         gridDimX: grid_x,
         gridDimY: grid_y,
@@ -196,7 +196,7 @@ pub(super) unsafe fn set_launch(
 ///
 /// # Safety
 /// The stream is live; `graph` is live and not used again, or null.
-unsafe fn abandon(context: &Context, stream: RawStream, mut graph: sys::CUgraph) {
+unsafe fn abandon(context: &Context, stream: RawStream, mut graph: ffi::CUgraph) {
     let library = context.library();
     let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     // Errors are dropped here: the one that counts is the capture's.

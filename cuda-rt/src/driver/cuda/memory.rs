@@ -1,15 +1,13 @@
 //! Device memory from a pool of our own, page-locking of host memory, copies and fills.
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
-use cudarc::driver::sys::{
+use super::context::Context;
+use super::ffi::{
     self, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps,
 };
-
-use super::context::Context;
 use super::stream;
 use crate::driver::{
     DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
@@ -22,7 +20,7 @@ use crate::driver::{
 /// streams are made by handoffs only, so that what runs at once does not depend on what was freed where.
 /// It is never destroyed, as its context is not.
 #[derive(Debug)]
-pub(super) struct Pool(sys::CUmemoryPool);
+pub(super) struct Pool(ffi::CUmemoryPool);
 
 // SAFETY: a memory pool may be used from any thread; the pointer is a name for it and is never dereferenced here.
 unsafe impl Send for Pool {}
@@ -32,11 +30,16 @@ unsafe impl Sync for Pool {}
 impl Pool {
     pub(super) fn create(context: &Context) -> DriverResult<Self> {
         let _entered = context.enter()?;
-        // SAFETY: plain numbers, enums of which 0 is a variant, and a pointer that may be null.
-        let mut properties: CUmemPoolProps = unsafe { MaybeUninit::zeroed().assume_init() };
-        properties.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        properties.location.id = context.device();
+        let properties = CUmemPoolProps {
+            allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: 0,
+            location: CUmemLocation {
+                type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: context.device(),
+            },
+            win32SecurityAttributes: ptr::null_mut(),
+            reserved: [0; 64],
+        };
         let mut pool = ptr::null_mut();
         // SAFETY: the pointers are to a live pool handle and live properties, unused parts of which are zero.
         unsafe { context.library().cuMemPoolCreate(&mut pool, &properties) }?;
@@ -95,7 +98,7 @@ impl Pool {
     }
 
     /// Lets `device` read and write what the pool gives out, now and later.
-    pub(super) fn grant(&self, context: &Context, device: sys::CUdevice) -> DriverResult<()> {
+    pub(super) fn grant(&self, context: &Context, device: ffi::CUdevice) -> DriverResult<()> {
         let _entered = context.enter()?;
         let access = CUmemAccessDesc {
             location: CUmemLocation {
@@ -214,7 +217,7 @@ pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> Dr
         context.library().cuMemHostRegister_v2(
             memory.address().as_ptr(),
             memory.len_bytes(),
-            sys::CU_MEMHOSTREGISTER_PORTABLE,
+            ffi::CU_MEMHOSTREGISTER_PORTABLE,
         )
     };
     registered.map_err(|error| {

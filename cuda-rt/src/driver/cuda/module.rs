@@ -7,10 +7,9 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::{self, CUjit_option};
-
 use super::context::Context;
 use super::error::with_detail;
+use super::ffi::{self, CUjit_option};
 use crate::driver::{DriverError, DriverResult, ErrorCode};
 use crate::kernel::{Kernel, ModuleImage};
 
@@ -50,7 +49,7 @@ impl Modules {
         &self,
         context: &Context,
         kernel: &'static Kernel,
-    ) -> DriverResult<sys::CUfunction> {
+    ) -> DriverResult<ffi::CUfunction> {
         if let Some(cached) = kernel.cache.0.get(context.ordinal()) {
             let function = cached.load(Ordering::Acquire);
             if function != 0 {
@@ -61,7 +60,7 @@ impl Modules {
     }
 
     #[cold]
-    fn find(&self, context: &Context, kernel: &'static Kernel) -> DriverResult<sys::CUfunction> {
+    fn find(&self, context: &Context, kernel: &'static Kernel) -> DriverResult<ffi::CUfunction> {
         let mut loaded = self.lock();
         let key = ptr::from_ref(kernel).addr();
         if let Some(&function) = loaded.functions.get(&key) {
@@ -83,7 +82,7 @@ impl Modules {
     /// # Safety
     /// The module is of this device's context, is never unloaded, and holds the kernels that refer to `image`.
     #[cfg(feature = "cust")]
-    pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: sys::CUmodule) -> bool {
+    pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: ffi::CUmodule) -> bool {
         let mut loaded = self.lock();
         let key = ptr::from_ref(image).addr();
         if loaded.modules.contains_key(&key) {
@@ -96,7 +95,7 @@ impl Modules {
 
     /// The module that was adopted for `image`.
     #[cfg(feature = "cust")]
-    pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<sys::CUmodule> {
+    pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<ffi::CUmodule> {
         let module = self.lock().adopted.get(&ptr::from_ref(image).addr()).copied()?;
         Some(ptr::with_exposed_provenance_mut(module))
     }
@@ -121,7 +120,7 @@ impl Loaded {
         context: &Context,
         image: &'static ModuleImage,
         ptx: &str,
-    ) -> DriverResult<sys::CUmodule> {
+    ) -> DriverResult<ffi::CUmodule> {
         let key = ptr::from_ref(image).addr();
         if let Some(&module) = self.modules.get(&key) {
             return Ok(ptr::with_exposed_provenance_mut(module));
@@ -148,7 +147,7 @@ pub(in crate::driver) fn ptx_for(
 }
 
 /// Compiles and loads PTX (`cuModuleLoadDataEx`); what the compiler says goes into the error.
-fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<sys::CUmodule> {
+fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<ffi::CUmodule> {
     const LOG_BYTES: usize = 16 << 10;
     const CALL: &str = "cuModuleLoadDataEx";
     let ptx = CString::new(ptx).map_err(|_| {
@@ -188,9 +187,9 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
 /// Looks up a kernel's entry (`cuModuleGetFunction`).
 fn find_function(
     context: &Context,
-    module: sys::CUmodule,
+    module: ffi::CUmodule,
     kernel: &'static Kernel,
-) -> DriverResult<sys::CUfunction> {
+) -> DriverResult<ffi::CUfunction> {
     let _entered = context.enter()?;
     let mut function = ptr::null_mut();
     // SAFETY: the module is loaded and never unloaded, and the name ends in a NUL.

@@ -7,10 +7,8 @@
 
 use std::sync::OnceLock;
 
-use cudarc::driver::sys;
-
 use super::context::Context;
-use super::{CudaDriver, stream};
+use super::{CudaDriver, ffi, stream};
 use crate::driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAccess, RawPeer, RawStream};
 
 /// What one device knows of each other one, once it was asked for.
@@ -25,7 +23,7 @@ pub(super) struct Reached {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Handle(sys::CUcontext);
+struct Handle(ffi::CUcontext);
 
 // SAFETY: a context may be named from any thread; the pointer is never dereferenced here.
 unsafe impl Send for Handle {}

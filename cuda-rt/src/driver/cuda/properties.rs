@@ -2,9 +2,8 @@
 
 use std::ffi::{CStr, c_char};
 
-use cudarc::driver::sys::CUdevice_attribute;
-
 use super::context::Context;
+use super::ffi::CUdevice_attribute;
 use crate::driver::{Backend, DriverError, DriverResult, ErrorCode, Properties};
 
 /// Reads the properties of the context's device, and refuses a device without memory pools.

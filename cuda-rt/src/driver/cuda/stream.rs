@@ -2,14 +2,13 @@
 
 use std::ptr;
 
-use cudarc::driver::sys::{self, CUstream_flags};
-
 use super::context::Context;
+use super::ffi::{self, CUstream_flags};
 use crate::driver::{DriverResult, RawStream};
 
 /// The handle as CUDA has it.
 #[inline]
-pub(super) fn handle(stream: RawStream) -> sys::CUstream {
+pub(super) fn handle(stream: RawStream) -> ffi::CUstream {
     ptr::with_exposed_provenance_mut(stream.0 as usize)
 }
 
@@ -24,7 +23,7 @@ pub(super) fn create(
     unsafe {
         context.library().cuStreamCreateWithPriority(
             &mut stream,
-            CUstream_flags::CU_STREAM_NON_BLOCKING as u32,
+            CUstream_flags::CU_STREAM_NON_BLOCKING.0,
             // Not `clamp`, which panics if a driver should report an empty range.
             priority.min(least_urgent).max(most_urgent),
         )

@@ -1,0 +1,27 @@
+//! CUDA's own declarations: the entry points that this backend calls and the types in their signatures, from the headers that NVIDIA
+//! publishes with CUDA, NCCL and CUPTI.
+//!
+//! Names and numbers are the headers'. A status, a flag or a kind is a number ([`types`]), never a Rust enum: a library newer than
+//! the headers may return a value that no header lists, and a Rust enum of another value is undefined behaviour. Each list of entry
+//! points is a macro, which gives the list to another macro: to the one that loads it, and to the test that compares it with
+//! cudarc's bindings (`bindings`).
+//!
+//! Nothing here uses the rest of the crate, so that `cargo xtask coexist` can compile this folder by itself and compare it with the
+//! headers of other versions of CUDA.
+
+#[cfg(test)]
+mod bindings;
+#[cfg(feature = "cupti")]
+pub(crate) mod cupti;
+pub(crate) mod driver;
+#[cfg(feature = "nccl")]
+pub(crate) mod nccl;
+mod types;
+
+pub(crate) use types::{
+    CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags, CUfunction, CUgraph,
+    CUgraphExec, CUgraphExecUpdateResult, CUgraphNode, CUjit_option, CUmemAccess_flags, CUmemAccessDesc,
+    CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool,
+    CUmodule, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
+};

@@ -1,0 +1,174 @@
+//! Types and numbers of the driver API (`cuda.h`).
+#![allow(
+    non_camel_case_types,
+    non_snake_case,
+    clippy::upper_case_acronyms,
+    reason = "the names are CUDA's"
+)]
+
+use std::ffi::{c_int, c_uchar, c_uint, c_ulonglong, c_void};
+
+/// Declares handles: pointers to what only the driver knows, each of a type of its own.
+macro_rules! handles {
+    ($($handle:ident = $pointee:ident;)*) => { $(
+        #[repr(C)]
+        pub(crate) struct $pointee { opaque: [u8; 0] }
+        pub(crate) type $handle = *mut $pointee;
+    )* };
+}
+
+handles! {
+    CUcontext = CUctx_st;
+    CUevent = CUevent_st;
+    CUfunction = CUfunc_st;
+    CUgraph = CUgraph_st;
+    CUgraphExec = CUgraphExec_st;
+    CUgraphNode = CUgraphNode_st;
+    CUmemoryPool = CUmemPoolHandle_st;
+    CUmodule = CUmod_st;
+    CUstream = CUstream_st;
+}
+
+/// A device, by its ordinal.
+pub(crate) type CUdevice = c_int;
+/// An address in device memory.
+pub(crate) type CUdeviceptr = c_ulonglong;
+
+/// Declares what the headers call enums: C's `unsigned int`, with those of its values that are used here.
+macro_rules! numbers {
+    ($($(#[$attribute:meta])* enum $type:ident { $($name:ident = $value:literal),* $(,)? })*) => { $(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(transparent)]
+        pub(crate) struct $type(pub(crate) std::ffi::c_uint);
+
+        impl $type { $(pub(crate) const $name: Self = Self($value);)* }
+    )* };
+}
+#[cfg(any(feature = "cupti", feature = "nccl"))]
+pub(super) use numbers;
+
+/// Gives the numbers of the driver API to the macro `$expand`.
+macro_rules! driver_numbers {
+    ($expand:ident $($head:tt)*) => { $expand! { $($head)*
+        /// What every driver function returns.
+        enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_READY = 600 }
+
+        enum CUdevice_attribute {
+            CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X = 5,
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y = 6,
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z = 7,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
+            CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
+            CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+            CU_DEVICE_ATTRIBUTE_ECC_ENABLED = 32,
+            CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
+            CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
+            CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
+            CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37,
+            CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
+            CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
+            CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT = 40,
+            CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+            CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+        }
+
+        enum CUevent_flags { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 }
+        enum CUstream_flags { CU_STREAM_NON_BLOCKING = 1 }
+
+        enum CUstreamCaptureMode { CU_STREAM_CAPTURE_MODE_RELAXED = 2 }
+        enum CUstreamCaptureStatus { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 }
+
+        /// Why a graph was not updated.
+        enum CUgraphExecUpdateResult {
+            CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
+            CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
+            CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
+            CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED = 4,
+            CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
+            CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
+            CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
+        }
+
+        enum CUjit_option { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 }
+
+        enum CUmemAccess_flags { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 }
+        enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 }
+        enum CUmemLocationType { CU_MEM_LOCATION_TYPE_DEVICE = 1 }
+
+        enum CUmemPool_attribute {
+            CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+            CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+            CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+            CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+        }
+    } };
+}
+#[cfg(test)]
+pub(super) use driver_numbers;
+
+driver_numbers!(numbers);
+
+impl CUgraphExecUpdateResult {
+    /// Of CUDA 11.6 and later.
+    pub(crate) const CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: Self = Self(8);
+}
+
+/// The registered memory is page-locked for every context of the process.
+pub(crate) const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 1;
+/// Memory that a graph allocated, and did not free, is freed when it is launched again.
+pub(crate) const CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: c_ulonglong = 1;
+
+/// Where memory is.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUmemLocation {
+    pub(crate) type_: CUmemLocationType,
+    /// The device's ordinal.
+    pub(crate) id: c_int,
+}
+
+/// Who may access the memory of a pool.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUmemAccessDesc {
+    pub(crate) location: CUmemLocation,
+    pub(crate) flags: CUmemAccess_flags,
+}
+
+/// What a memory pool is made of. Later versions took further fields out of `reserved`, which is zero for what they do by default.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUmemPoolProps {
+    pub(crate) allocType: CUmemAllocationType,
+    /// How allocations may be exported to other processes; 0: not at all.
+    pub(crate) handleTypes: c_uint,
+    pub(crate) location: CUmemLocation,
+    pub(crate) win32SecurityAttributes: *mut c_void,
+    pub(crate) reserved: [c_uchar; 64],
+}
+
+/// A launch, as the node of a graph has it (`CUDA_KERNEL_NODE_PARAMS_v1` of the headers of CUDA 12 and later).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUDA_KERNEL_NODE_PARAMS {
+    pub(crate) func: CUfunction,
+    pub(crate) gridDimX: c_uint,
+    pub(crate) gridDimY: c_uint,
+    pub(crate) gridDimZ: c_uint,
+    pub(crate) blockDimX: c_uint,
+    pub(crate) blockDimY: c_uint,
+    pub(crate) blockDimZ: c_uint,
+    pub(crate) sharedMemBytes: c_uint,
+    pub(crate) kernelParams: *mut *mut c_void,
+    pub(crate) extra: *mut *mut c_void,
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask platforms`: whether cuda-rt compiles for the platforms beside x86-64 Linux that NVIDIA has drivers for.
+//!
+//! The targets' standard libraries are built by the pinned nightly (`-Zbuild-std`), so that none has to be installed. Nothing is
+//! linked or run.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+
+const TARGETS: [&str; 2] = ["x86_64-pc-windows-msvc", "aarch64-unknown-linux-gnu"];
+
+/// Checks each target.
+pub(crate) fn run() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .ok_or("xtask lies in the workspace")?;
+    for target in TARGETS {
+        let status = Command::new("rustup")
+            .args(["run", "nightly", "cargo", "check", "-Zbuild-std", "--locked"])
+            .args([
+                "--package",
+                "cuda-rt",
+                "--features",
+                "cupti,nccl,half",
+                "--target",
+                target,
+            ])
+            .current_dir(root)
+            .env("CARGO_TERM_PROGRESS_WHEN", "never")
+            .status()?;
+        if !status.success() {
+            return Err(format!("cuda-rt does not compile for {target}").into());
+        }
+        println!("ok: {target}");
+    }
+    Ok(())
+}
