@@ -6,6 +6,7 @@ mod hazard_programs;
 mod hazards;
 mod ptx;
 mod ptxas;
+mod surface;
 mod unsafe_budget;
 
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ cargo xtask <task>
                            verdict of each, and fail where one differs from the file's
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
+  surface                  list what other crates can name, call or implement, into docs/surface; needs nightly
+  surface --check          list it again, and compare
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
   unsafe-budget --check    count again, and compare
 ";
@@ -42,6 +45,8 @@ fn main() -> ExitCode {
         }
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
+        ["surface"] => surface::write(),
+        ["surface", "--check"] => surface::check(),
         ["unsafe-budget"] => unsafe_budget::write(),
         ["unsafe-budget", "--check"] => unsafe_budget::check(),
         _ => {
