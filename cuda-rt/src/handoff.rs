@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use crate::driver::Passed;
 use crate::error::{During, Refused, Result};
 use crate::fence::Fence;
-use crate::memory::Resource;
+use crate::memory::{Resource, ToHost};
 use crate::place::Live;
 
 /// A bundle in transit: released by one stream, and not yet acquired by another stream or by the host.
@@ -66,7 +66,7 @@ pub(crate) mod sealed {
         note = "H10: what is shared is read through `stream.lease(&shared)?`, and written again after `shared.reclaim()`, \
                 which waits for every reader"
     )]
-    pub trait Released {
+    pub trait Released: Sized {
         /// What it carries.
         type Bundle: Resource;
 
@@ -133,7 +133,7 @@ impl<R: Resource> Handoff<R> {
     where
         R::Device: Live,
     {
-        idle.host_has(Passed::here("Handoff::ready"));
+        idle.host_has(ToHost(Passed::here("Handoff::ready")));
         Self::pending(idle, Fence::DONE)
     }
 
@@ -191,7 +191,7 @@ impl<R: Resource> Handoff<R> {
     #[inline]
     pub(crate) fn settled(self, passed: Passed) -> R {
         let (bundle, _fence) = self.into_parts();
-        bundle.host_has(passed);
+        bundle.host_has(ToHost(passed));
         bundle
     }
 }

@@ -55,7 +55,8 @@ impl<S: StreamTag, R: Resource> Return<'_, S, R> {
                 during: "Slot::on",
                 source,
             })?;
-        // SAFETY: it goes into a handoff behind an event recorded after every use.
+        // SAFETY: `Slot::on` takes streams of the bundle's device only; it goes into a handoff behind an event recorded after
+        // every use.
         *self.slot = Some(Handoff::pending(unsafe { R::back(bundle) }, lease.into()));
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Tuples, arrays, `Vec` and `Option` of bundles.
 
-use super::resource::{OwnedBy, Resource};
-use crate::driver::Passed;
+use super::resource::{OwnedBy, Resource, ToHost};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{SameAs, StreamTag};
 
@@ -62,7 +61,7 @@ macro_rules! tuples {
             }
 
             #[inline]
-            fn host_has(&self, passed: Passed) {
+            fn host_has(&self, passed: ToHost) {
                 self.$first_index.host_has(passed);
                 $(self.$index.host_has(passed);)*
             }
@@ -136,7 +135,7 @@ unsafe impl<R: Resource, const N: usize> Resource for [R; N] {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }
@@ -187,7 +186,7 @@ unsafe impl<R: Resource> Resource for Vec<R> {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }
@@ -239,7 +238,7 @@ unsafe impl<R: Resource> Resource for Option<R> {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }
