@@ -339,7 +339,8 @@ impl<'c> List<'_, 'c> {
         }
     }
 
-    /// What a trait is implemented for. Not what follows of implementations for all types, and of automatic ones only threads.
+    /// What a trait is implemented for. Of automatic implementations only `Send` and `Sync`; none that follows from an
+    /// implementation for all types, and none of the compiler's own traits.
     fn implementation(&mut self, id: Id) {
         let Some(Item {
             inner: ItemEnum::Impl(of),
@@ -350,7 +351,7 @@ impl<'c> List<'_, 'c> {
         };
         let Some(path) = &of.trait_ else { return };
         let name = path.path.rsplit("::").next().unwrap_or_default();
-        if of.blanket_impl.is_some() || name == "StructuralPartialEq" {
+        if of.blanket_impl.is_some() || matches!(name, "StructuralPartialEq" | "TrivialClone") {
             return;
         }
         if of.is_synthetic && !matches!(name, "Send" | "Sync") {

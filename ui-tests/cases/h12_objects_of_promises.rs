@@ -1,14 +1,13 @@
-// H12 (E0038): the object of a promise would keep it of itself: `dyn ReadBy<S>` implements `ReadBy<S>`.
+// H12 (E0038): the object of a promise would keep it of itself, as `dyn WriteBy<S>` would implement `WriteBy<S>`.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
-use cuda_rt::{Apart, Devices, Gpu, Handoffs, InPlace, Place, ReadBy, SameAs, WriteBy};
+use cuda_rt::{Apart, Devices, Gpu, Handoffs, InPlace, Place, SameAs, WriteBy};
 use device_std::ThreadToken;
 
 cuda_rt::streams! {
     Compute;
 }
 
-fn reads(_: &dyn ReadBy<Compute>) {}
 fn writes(_: &dyn WriteBy<Compute>) {}
 fn is_a_place(_: &dyn Place) {}
 fn is_of_a_device(_: &dyn SameAs<Gpu<1>>) {}
