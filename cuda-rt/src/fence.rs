@@ -244,7 +244,7 @@ impl Drop for EventLease {
 }
 
 /// What must be over before something may be touched: nothing, one event, or several.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[doc(hidden)]
 pub struct Fence(Kind);
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use rustdoc_types::{Id, Impl, Item, ItemEnum, MacroKind, StructKind, Trait, Type, VariantKind, Visibility};
+use rustdoc_types::{
+    Attribute, Id, Impl, Item, ItemEnum, MacroKind, StructKind, Trait, Type, VariantKind, Visibility,
+};
 
 use super::reach::{Reach, Way, is_hidden};
 use super::text::{Text, header};
@@ -22,9 +24,15 @@ pub(super) struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    Function { is_unsafe: bool },
+    Function {
+        is_unsafe: bool,
+    },
     Macro,
     Trait(TraitMarks),
+    /// Of a trait of another crate, whose methods its user can call.
+    Implementation {
+        of: String,
+    },
     Other,
 }
 
@@ -144,17 +152,20 @@ impl<'c> List<'_, 'c> {
             ItemEnum::Module(_) => self.push(at, Kind::Other, format!("mod {path}")),
             ItemEnum::Function(_) => self.function(item, at, None, Vec::new()),
             ItemEnum::Struct(of) => {
+                let fields: Vec<Id> = match &of.kind {
+                    StructKind::Unit => Vec::new(),
+                    StructKind::Tuple(fields) => fields.iter().flatten().copied().collect(),
+                    StructKind::Plain { fields, .. } => fields.clone(),
+                };
                 let what = format!("struct {path}{}", text.params(&of.generics.params));
-                let what = with_wheres(what, text.wheres(&of.generics));
-                self.push(at, Kind::Other, what);
-                match &of.kind {
-                    StructKind::Unit => {}
-                    StructKind::Tuple(fields) => {
-                        let fields: Vec<Id> = fields.iter().flatten().copied().collect();
-                        self.fields(&fields, at);
-                    }
-                    StructKind::Plain { fields, .. } => self.fields(fields, at),
+                let mut what = with_wheres(what, text.wheres(&of.generics));
+                let is_open = |field: &&Item| field.visibility == Visibility::Public;
+                if self.items(&fields).iter().all(is_open) && !item.attrs.contains(&Attribute::NonExhaustive)
+                {
+                    what += " [anyone makes one]";
                 }
+                self.push(at, Kind::Other, what);
+                self.fields(&fields, at);
                 self.impls_of(&of.impls, at);
             }
             ItemEnum::Union(of) => {
@@ -379,6 +390,7 @@ impl<'c> List<'_, 'c> {
                 .max()
                 .unwrap_or(Way::Path),
         );
+        let path_id = path.id;
         let (what, named) = self.implemented(of, path);
         let named = subject
             .and_then(|id| self.reach.path_of(id))
@@ -389,7 +401,11 @@ impl<'c> List<'_, 'c> {
             hidden,
             way,
         };
-        self.push(at, Kind::Other, what);
+        let kind = match self.reach.item(path_id) {
+            Some(_) => Kind::Other,
+            None => Kind::Implementation { of: name.to_owned() },
+        };
+        self.push(at, kind, what);
     }
 
     fn implemented(&self, of: &Impl, path: &rustdoc_types::Path) -> (String, String) {

@@ -1,7 +1,7 @@
 //! What must hold of the lists, whatever is committed.
 //!
-//! 1. A safe function or a macro that only this workspace should call does no harm to anyone else's call: `docs/surface/harmless.txt`
-//!    says of each why.
+//! 1. A safe function or a macro that only this workspace should call does no harm whoever calls it: `docs/surface/harmless.txt` says
+//!    of each why. So it says of what a type that documentation does not show implements, `Clone` and `Default` among it.
 //! 2. The promise of a sealed trait, or of one that is `unsafe` to implement, is not kept by `dyn Trait`, which implements it of
 //!    itself: there is no `dyn Trait`, or the same file says why not.
 //! 3. The methods of each sealed trait are called through a bound by a program that says so in a comment: a case or twin of `ui-tests`,
@@ -58,6 +58,13 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
         let (name, what) = match &entry.kind {
             Kind::Function { is_unsafe: false } if entry.is_unseen() => {
                 (entry.path.clone(), "safe code of any crate can call it")
+            }
+            // What only shows a value, or says where it may go, gives nobody anything.
+            Kind::Implementation { of }
+                if entry.is_unseen()
+                    && !matches!(&**of, "Debug" | "Drop" | "Eq" | "PartialEq" | "Send" | "Sync") =>
+            {
+                (entry.path.clone(), "safe code of any crate can call its methods")
             }
             Kind::Macro if entry.is_unseen() => (entry.path.clone(), "any crate can call it"),
             Kind::Trait(TraitMarks {
@@ -215,6 +222,20 @@ mod tests {
             entry("a::asked", SAFE, false, Way::Asked),
         ];
         assert_eq!(unreasoned(&fine.iter().collect::<Vec<_>>(), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_token_that_can_be_cloned_needs_a_reason() {
+        let found = |of: &str| {
+            entry(
+                "a::Token: x",
+                Kind::Implementation { of: of.to_owned() },
+                true,
+                Way::Path,
+            )
+        };
+        assert!(unreasoned(&[&found("Clone")], "")[0].starts_with("a::Token: x"));
+        assert_eq!(unreasoned(&[&found("Debug")], ""), [""; 0]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use rustdoc_types::{Attribute, Crate, GenericBound, Id, Item, ItemEnum, Use, Visibility};
+use rustdoc_types::{
+    Attribute, Crate, GenericBound, Id, Item, ItemEnum, Trait, Use, Visibility, WherePredicate,
+};
 
 use super::entries;
 use super::text::Text;
@@ -209,7 +211,7 @@ impl<'c> Reach<'c> {
             {
                 reached.way = Way::Bound;
             }
-            open.extend(implied(&of.bounds));
+            open.extend(asked(of));
             for item in of.items.iter().filter_map(|id| self.item(*id)) {
                 if let ItemEnum::AssocType { bounds, .. } = &item.inner {
                     open.extend(implied(bounds));
@@ -228,12 +230,22 @@ impl<'c> Reach<'c> {
             return false;
         };
         let unnamed = self.items.get(&id).is_none_or(|reached| reached.way != Way::Path);
-        unnamed || implied(&of.bounds).any(|id| self.is_sealed(id))
+        unnamed || asked(of).any(|id| self.is_sealed(id))
     }
 }
 
-fn implied(bounds: &[GenericBound]) -> impl Iterator<Item = Id> {
-    bounds.iter().filter_map(|bound| match bound {
+/// What a trait asks of its types, after its name or after `where`.
+fn asked(of: &Trait) -> impl Iterator<Item = Id> {
+    let predicates = of.generics.where_predicates.iter();
+    let more = predicates.flat_map(|predicate| match predicate {
+        WherePredicate::BoundPredicate { bounds, .. } => bounds.as_slice(),
+        _ => &[],
+    });
+    implied(of.bounds.iter().chain(more))
+}
+
+fn implied<'a>(bounds: impl IntoIterator<Item = &'a GenericBound>) -> impl Iterator<Item = Id> {
+    bounds.into_iter().filter_map(|bound| match bound {
         GenericBound::TraitBound { trait_, .. } => Some(trait_.id),
         _ => None,
     })
