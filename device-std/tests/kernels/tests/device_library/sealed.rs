@@ -28,10 +28,7 @@ fn numbers_are_shown_and_promoted() {
     assert_eq!(shown(1.5f32), ("1.5".to_owned(), 1.5));
 }
 
-fn packed<A: Arguments>(arguments: A) -> (Vec<String>, A::Packed)
-where
-    A: Copy,
-{
+fn packed<A: Arguments + Copy>(arguments: A) -> (Vec<String>, A::Packed) {
     (arguments.show(), arguments.pack())
 }
 
