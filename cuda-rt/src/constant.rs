@@ -1,13 +1,12 @@
 //! Bundles that are read for ever.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use crate::fence::{Fence, StreamAt};
 use crate::memory::{OwnedBy, Resource};
-use crate::place::{DeviceTag, Idle, Live, StreamTag};
+use crate::place::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 
 /// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a model.
 ///
@@ -36,16 +35,18 @@ use crate::place::{DeviceTag, Idle, Live, StreamTag};
 ///
 /// # Invariants
 /// N1. No write to the bundle is pending or comes later, and it is never dropped.
+/// N2. `P` is a place of the bundle's device.
 pub struct Constant<R: Resource, P = Idle> {
     bundle: Arc<ManuallyDrop<R>>,
-    place: PhantomData<fn(P) -> P>,
+    /// N2 by O1.
+    place: OnDevice<R::Device, P>,
 }
 
 impl<R: Resource, P> Clone for Constant<R, P> {
     fn clone(&self) -> Self {
         Self {
             bundle: Arc::clone(&self.bundle),
-            place: PhantomData,
+            place: self.place,
         }
     }
 }
@@ -65,7 +66,7 @@ where
         // N1: idle, so nothing is pending; only `by_ref` is called from here on.
         Self {
             bundle: Arc::new(ManuallyDrop::new(idle)),
-            place: PhantomData,
+            place: OnDevice::new(),
         }
     }
 }
@@ -80,10 +81,10 @@ impl<R: Resource, S: StreamTag> Constant<R, S> {
 
 impl<R: Resource, P> Constant<R, P> {
     /// The same bundle for another place, which N1 asks nothing of.
-    fn recast<Q>(self) -> Constant<R, Q> {
+    fn recast<Q>(self, place: OnDevice<R::Device, Q>) -> Constant<R, Q> {
         Constant {
             bundle: self.bundle,
-            place: PhantomData,
+            place,
         }
     }
 }
@@ -96,11 +97,15 @@ unsafe impl<R: Resource, D: DeviceTag> Resource for Constant<R, Idle<D>> {
     type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
 
     unsafe fn attach<S: StreamTag>(self, _at: StreamAt) -> Constant<R, S> {
-        self.recast()
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { self.place.moved() };
+        self.recast(place)
     }
 
     unsafe fn back<S: StreamTag>(on: Constant<R, S>) -> Self {
-        on.recast()
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { on.place.moved() };
+        on.recast(place)
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
@@ -121,6 +126,7 @@ unsafe impl<R: Resource, S: StreamTag> OwnedBy<S> for Constant<R, S> {
     type Idle = Constant<R, Idle<S::Device>>;
 
     unsafe fn detach(self) -> Self::Idle {
-        self.recast()
+        let place = self.place.idle();
+        self.recast(place)
     }
 }

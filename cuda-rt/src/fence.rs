@@ -291,7 +291,7 @@ impl EventLease {
 }
 
 /// What must be over before something may be touched: nothing, one event, or several.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[doc(hidden)]
 pub struct Fence(Kind);
 

@@ -237,7 +237,7 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        // SAFETY: H1, as in `capture`.
+        // SAFETY: H1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of the stream's device.
         let bundle = unsafe { R::back::<S>(bundle) };
         let mut held = Held::new(bundle, &self.held.stream);
         match self.instance.update(&mut held, &body, "Graph::replace") {

@@ -9,7 +9,7 @@ pub use def::Handoff;
 use crate::driver::Passed;
 use crate::error::{During, Refused, Result};
 use crate::fence::Fence;
-use crate::memory::Resource;
+use crate::memory::{Resource, ToHost};
 use crate::place::Live;
 
 impl<R: Resource> fmt::Debug for Handoff<R> {
@@ -44,7 +44,7 @@ pub(crate) mod sealed {
         note = "H10: what is shared is read through `stream.lease(&shared)?`, and written again after `shared.reclaim()`, \
                 which waits for every reader"
     )]
-    pub trait Released {
+    pub trait Released: Sized {
         /// What it carries.
         type Bundle: Resource;
 
@@ -69,7 +69,7 @@ impl<R: Resource> Handoff<R> {
     where
         R::Device: Live,
     {
-        idle.host_has(Passed::here("Handoff::ready"));
+        idle.host_has(ToHost(Passed::here("Handoff::ready")));
         // SAFETY: HANDOFF-1: idle, so every use is over.
         unsafe { Self::pending(idle, Fence::DONE) }
     }
@@ -128,7 +128,7 @@ impl<R: Resource> Handoff<R> {
     #[inline]
     pub(crate) fn settled(self, passed: Passed) -> R {
         let (bundle, _fence) = self.into_parts();
-        bundle.host_has(passed);
+        bundle.host_has(ToHost(passed));
         bundle
     }
 }

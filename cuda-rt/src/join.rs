@@ -15,43 +15,47 @@ mod sealed {
         label = "cannot be joined",
         note = "H06: join what streams have released: `let handoff = owner.release(buffer)?;`"
     )]
-    /// Takes handoffs apart; only this crate may, for what is inside is pending.
-    pub trait Parts {
+    /// Handoffs in a row. Safe code of other crates calls the method through the bound [`Handoffs`](super::Handoffs), though it
+    /// can't name this trait. So the method gives a handoff, and never the pending bundle.
+    pub trait Parts: Sized {
         /// What the handoffs carry.
         type Bundle: Resource;
 
-        /// The bundle, and all that must be over before it may be touched.
-        fn into_bundle(self) -> (Self::Bundle, Fence);
+        /// One handoff of all of them.
+        fn joined(self) -> Handoff<Self::Bundle>;
     }
 
     impl<R: Resource> Parts for Handoff<R> {
         type Bundle = R;
 
-        fn into_bundle(self) -> (R, Fence) {
-            self.into_parts()
+        fn joined(self) -> Self {
+            self
         }
     }
 
     impl<H: Parts> Parts for Vec<H> {
         type Bundle = Vec<H::Bundle>;
 
-        fn into_bundle(self) -> (Self::Bundle, Fence) {
-            let (parts, fences): (_, Vec<_>) = self.into_iter().map(Parts::into_bundle).unzip();
-            (parts, Fence::all(fences))
+        fn joined(self) -> Handoff<Self::Bundle> {
+            let parts = self.into_iter().map(|handoff| handoff.joined().into_parts());
+            let (parts, fences): (_, Vec<_>) = parts.unzip();
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            unsafe { Handoff::pending(parts, Fence::all(fences)) }
         }
     }
 
     impl<H: Parts, const N: usize> Parts for [H; N] {
         type Bundle = [H::Bundle; N];
 
-        fn into_bundle(self) -> (Self::Bundle, Fence) {
+        fn joined(self) -> Handoff<Self::Bundle> {
             let mut fences = Vec::with_capacity(N);
             let parts = self.map(|handoff| {
-                let (part, fence) = handoff.into_bundle();
+                let (part, fence) = handoff.joined().into_parts();
                 fences.push(fence);
                 part
             });
-            (parts, Fence::all(fences))
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            unsafe { Handoff::pending(parts, Fence::all(fences)) }
         }
     }
 
@@ -63,10 +67,11 @@ mod sealed {
             {
                 type Bundle = ($($part::Bundle,)*);
 
-                fn into_bundle(self) -> (Self::Bundle, Fence) {
+                fn joined(self) -> Handoff<Self::Bundle> {
                     let ($($value,)*) = self;
-                    $(let $value = $value.into_bundle();)*
-                    (($($value.0,)*), Fence::all([$($value.1,)*]))
+                    $(let $value = $value.joined().into_parts();)*
+                    // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+                    unsafe { Handoff::pending(($($value.0,)*), Fence::all([$($value.1,)*])) }
                 }
             }
         )* };
@@ -116,9 +121,7 @@ impl<R: Resource> Handoff<R> {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn join<H: Handoffs<Carried = R>>(handoffs: H) -> Self {
-        let (bundle, fence) = handoffs.into_bundle();
-        // SAFETY: HANDOFF-1 held of each, and the fence of all is over when all of theirs are.
-        unsafe { Self::pending(bundle, fence) }
+        handoffs.joined()
     }
 }
 

@@ -134,9 +134,8 @@ pub use timestamp::{Reached, Timestamp};
 
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::driver::Passed;
     pub use crate::fence::{Fence, StreamAt};
-    pub use crate::memory::on_device;
+    pub use crate::memory::{ToHost, on_device};
     pub use crate::unless::Unless;
     pub use device_std;
 }

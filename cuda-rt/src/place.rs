@@ -8,6 +8,8 @@
 //! `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted, were the trait safe, and would
 //! forge ownership.
 //!
+//! Every one of them is `Sized` too: the type of its objects, `dyn ReadBy<S>`, would implement it of itself.
+//!
 //! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed (H24), and
 //! neither `Send` nor `Sync` depends on the tag.
 
@@ -61,7 +63,7 @@ unsafe impl Live for Scoped<'_> {}
 ///
 /// # Safety
 /// `Device` is the device instance that the place is on.
-pub unsafe trait Place {
+pub unsafe trait Place: Sized {
     /// The device.
     type Device: DeviceTag;
 }
@@ -142,7 +144,7 @@ impl Priority {
     note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
     note = "H30: what is `Idle` belongs to no stream yet: `let buffer = reader.adopt(buffer)?;`"
 )]
-pub unsafe trait ReadBy<S> {}
+pub unsafe trait ReadBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.
 unsafe impl<S: StreamTag> ReadBy<S> for S {}
 
@@ -156,7 +158,7 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
     note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`",
     note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`"
 )]
-pub unsafe trait WriteBy<S> {}
+pub unsafe trait WriteBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.
 unsafe impl<S: StreamTag> WriteBy<S> for S {}
 
@@ -170,9 +172,47 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
     note = "H25: give what a graph needs to `capture`, and use the views that it lends",
     note = "H36: between GPUs, memory is copied: `stream.copy_from_peer(handoff, .., &mut here)?`; idle pinned memory moves: `host.for_device(&gpu)?`"
 )]
-pub unsafe trait SameAs<D> {}
+pub unsafe trait SameAs<D>: Sized {}
 // SAFETY: equal.
 unsafe impl<D: DeviceTag> SameAs<D> for D {}
+
+/// Proof that the place `P` is on the device `D`. What borrows a bundle for good (`Lease`, `Constant`) is a bundle of every device
+/// in its type, so that structs of it can be; a value of it holds this proof, and so is of the bundle's own device.
+///
+/// # Invariants
+/// O1. A value exists only where `P::Device` is `D`.
+pub(crate) struct OnDevice<D, P>(PhantomData<fn(D, P) -> (D, P)>);
+
+impl<D, P> Clone for OnDevice<D, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D, P> Copy for OnDevice<D, P> {}
+
+impl<D, P: Place> OnDevice<D, P> {
+    /// O1 by the bound.
+    pub(crate) fn new() -> Self
+    where
+        D: SameAs<P::Device>,
+    {
+        Self(PhantomData)
+    }
+
+    /// The same of what is idle on the same device: O1 of `self`.
+    pub(crate) fn idle(self) -> OnDevice<D, Idle<P::Device>> {
+        OnDevice(PhantomData)
+    }
+
+    /// The same of another place of the same device.
+    ///
+    /// # Safety
+    /// `P::Device` is `Q::Device`.
+    pub(crate) unsafe fn moved<Q: Place>(self) -> OnDevice<D, Q> {
+        OnDevice(PhantomData)
+    }
+}
 
 /// Declares stream tags: types that each name one CUDA stream on every device.
 ///

@@ -1,7 +1,6 @@
 //! One bundle read by many streams.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +10,7 @@ use crate::error::{During, Result};
 use crate::fence::{Fence, StreamAt};
 use crate::handoff::Handoff;
 use crate::memory::{OwnedBy, Resource};
-use crate::place::{DeviceTag, Idle, Live, SameAs, StreamTag};
+use crate::place::{DeviceTag, Idle, Live, OnDevice, SameAs, StreamTag};
 use crate::stream::Stream;
 
 /// A bundle that any number of streams may read, each through a [`Lease`], and none may write.
@@ -32,9 +31,6 @@ struct Block<R: Resource> {
     written: ManuallyDrop<Fence>,
     readers: Mutex<Ended>,
 }
-
-// SAFETY: `&Block` gives read-only views of the bundle (`Resource::by_ref`), never the bundle itself.
-unsafe impl<R: Resource + Send> Sync for Block<R> {}
 
 impl<R: Resource> Clone for Shared<R> {
     fn clone(&self) -> Self {
@@ -95,13 +91,15 @@ impl<R: Resource> Shared<R> {
 /// L1. Writes to the bundle are ordered before the present end of the stream `at`, or over where it is `None`.
 /// L2. Every read under this lease is ordered before the present end of `at`, or over where it is `None`.
 /// L3. While `P` is a stream tag, `at` is that stream.
+/// L4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
 pub struct Lease<R: Resource, P = Idle> {
     /// `None` once it has ended.
     block: Option<Arc<Block<R>>>,
     at: Option<StreamAt>,
     core: Arc<DeviceCore>,
-    place: PhantomData<fn(P) -> P>,
+    /// L4 by O1.
+    place: OnDevice<R::Device, P>,
 }
 
 impl<R: Resource, P> fmt::Debug for Lease<R, P> {
@@ -131,12 +129,12 @@ impl<R: Resource, P> Lease<R, P> {
     ///
     /// # Safety
     /// L1 to L3 hold for `Q` and `at`.
-    unsafe fn recast<Q>(mut self, at: Option<StreamAt>) -> Lease<R, Q> {
+    unsafe fn recast<Q>(mut self, place: OnDevice<R::Device, Q>, at: Option<StreamAt>) -> Lease<R, Q> {
         Lease {
             block: self.block.take(),
             at,
             core: Arc::clone(&self.core),
-            place: PhantomData,
+            place,
         }
     }
 
@@ -172,14 +170,18 @@ unsafe impl<R: Resource, D: DeviceTag> Resource for Lease<R, Idle<D>> {
     type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
 
     unsafe fn attach<S: StreamTag>(self, at: StreamAt) -> Lease<R, S> {
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { self.place.moved() };
         // SAFETY: writes were ordered before reads under this lease could begin, and the caller has ordered all uses before the
         // present end of `at`, which is `S`.
-        unsafe { self.recast(Some(at)) }
+        unsafe { self.recast(place, Some(at)) }
     }
 
     unsafe fn back<S: StreamTag>(on: Lease<R, S>) -> Self {
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { on.place.moved() };
         // SAFETY: the caller does not use or drop it until every use is over, which is when L1 and L2 hold.
-        unsafe { on.recast(None) }
+        unsafe { on.recast(place, None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
@@ -206,8 +208,9 @@ unsafe impl<R: Resource, S: StreamTag> OwnedBy<S> for Lease<R, S> {
     type Idle = Lease<R, Idle<S::Device>>;
 
     unsafe fn detach(self) -> Self::Idle {
+        let place = self.place.idle();
         // SAFETY: as in `back`.
-        unsafe { self.recast(None) }
+        unsafe { self.recast(place, None) }
     }
 }
 
@@ -251,7 +254,7 @@ impl<S: StreamTag> Stream<S> {
             block: Some(Arc::clone(&shared.0)),
             at: Some(self.at()),
             core: Arc::clone(self.core()),
-            place: PhantomData,
+            place: OnDevice::new(),
         })
     }
 }

@@ -55,7 +55,8 @@ impl<S: StreamTag, R: Resource> Return<'_, S, R> {
                 during: "Slot::on",
                 source,
             })?;
-        // SAFETY: it goes into a handoff behind an event recorded after every use.
+        // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a handoff behind an event
+        // recorded after every use.
         let bundle = unsafe { R::back(bundle) };
         // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the event.
         *self.slot = Some(unsafe { Handoff::pending(bundle, lease.into()) });

@@ -15,7 +15,7 @@ use crate::fence::StreamAt;
 use crate::handoff::Handoff;
 use crate::handoff::sealed::Released;
 use crate::kernel::{Kernel, LaunchShape};
-use crate::memory::{DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, Resource};
+use crate::memory::{DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, Resource, ToHost};
 use crate::place::{Live, ReadBy, SameAs, StreamTag, WriteBy};
 use crate::timeline::{self, Kind, Operation};
 use crate::timestamp::Timestamp;
@@ -199,7 +199,7 @@ impl<S: StreamTag> Stream<S> {
         R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
-        idle.host_has(Passed::here("Stream::adopt"));
+        idle.host_has(ToHost(Passed::here("Stream::adopt")));
         // SAFETY: no use is pending, and the devices are one.
         Ok(unsafe { idle.attach(self.at) })
     }

@@ -10,6 +10,7 @@ mod platforms;
 mod ptx;
 mod ptxas;
 mod sanitize;
+mod surface;
 mod unsafe_budget;
 
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ cargo xtask <task>
   sanitize [address|leak|thread] [TEST...]
                            run the tests of the simulated device, or those binaries named (`lib`, `typed`, ...), under the
                            address, leak and thread sanitizers of nightly, or one of them; half an hour for each
+  surface                  list what other crates can name, call or implement, into docs/surface; needs nightly
+  surface --check          list it again, and compare
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
   unsafe-budget --check    count again, and compare
 ";
@@ -65,6 +68,8 @@ fn main() -> ExitCode {
             }
             names => sanitize::run(&sanitize::Sanitizer::ALL, names),
         },
+        ["surface"] => surface::write(),
+        ["surface", "--check"] => surface::check(),
         ["unsafe-budget"] => unsafe_budget::write(),
         ["unsafe-budget", "--check"] => unsafe_budget::check(),
         _ => {

@@ -81,7 +81,7 @@ impl<G> Communicator<G> {
     /// message says so; and for devices that can exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
-        let drivers = devices.drivers();
+        let drivers = devices.drivers().0;
         let peers: Vec<_> = drivers.iter().map(|driver| driver.peer()).collect();
         for (rank, peer) in peers.iter().enumerate() {
             if let Some(first) = peers[..rank].iter().position(|other| other == peer) {

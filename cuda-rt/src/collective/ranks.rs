@@ -40,18 +40,24 @@ impl<S: StreamTag> Stream<S> {
 pub(super) mod sealed {
     use super::{Driver, DriverResult, Number, Part};
 
+    // Safe code of other crates calls these methods through the bounds that imply the traits, though it can't name them. What
+    // the methods give opens in this module only.
+
     pub trait Reducible {
         const NUMBER: Number;
     }
 
     /// Devices by rank.
-    pub trait Devices {
+    pub trait Devices: Sized {
         type Tags;
-        fn drivers(&self) -> Vec<&dyn Driver>;
+        fn drivers(&self) -> Drivers<'_>;
     }
 
+    /// The drivers of devices, by rank.
+    pub struct Drivers<'a>(pub(in crate::collective) Vec<&'a dyn Driver>);
+
     /// What ranks give, by rank: memory of the streams that they give with it.
-    pub trait Ranks {
+    pub trait Ranks: Sized {
         /// What they get back.
         type Given;
         fn parts(&self) -> Vec<RankPart<'_>>;
@@ -83,7 +89,7 @@ pub(super) mod sealed {
         ) -> DriverResult<()>;
     }
 }
-use sealed::{RankPart, RankStream};
+use sealed::{Drivers, RankPart, RankStream};
 
 impl<S: StreamTag> RankStream for Stream<S> {
     fn check(&self) -> Result<(), Unordered> {
@@ -176,8 +182,8 @@ macro_rules! ranks {
         impl<'a, $($device: Live),*> sealed::Devices for ($(&'a Device<$device>,)*) {
             type Tags = ($($device,)*);
 
-            fn drivers(&self) -> Vec<&dyn Driver> {
-                vec![$(self.$index.core().driver()),*]
+            fn drivers(&self) -> Drivers<'_> {
+                Drivers(vec![$(self.$index.core().driver()),*])
             }
         }
         #[diagnostic::do_not_recommend]

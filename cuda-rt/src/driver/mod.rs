@@ -309,8 +309,8 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>>;
 
     /// Writes `pattern` (1 byte or more) `count` times, one after another, in stream order (`cuMemsetD8Async`,
-    /// `cuMemsetD16Async`, `cuMemsetD32Async`, and their 2-D forms for longer patterns). `destination` is
-    /// aligned to the largest power of two that divides `pattern.len()`.
+    /// `cuMemsetD16Async`, `cuMemsetD32Async`, and their 2-D forms for longer patterns). `destination` may have any alignment:
+    /// elements of 4 bytes may need an alignment of 2 only.
     ///
     /// # Safety
     /// As [`copy_to_device`](Self::copy_to_device).

@@ -1,7 +1,6 @@
 //! Tuples, arrays, `Vec` and `Option` of bundles.
 
-use super::resource::{OwnedBy, Resource};
-use crate::driver::Passed;
+use super::resource::{OwnedBy, Resource, ToHost};
 use crate::fence::{Fence, StreamAt};
 use crate::place::{SameAs, StreamTag};
 use crate::unless::Unless;
@@ -65,7 +64,7 @@ macro_rules! tuples {
             }
 
             #[inline]
-            fn host_has(&self, passed: Passed) {
+            fn host_has(&self, passed: ToHost) {
                 self.$first_index.host_has(passed);
                 $(self.$index.host_has(passed);)*
             }
@@ -140,7 +139,7 @@ unsafe impl<R: Resource, const N: usize> Resource for [R; N] {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }
@@ -193,7 +192,7 @@ unsafe impl<R: Resource> Resource for Vec<R> {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }
@@ -245,7 +244,7 @@ unsafe impl<R: Resource> Resource for Option<R> {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
+    fn host_has(&self, passed: ToHost) {
         self.iter().for_each(|part| part.host_has(passed));
     }
 }

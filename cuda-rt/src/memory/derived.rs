@@ -84,7 +84,7 @@ macro_rules! __resource {
                 $(unsafe { $crate::Resource::retire($part.take_back(), __fence) };)*
             }
 
-            fn host_has(&self, __passed: $crate::__private::Passed) {
+            fn host_has(&self, __passed: $crate::__private::ToHost) {
                 let $name { $($member: $part,)* $($plain_member: _,)* } = self;
                 $($crate::Resource::host_has($part, __passed);)*
             }

@@ -20,6 +20,8 @@ pub use device_std::element::Element;
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pool::PinnedStats;
 pub use range::RangeIndex;
+#[doc(hidden)]
+pub use resource::ToHost;
 pub use resource::{OwnedBy, Resource};
 pub use slice::{ChunksExact, ChunksExactMut, DeviceSlice};
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};

@@ -15,7 +15,7 @@ use def::{Home, Memory};
 use super::foreign::Foreign;
 use super::parts::{PinnedBlock, SplitPinned};
 use super::range::RangeIndex;
-use super::resource::{OwnedBy, Resource};
+use super::resource::{OwnedBy, Resource, ToHost};
 use super::view::{PinnedView, PinnedViewMut};
 use super::{Element, size_in_bytes};
 use crate::core::DeviceCore;
@@ -342,8 +342,8 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
     }
 
     #[inline]
-    fn host_has(&self, passed: Passed) {
-        self.tell_host_has(passed);
+    fn host_has(&self, passed: ToHost) {
+        self.tell_host_has(passed.0);
     }
 }
 

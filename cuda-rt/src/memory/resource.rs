@@ -35,7 +35,8 @@ pub unsafe trait Resource: Sized {
     /// Takes the bundle from a stream, pending.
     ///
     /// # Safety
-    /// The result is not used as idle until every use of every part is over, and is not dropped until then.
+    /// `S` is a stream on `Self::Device`. The result is not used as idle until every use of every part is over, and is not
+    /// dropped until then.
     unsafe fn back<S: StreamTag>(on: Self::On<S>) -> Self;
 
     /// Views of all parts.
@@ -59,8 +60,13 @@ pub unsafe trait Resource: Sized {
 
     /// Tells a checker that the host has, or had until now, every part that it can reach: pinned memory.
     #[doc(hidden)]
-    fn host_has(&self, _passed: Passed) {}
+    fn host_has(&self, _passed: ToHost) {}
 }
+
+/// The call by which a bundle passes to the host. Only this crate makes one, so no one else tells the checker of a passage that
+/// did not take place.
+#[derive(Clone, Copy, Debug)]
+pub struct ToHost(pub(crate) Passed);
 
 /// A bundle of which every part is owned by the stream `S`: what [`Stream::release`](crate::Stream::release) takes.
 ///
@@ -80,6 +86,6 @@ pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// Takes the bundle from `S`, pending.
     ///
     /// # Safety
-    /// As [`Resource::back`].
+    /// The result is not used as idle until every use of every part is over, and is not dropped until then.
     unsafe fn detach(self) -> Self::Idle;
 }

@@ -9,15 +9,15 @@ use super::slice::DeviceSlice;
 use crate::driver::DeviceAddress;
 
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident => $target:ident, $borrow:ty $(, $mutable:ident)?;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident => $target:ident, $element:ident: $borrow:ty $(, $mutable:ident)?;)*) => { $(
         $(#[$doc])*
         ///
         /// # Invariants
         /// V1. What its slice demands of a reference that lives for `'v` holds for `address` and `len`.
-        pub struct $name<'v, T, S> {
+        pub struct $name<'v, $element, S> {
             address: DeviceAddress,
             len: usize,
-            marker: PhantomData<($borrow, T, fn(S) -> S)>,
+            marker: PhantomData<($borrow, fn(S) -> S)>,
         }
 
         impl<T, S> fmt::Debug for $name<'_, T, S> {
@@ -54,13 +54,14 @@ macro_rules! views {
     )* };
 }
 
+// A view for writing is invariant in `T`, as `&mut [T]` is: what is written through it is read by the owner as it was declared.
 views! {
     /// Device memory that stream `S` may read, for `'v`.
-    DeviceView => DeviceSlice, &'v ();
+    DeviceView => DeviceSlice, T: (&'v (), T);
     /// Device memory that stream `S` may read and write, for `'v`.
-    DeviceViewMut => DeviceSlice, &'v mut (), mut;
+    DeviceViewMut => DeviceSlice, T: (&'v mut (), T, fn(T) -> T), mut;
     /// Pinned memory that stream `S` may read, for `'v`.
-    PinnedView => PinnedSlice, &'v ();
+    PinnedView => PinnedSlice, T: (&'v (), T);
     /// Pinned memory that stream `S` may read and write, for `'v`.
-    PinnedViewMut => PinnedSlice, &'v mut (), mut;
+    PinnedViewMut => PinnedSlice, T: (&'v mut (), T, fn(T) -> T), mut;
 }

@@ -2,7 +2,8 @@ use crate::block::{Dimensions, Lane, Thread};
 use crate::index::{Index1, Index2, Index3};
 
 mod sealed {
-    pub trait Token {}
+    /// `Sized`, for an object of [`ThreadToken`](super::ThreadToken) would be one of itself.
+    pub trait Token: Sized {}
 }
 
 /// Proof that the caller is one thread of a launch: an index, a [`Lane`] or a [`Thread`].

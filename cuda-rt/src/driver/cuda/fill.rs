@@ -41,22 +41,25 @@ impl Value {
     }
 }
 
-/// The memsets that write `pattern` `count` times.
+/// The memsets that write `pattern` `count` times from `destination` on.
 ///
-/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one; any other takes one column for each of the largest units
-/// that its length is a multiple of. Each value is aligned to its size if the destination is to the largest
-/// power of two that divides the pattern's length.
-fn memsets(pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
+/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one memset. Any other pattern takes one column for each unit,
+/// the largest that divides its length. CUDA wants each value aligned to its size, so a unit is no larger than the destination's
+/// alignment.
+fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
     let len = pattern.len();
-    let repeated = [1, 2, 4].into_iter().find(|&unit| {
-        len.is_multiple_of(unit) && pattern.chunks_exact(unit).all(|chunk| chunk == &pattern[..unit])
-    });
+    let largest = 1 << destination.0.trailing_zeros().min(len.trailing_zeros()).min(2);
+    let repeated = [1, 2, 4]
+        .into_iter()
+        .filter(|unit| *unit <= largest)
+        .find(|unit| {
+            pattern
+                .chunks_exact(*unit)
+                .all(|chunk| chunk == &pattern[..*unit])
+        });
     let (unit, columns, pitch, rows) = match repeated {
         Some(unit) => (unit, 1, unit, count * (len / unit)),
-        None => {
-            let unit = 1 << len.trailing_zeros().min(2);
-            (unit, len / unit, len, count)
-        }
+        None => (largest, len / largest, len, count),
     };
     pattern
         .chunks_exact(unit)
@@ -82,7 +85,7 @@ pub(super) unsafe fn fill(
     if count == 0 || pattern.is_empty() {
         return Ok(());
     }
-    for (index, memset) in memsets(pattern, count).enumerate() {
+    for (index, memset) in memsets(destination, pattern, count).enumerate() {
         // SAFETY: the memsets write `pattern.len() * count` bytes from `destination`, which the caller owns.
         let done = unsafe { enqueue(context, destination, memset, stream) };
         if let Err(error) = done {
@@ -116,7 +119,7 @@ unsafe fn enqueue(
     let start = destination.0 + offset as u64;
     let dense = pitch == value.len();
     context.enqueue(|| match (value, dense) {
-        // SAFETY: the range is the caller's; alignment and pitch follow from the contract of `fill`.
+        // SAFETY: the range is the caller's; `memsets` gave each value a place aligned to its size, and a pitch that keeps it so.
         (Value::One(value), true) => unsafe { library.cuMemsetD8Async(start, value, count, stream) },
         // SAFETY: as above.
         (Value::Two(value), true) => unsafe { library.cuMemsetD16Async(start, value, count, stream) },
@@ -141,22 +144,25 @@ unsafe fn enqueue(
 mod tests {
     use super::*;
 
+    /// Of an allocation, whose alignment is 256.
+    const WHOLE: DeviceAddress = DeviceAddress(0x7f00);
+
     /// What the memsets leave in memory that held 0xEE.
-    fn run(pattern: &[u8], count: usize) -> Vec<u8> {
+    fn run(destination: DeviceAddress, pattern: &[u8], count: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; pattern.len() * count + 8];
         for Memset {
             offset,
             pitch,
             value,
             count,
-        } in memsets(pattern, count)
+        } in memsets(destination, pattern, count)
         {
             for row in 0..count {
                 let at = offset + row * pitch;
-                assert_eq!(
-                    at % value.len(),
-                    0,
-                    "misaligned if the destination is aligned to no more"
+                let address = destination.0 as usize + at;
+                assert!(
+                    address.is_multiple_of(value.len()),
+                    "{value:?} at {address:#x} is misaligned"
                 );
                 match value {
                     Value::One(value) => bytes[at] = value,
@@ -176,11 +182,13 @@ mod tests {
                 for count in [0, 1, 2, 3, 17] {
                     let mut expected = pattern.repeat(count);
                     expected.resize(len * count + 8, 0xEE);
-                    assert_eq!(
-                        run(&pattern, count),
-                        expected,
-                        "length {len}, period {period}, count {count}"
-                    );
+                    for offset in [0, 1, 2, 3, 4, 6, 8] {
+                        assert_eq!(
+                            run(DeviceAddress(WHOLE.0 + offset), &pattern, count),
+                            expected,
+                            "length {len}, period {period}, count {count}, offset {offset}"
+                        );
+                    }
                 }
             }
         }
@@ -194,8 +202,8 @@ mod tests {
             &[1, 2, 1, 2, 1, 2],
             &[1, 2, 3, 4, 1, 2, 3, 4],
         ] {
-            assert_eq!(memsets(pattern, 5).count(), 1, "{pattern:?}");
+            assert_eq!(memsets(WHOLE, pattern, 5).count(), 1, "{pattern:?}");
         }
-        assert_eq!(memsets(&1.5_f64.to_ne_bytes(), 5).count(), 2);
+        assert_eq!(memsets(WHOLE, &1.5_f64.to_ne_bytes(), 5).count(), 2);
     }
 }

@@ -339,7 +339,7 @@ unsafe impl Driver for CustDriver {
                     check("cuMemsetD8Async", filled)
                 })
             }
-            [a, b] => {
+            [a, b] if destination.0.is_multiple_of(2) => {
                 // SAFETY: the caller's range is live and in bounds.
                 let range = unsafe { slice::<u16>(destination, count) };
                 let value = u16::from_ne_bytes([a, b]);
@@ -350,7 +350,7 @@ unsafe impl Driver for CustDriver {
                     check("cuMemsetD16Async", filled)
                 })
             }
-            [a, b, c, d] => {
+            [a, b, c, d] if destination.0.is_multiple_of(4) => {
                 // SAFETY: the caller's range is live and in bounds.
                 let range = unsafe { slice::<u32>(destination, count) };
                 let value = u32::from_ne_bytes([a, b, c, d]);
@@ -361,6 +361,7 @@ unsafe impl Driver for CustDriver {
                     check("cuMemsetD32Async", filled)
                 })
             }
+            // In smaller units, or in columns.
             // SAFETY: the same contract.
             _ => return unsafe { self.cuda.fill(destination, pattern, count, on) },
         };

@@ -10,6 +10,7 @@ mod devices;
 mod harness;
 mod math;
 mod memory;
+mod sealed;
 mod warp;
 
 cuda_rt::streams! {

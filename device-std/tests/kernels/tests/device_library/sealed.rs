@@ -1,0 +1,72 @@
+//! The methods of sealed traits, called as any crate may call them, through a bound: what they do is arithmetic.
+// Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement, device_std::accurate::Real
+// Through a bound: device_std::print::Arguments
+
+use device_std::accurate::Real;
+use device_std::print::Arguments;
+use device_std::{Half, Printable, ShuffleElement};
+use half::{bf16, f16};
+
+fn doubled_and_one<T: Half>(value: f32) -> f32 {
+    T::narrow(value).mul_add(T::narrow(2.0), T::narrow(1.0)).widen()
+}
+
+#[test]
+fn halves_convert_and_multiply() {
+    assert_eq!(doubled_and_one::<f16>(1.5), 4.0);
+    assert_eq!(doubled_and_one::<bf16>(1.5), 4.0);
+}
+
+fn shown<T: Printable>(value: T) -> (String, T::Promoted) {
+    (value.show(), value.promote())
+}
+
+#[test]
+fn numbers_are_shown_and_promoted() {
+    assert_eq!(shown(true), ("true".to_owned(), 1));
+    assert_eq!(shown(-7i8), ("-7".to_owned(), -7));
+    assert_eq!(shown(1.5f32), ("1.5".to_owned(), 1.5));
+}
+
+fn packed<A: Arguments + Copy>(arguments: A) -> (Vec<String>, A::Packed) {
+    (arguments.show(), arguments.pack())
+}
+
+#[test]
+fn arguments_of_print_are_packed() {
+    let (shown, packed) = packed((3u8, -1.5f32));
+    assert_eq!(shown, ["3", "-1.5"]);
+    assert_eq!(format!("{packed:?}"), "Packed2(3, -1.5)");
+}
+
+fn negated<T: ShuffleElement>(value: T) -> T {
+    value.exchange(&|word| !word)
+}
+
+#[test]
+fn an_exchange_is_the_callers_function_on_each_word() {
+    assert_eq!(negated(0u64), u64::MAX);
+    assert_eq!(negated(0xff00u16), 0x00ff);
+    assert_eq!(negated([1i32, -1]), [-2, 0]);
+}
+
+fn all_of<T: Real>(x: T, one: T) -> [T; 8] {
+    let (sin, cos) = (T::sin(x), T::cos(x));
+    [
+        T::exp(x),
+        T::exp2(x),
+        T::ln(one),
+        T::log2(one),
+        sin,
+        cos,
+        T::tanh(x),
+        T::pow(one, x),
+    ]
+}
+
+#[test]
+fn real_functions_are_arithmetic() {
+    let expected = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+    assert_eq!(all_of(0.0, 1.0), expected);
+    assert_eq!(all_of(0.0f32, 1.0), expected.map(|value| value as f32));
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask surface`: everything of the published crates that another crate can name, call or implement, against the committed
+//! lists.
+//!
+//! Privacy is not all that keeps a function from safe code of other crates. A method of a private trait is callable through each bound
+//! that implies the trait, and a doc-hidden function by its path. So the lists are made from what rustdoc knows, and not from what it
+//! shows, and hold both, with marks:
+//!
+//! | mark | |
+//! |---|---|
+//! | `hidden` | has a path, which documentation does not show |
+//! | `by-bound` | has no path, and is reached through a bound or a value |
+//! | `asked` | a trait without a path that is only asked of types: nobody else can call or implement it |
+//! | `[sealed]` | a trait that no other crate can implement |
+
+mod entries;
+mod guards;
+mod reach;
+mod rustdoc;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use entries::Entry;
+use reach::Reach;
+use rustdoc::SOURCES;
+use text::Text;
+
+const FOLDER: &str = "docs/surface";
+
+const HEADING: &str = "\
+# What safe code of another crate can name, call or implement, as `cargo xtask surface` finds it, which also writes this.
+";
+
+/// The lists, by name.
+type Lists = BTreeMap<&'static str, Vec<Entry>>;
+
+/// Writes the lists.
+pub(crate) fn write() -> Result<(), Box<dyn Error>> {
+    if let Some(missing) = rustdoc::missing() {
+        return Err(format!("nothing was written: it needs {missing}").into());
+    }
+    let lists = read()?;
+    fs::create_dir_all(root().join(FOLDER))?;
+    for (name, entries) in &lists {
+        fs::write(file(name), render(entries))?;
+    }
+    report(&lists);
+    guards::check(root(), &lists)
+}
+
+/// Compares the lists with the committed ones.
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    if let Some(missing) = rustdoc::missing() {
+        eprintln!("SKIPPED: whether the callable surface is as committed: it needs {missing}");
+        return Ok(());
+    }
+    let lists = read()?;
+    let mut changed = String::new();
+    for (name, entries) in &lists {
+        let committed = fs::read_to_string(file(name)).unwrap_or_default();
+        let differences = differences(&committed, &render(entries));
+        if !differences.is_empty() {
+            write!(changed, "\n{FOLDER}/{name}.txt\n{differences}")?;
+        }
+    }
+    report(&lists);
+    // Also where nothing changed: what is written anew without a thought must not pass.
+    let guarded = guards::check(root(), &lists).map_err(|error| error.to_string());
+    let compared = match changed.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "other crates can name, call or implement other things than committed; if the change is meant, run `cargo xtask surface`{changed}"
+        )),
+    };
+    match (guarded, compared) {
+        (Ok(()), compared) => Ok(compared?),
+        (guarded, Ok(())) => Ok(guarded?),
+        (Err(problems), Err(changes)) => Err(format!("{problems}\n{changes}").into()),
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+fn file(name: &str) -> PathBuf {
+    root().join(FOLDER).join(name).with_extension("txt")
+}
+
+fn read() -> Result<Lists, Box<dyn Error>> {
+    let mut lists = Lists::new();
+    for source in &SOURCES {
+        let krate = source.read(root())?;
+        let mut entries = entries::of(&Reach::of(&krate), &Text::default());
+        if let Some(known) = source.adds_to.and_then(|name| lists.get(name)) {
+            entries.retain(|entry| !known.contains(entry));
+        }
+        lists.insert(source.list, entries);
+    }
+    Ok(lists)
+}
+
+fn render(entries: &[Entry]) -> String {
+    let lines = entries.iter().map(|entry| format!("{entry}\n"));
+    std::iter::once(HEADING.to_owned()).chain(lines).collect()
+}
+
+fn report(lists: &Lists) {
+    for (name, entries) in lists {
+        let unseen = entries.iter().filter(|entry| entry.is_unseen());
+        println!(
+            "{name}: {} entries, {} of them hidden or by bound",
+            entries.len(),
+            unseen.count()
+        );
+    }
+}
+
+/// The lines that went and came.
+fn differences(committed: &str, found: &str) -> String {
+    let (old, new): (BTreeSet<&str>, BTreeSet<&str>) = (committed.lines().collect(), found.lines().collect());
+    let gone = old.difference(&new).map(|line| format!("  - {line}\n"));
+    let come = new.difference(&old).map(|line| format!("  + {line}\n"));
+    gone.chain(come).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differences;
+
+    #[test]
+    fn lines_that_differ_are_shown_either_way() {
+        assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
+        assert_eq!(differences("a\nb\n", "a\nb\n"), "");
+    }
+}

@@ -1,0 +1,269 @@
+//! What must hold of the lists, whatever is committed.
+//!
+//! 1. A safe function or a macro that only this workspace should call does no harm whoever calls it: `docs/surface/harmless.txt` says
+//!    of each why. So it says of what a type that documentation does not show implements, `Clone` and `Default` among it.
+//! 2. The promise of a sealed trait, or of one that is `unsafe` to implement, is not kept by `dyn Trait`, which implements it of
+//!    itself: there is no `dyn Trait`, or the same file says why not.
+//! 3. The methods of each sealed trait are called through a bound by a program that says so in a comment: a case or twin of `ui-tests`,
+//!    or a test of the device library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use super::Lists;
+use super::entries::{Entry, Kind, TraitMarks};
+use super::reach::Way;
+
+const REASONS: &str = "docs/surface/harmless.txt";
+/// What a program says of the traits whose methods it calls.
+const MARK: &str = "// Through a bound: ";
+
+impl Entry {
+    /// Whether documentation does not show it.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.hidden || self.way == Way::Bound
+    }
+}
+
+/// Fails with a line for each problem.
+pub(super) fn check(root: &Path, lists: &Lists) -> Result<(), Box<dyn Error>> {
+    let entries: Vec<&Entry> = lists.values().flatten().collect();
+    let reasons = fs::read_to_string(root.join(REASONS)).map_err(|error| format!("{REASONS}: {error}"))?;
+    let mut problems = unreasoned(&entries, &reasons);
+    problems.extend(uncalled(&entries, &programs(root)?));
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.join("\n").into()),
+    }
+}
+
+/// `path | reason`, where a `*` at the end of a path stands for anything.
+fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut patterns: BTreeMap<&str, bool> = BTreeMap::new();
+    for line in reasons
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        match line.split_once('|') {
+            Some((pattern, reason)) if !reason.trim().is_empty() => {
+                patterns.insert(pattern.trim(), false);
+            }
+            _ => problems.push(format!("{REASONS}: not `path | reason`: {line}")),
+        }
+    }
+    for entry in entries {
+        let (name, what) = match &entry.kind {
+            Kind::Function { is_unsafe: false } if entry.is_unseen() => {
+                (entry.path.clone(), "safe code of any crate can call it")
+            }
+            // What only shows a value, or says where it may go, gives nobody anything.
+            Kind::Implementation { of }
+                if entry.is_unseen()
+                    && !matches!(&**of, "Debug" | "Drop" | "Eq" | "PartialEq" | "Send" | "Sync") =>
+            {
+                (entry.path.clone(), "safe code of any crate can call its methods")
+            }
+            Kind::Macro if entry.is_unseen() => (entry.path.clone(), "any crate can call it"),
+            Kind::Trait(TraitMarks {
+                is_sealed,
+                is_unsafe,
+                has_objects: true,
+                functions: _,
+            }) if (*is_sealed || *is_unsafe) && entry.way == Way::Path => {
+                (format!("dyn {}", entry.path), "it implements its own trait")
+            }
+            _ => continue,
+        };
+        let mut is_known = false;
+        for (pattern, is_used) in &mut patterns {
+            if matches(pattern, &name) {
+                (*is_used, is_known) = (true, true);
+            }
+        }
+        if !is_known {
+            problems.push(format!(
+                "{name}: {what}: make that impossible, make it `unsafe`, or say in {REASONS} why it does no harm"
+            ));
+        }
+    }
+    let stale = patterns.iter().filter(|(_, is_used)| !**is_used);
+    problems.extend(stale.map(|(pattern, _)| format!("{REASONS}: nothing is called {pattern}")));
+    problems
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+const PROGRAMS: [&str; 3] = [
+    "ui-tests/cases",
+    "ui-tests/twins",
+    "device-std/tests/kernels/tests/device_library",
+];
+
+/// The programs that may call methods of sealed traits, by name.
+fn programs(root: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
+    let mut programs = BTreeMap::new();
+    for folder in PROGRAMS {
+        for entry in fs::read_dir(root.join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                programs.insert(format!("{folder}/{name}"), fs::read_to_string(&path)?);
+            }
+        }
+    }
+    Ok(programs)
+}
+
+fn uncalled(entries: &[&Entry], programs: &BTreeMap<String, String>) -> Vec<String> {
+    let mut problems = Vec::new();
+    // A trait may be on two lists, with functions of one target only.
+    let mut sealed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for entry in entries {
+        if let Kind::Trait(marks) = &entry.kind
+            && marks.is_sealed
+            && entry.way != Way::Asked
+            && !marks.functions.is_empty()
+        {
+            let functions = marks.functions.iter().map(String::as_str);
+            sealed.entry(&entry.path).or_default().extend(functions);
+        }
+    }
+    let mut called: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, source) in programs {
+        for line in source.lines().filter_map(|line| line.strip_prefix(MARK)) {
+            for path in line.split(", ") {
+                if !sealed.contains_key(path) {
+                    problems.push(format!("{name}: no sealed trait with methods is called {path}"));
+                }
+                called.entry(path).or_default().push(source);
+            }
+        }
+    }
+    for (path, functions) in sealed {
+        let sources = called.get(path).map(Vec::as_slice).unwrap_or_default();
+        if sources.is_empty() {
+            problems.push(format!(
+                "{path}: no program says `{MARK}{path}`, and calls the methods of this sealed trait"
+            ));
+            continue;
+        }
+        for function in functions {
+            let is_called = |source: &&str| {
+                [
+                    format!("::{function}("),
+                    format!(".{function}("),
+                    format!("::{function}::<"),
+                ]
+                .iter()
+                .any(|call| source.contains(call))
+            };
+            if !sources.iter().any(is_called) {
+                problems.push(format!(
+                    "{path}::{function}: the programs of its trait do not call it"
+                ));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, kind: Kind, hidden: bool, way: Way) -> Entry {
+        Entry {
+            path: path.to_owned(),
+            kind,
+            hidden,
+            way,
+            text: path.to_owned(),
+        }
+    }
+
+    fn sealed(functions: &[&str], has_objects: bool) -> Kind {
+        Kind::Trait(TraitMarks {
+            is_sealed: true,
+            is_unsafe: false,
+            has_objects,
+            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+        })
+    }
+
+    const SAFE: Kind = Kind::Function { is_unsafe: false };
+    const UNSAFE: Kind = Kind::Function { is_unsafe: true };
+
+    #[test]
+    fn a_safe_function_that_is_not_shown_needs_a_reason() {
+        for (hidden, way) in [(true, Way::Path), (false, Way::Bound)] {
+            let found = entry("a::take", SAFE, hidden, way);
+            assert_eq!(unreasoned(&[&found], "").len(), 1);
+            assert_eq!(
+                unreasoned(&[&found], "# Why\na::t* | adds two numbers\n"),
+                [""; 0]
+            );
+            assert_eq!(
+                unreasoned(&[&found], "a::take |\n").len(),
+                2,
+                "a reason has words"
+            );
+        }
+        let fine = [
+            entry("a::shown", SAFE, false, Way::Path),
+            entry("a::take", UNSAFE, true, Way::Path),
+            entry("a::asked", SAFE, false, Way::Asked),
+        ];
+        assert_eq!(unreasoned(&fine.iter().collect::<Vec<_>>(), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_token_that_can_be_cloned_needs_a_reason() {
+        let found = |of: &str| {
+            entry(
+                "a::Token: x",
+                Kind::Implementation { of: of.to_owned() },
+                true,
+                Way::Path,
+            )
+        };
+        assert!(unreasoned(&[&found("Clone")], "")[0].starts_with("a::Token: x"));
+        assert_eq!(unreasoned(&[&found("Debug")], ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_reason_for_nothing_is_reported() {
+        assert!(unreasoned(&[], "a::gone | adds\n")[0].contains("nothing is called a::gone"));
+    }
+
+    #[test]
+    fn objects_of_a_sealed_trait_need_a_reason() {
+        let found = entry("a::ReadBy", sealed(&[], true), false, Way::Path);
+        assert!(unreasoned(&[&found], "")[0].starts_with("dyn a::ReadBy"));
+        let found = entry("a::ReadBy", sealed(&[], false), false, Way::Path);
+        assert_eq!(unreasoned(&[&found], ""), [""; 0]);
+    }
+
+    #[test]
+    fn methods_of_a_sealed_trait_are_called_by_a_program_that_says_so() {
+        let found = entry("a::Parts", sealed(&["take", "put"], false), false, Way::Bound);
+        let problems =
+            |source: &str| uncalled(&[&found], &[("cases/x.rs".to_owned(), source.to_owned())].into());
+        assert!(problems("fn main() {}")[0].contains("no program"));
+        assert!(problems("// Through a bound: a::Parts\nh.take()")[0].contains("a::Parts::put"));
+        assert_eq!(
+            problems("// Through a bound: a::Parts\nh.take(); H::put(h)"),
+            [""; 0]
+        );
+        assert!(
+            problems("// Through a bound: a::Parts, a::Gone\nh.take(); H::put(h)")[0].contains("a::Gone")
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! What rustdoc knows of each crate: its JSON, made by nightly.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustdoc_types::{Crate, FORMAT_VERSION};
+use serde::Deserialize;
+
+const TOOLCHAIN: &str = "nightly";
+
+/// A crate, built in one way.
+pub(super) struct Source {
+    /// The name of its list.
+    pub(super) list: &'static str,
+    package: &'static str,
+    features: &'static str,
+    target: Option<&'static str>,
+    /// The list that its own adds to: what both hold stands there only.
+    pub(super) adds_to: Option<&'static str>,
+}
+
+const DEVICE: &str = "nvptx64-nvidia-cuda";
+
+/// The crates that are published. The feature `nvtx` adds nothing that can be called, and needs libclang.
+pub(super) const SOURCES: [Source; 6] = [
+    Source::new("cuda-rt", "cupti,nccl,half,rustacuda,cust"),
+    Source::new("device-std", "half,rustacuda"),
+    Source {
+        list: "device-std-on-the-device",
+        package: "device-std",
+        features: "half,rustacuda",
+        target: Some(DEVICE),
+        adds_to: Some("device-std"),
+    },
+    Source::new("kernel-build", ""),
+    Source::new("cuda-rt-macros", ""),
+    Source::new("device-kernels", ""),
+];
+
+impl Source {
+    const fn new(package: &'static str, features: &'static str) -> Self {
+        Self {
+            list: package,
+            package,
+            features,
+            target: None,
+            adds_to: None,
+        }
+    }
+
+    /// Documents the crate, and reads the result. Private items are in it: what cannot be named can still be reached.
+    pub(super) fn read(&self, root: &Path) -> Result<Crate, Box<dyn Error>> {
+        let target = target_directory(root);
+        let mut command = rustup("cargo");
+        command
+            .current_dir(root)
+            .args([
+                "rustdoc",
+                "--quiet",
+                "--locked",
+                "--lib",
+                "--package",
+                self.package,
+            ])
+            .args(["--features", self.features, "--target-dir"])
+            .arg(&target);
+        if let Some(triple) = self.target {
+            command.args(["--target", triple, "-Zbuild-std=core"]);
+        }
+        if self.features.contains("cust") {
+            command.env("CUDA_LIBRARY_PATH", stub_libcuda(root, &target)?);
+        }
+        command.args([
+            "--",
+            "-Zunstable-options",
+            "--output-format=json",
+            "--cap-lints=allow",
+        ]);
+        command.args(["--document-hidden-items", "--document-private-items"]);
+        let status = command.status()?;
+        if !status.success() {
+            return Err(format!("{}: rustdoc failed ({status})", self.list).into());
+        }
+        let folder = self.target.map_or(target.clone(), |triple| target.join(triple));
+        let file = folder
+            .join("doc")
+            .join(self.package.replace('-', "_"))
+            .with_extension("json");
+        parse(&fs::read_to_string(&file)?).map_err(|error| format!("{}: {error}", file.display()).into())
+    }
+}
+
+/// Reads the JSON, if it is of the format that `rustdoc-types` describes.
+fn parse(json: &str) -> Result<Crate, Box<dyn Error>> {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
+    let Version { format_version } = serde_json::from_str(json)?;
+    if format_version != FORMAT_VERSION {
+        return Err(format!(
+            "this nightly writes format {format_version}, and `rustdoc-types` reads {FORMAT_VERSION}: take its version 0.{format_version} \
+             in Cargo.toml, and write the lists anew"
+        )
+        .into());
+    }
+    Ok(serde_json::from_str(json)?)
+}
+
+/// What is missing to make the lists, if something is.
+pub(super) fn missing() -> Option<String> {
+    let output = |argument: &[&str]| {
+        let output = rustup("rustc")
+            .args(argument)
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let Some(sysroot) = output(&["--print", "sysroot"]) else {
+        return Some(format!("`rustup toolchain install {TOOLCHAIN}`"));
+    };
+    let core = Path::new(&sysroot).join("lib/rustlib/src/rust/library/core/src/lib.rs");
+    (!core.is_file()).then(|| format!("`rustup component add rust-src --toolchain {TOOLCHAIN}`"))
+}
+
+/// A program of nightly's, free of the build in which this one runs. Through `rustup run`, for a toolchain's own cargo knows no
+/// `+nightly`.
+fn rustup(program: &str) -> Command {
+    let mut command = Command::new("rustup");
+    for name in [
+        "CARGO",
+        "RUSTC",
+        "RUSTDOC",
+        "RUSTFLAGS",
+        "RUSTDOCFLAGS",
+        "RUSTUP_TOOLCHAIN",
+        "RUSTC_WRAPPER",
+        "CARGO_TARGET_DIR",
+    ] {
+        command.env_remove(name);
+    }
+    command.args(["run", TOOLCHAIN, program]);
+    command
+}
+
+fn target_directory(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("surface")
+}
+
+/// A libcuda to build the feature `cust` with; nothing calls it.
+fn stub_libcuda(root: &Path, target: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let stub = target.join("stub-libcuda");
+    let status = Command::new(root.join(".ci/stub-libcuda"))
+        .arg(&stub)
+        .stdout(Stdio::null())
+        .status()?;
+    match status.success() {
+        true => Ok(stub),
+        false => Err(format!(".ci/stub-libcuda failed ({status})").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMAT_VERSION, parse};
+
+    #[test]
+    fn another_format_is_refused_in_words() {
+        let other = FORMAT_VERSION + 1;
+        let error = parse(&format!(r#"{{"format_version": {other}, "root": []}}"#)).unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("version 0.{other}")),
+            "{error}"
+        );
+    }
+}
