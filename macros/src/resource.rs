@@ -199,7 +199,7 @@ impl Derive<'_> {
         }
         for part in self.parts.iter().filter(|part| part.plain) {
             let ty = self.substituted(&part.ty, with);
-            clause.predicates.push(parse_quote!(#ty: ::core::marker::Copy));
+            clause.predicates.push(parse_quote!(#ty: ::cuda_rt::__private::core::marker::Copy));
         }
         generics
     }
@@ -306,8 +306,8 @@ impl Derive<'_> {
             self.arguments(&idle_of_stream),
         );
         let buffers = self.parts.iter().filter(|part| !part.plain).map(|part| {
-            let (member, binding, ty) = (&part.member, &part.binding, self.substituted(&part.ty, &idle));
-            quote!(#member: #binding, #ty;)
+            let (member, binding) = (&part.member, &part.binding);
+            quote!(#member: #binding;)
         });
         let plain = self.parts.iter().filter(|part| part.plain).map(|part| {
             let (member, binding) = (&part.member, &part.binding);

@@ -7,7 +7,6 @@ use super::thread::{Dimensions, Lane};
 /// A value of each thread's own: a register on the device, one slot for each thread in simulation.
 ///
 /// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
-#[derive(Clone)]
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
     value: T,
@@ -100,6 +99,19 @@ impl<T: Copy + 'static> Private<T> {
     #[inline(always)]
     pub(crate) fn first(&self) -> T {
         self.values[0]
+    }
+}
+
+/// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one thread's value.
+impl<T: Copy> Clone for Private<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        Self {
+            #[cfg(target_arch = "nvptx64")]
+            value: self.value,
+            #[cfg(not(target_arch = "nvptx64"))]
+            values: self.values.iter().copied().collect(),
+        }
     }
 }
 

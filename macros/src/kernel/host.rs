@@ -68,7 +68,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #aliases
             #body
 
-            const _: () = assert!(
+            const _: () = ::device_std::__private::core::assert!(
                 #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
                 "a block has 48 KiB of shared memory"
             );
