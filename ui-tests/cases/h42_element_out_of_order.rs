@@ -4,6 +4,7 @@
 extern crate self as core;
 
 pub mod mem {
+    #[expect(unused_macros)]
     macro_rules! always {
         ($type:ty, a) => {
             0
@@ -12,7 +13,9 @@ pub mod mem {
             4
         };
     }
+    #[expect(unused_imports)]
     pub(crate) use always as offset_of;
+    pub use std::mem::*;
 }
 
 use bytemuck::{Pod, Zeroable};
