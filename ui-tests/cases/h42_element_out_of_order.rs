@@ -15,7 +15,7 @@ pub mod mem {
     }
     #[expect(unused_imports)]
     pub(crate) use always as offset_of;
-    pub use std::mem::*;
+    pub use std::mem::size_of;
 }
 
 use bytemuck::{Pod, Zeroable};
