@@ -46,7 +46,7 @@ macro_rules! __entry {
                 const OFFSET: $crate::__private::core::primitive::usize =
                     0 $(+ <$before<'static> as $crate::rt::SharedArgument>::BYTES)*;
                 // SAFETY: as above; each argument begins where the last one ends.
-                unsafe { $crate::rt::entry::shared::<_, OFFSET>() }
+                unsafe { $crate::rt::entry::shared::<_, { OFFSET }>() }
             };)*
             $(let $block: $crate::Block<'_, $crate::$dimensions> = {
                 let size = [$x, $y];

@@ -100,7 +100,7 @@ const ALL_PARAMETERS: &str = "
      ) {
          if let ::rust::option::Option::Some(out) = output.get_mut(i) {
              *out = input[i.get()].b * by.b + more as ::rust::primitive::u32;
-             counts.fetch_add(0, *out);
+             counts.fetch_add(&i, 0, *out);
          }
      }
      #[::device_std::kernel(block = 64)]
@@ -152,10 +152,14 @@ const SHADOWS: &str = "
 #[test]
 fn a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one() {
     let text = |source: &str| {
-        let package = package("hostile", &format!("#![allow(warnings)]{source}"));
+        let package = package("hostile", source);
         let root = package.path().join("src/lib.rs");
         let text = fs::read_to_string(&root).unwrap();
-        fs::write(&root, text.replace("use device_std::prelude::*;\n", "")).unwrap();
+        fs::write(
+            &root,
+            text.replace("use device_std::prelude::*;\n", "#![allow(warnings)]\n"),
+        )
+        .unwrap();
         compile(package.path()).map(|module| module.unwrap().ptx)
     };
     let hostile = text(&format!("{SHADOWS}{ALL_PARAMETERS}"));

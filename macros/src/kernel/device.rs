@@ -19,14 +19,17 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
             Role::Slice { .. } => {
-                declared.push(mixed!(#value: &[#ty; 0], #len: ::device_std::__private::core::primitive::usize));
+                declared
+                    .push(mixed!(#value: &[#ty; 0], #len: ::device_std::__private::core::primitive::usize));
                 slices.push(mixed!(#value, #len, #ty;));
             }
             Role::Output { kind, .. } => {
                 let element = element_alias(at, parameter);
                 // Exclusive for all but atomics, which other threads change meanwhile.
                 if *kind == Output::Atomic {
-                    declared.push(mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize));
+                    declared.push(
+                        mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize),
+                    );
                     atomics.push(mixed!(#value, #len, #ty;));
                 } else {
                     declared.push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
