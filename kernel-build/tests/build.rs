@@ -356,6 +356,20 @@ fn a_module_of_a_package_without_device_std_is_refused() {
     assert!(matches!(error, BuildError::NoDeviceStd { .. }), "{error}");
 }
 
+/// The root of the package, which may forbid it, is not compiled for the GPU.
+#[test]
+fn a_module_with_unsafe_code_is_refused() {
+    let package = package("unsafe-module", "mod kernels;");
+    let file = package.path().join("src/kernels.rs");
+    let code = "#[cfg(target_arch = \"nvptx64\")] pub fn hidden() { unsafe { core::hint::unreachable_unchecked() } }";
+    fs::write(&file, format!("use device_std::prelude::*;\n{SCALE}\n{code}")).unwrap();
+    let Some(result) = compile_with(&Kernels::module(&file)) else {
+        return;
+    };
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("usage of an `unsafe` block"), "{error}");
+}
+
 #[test]
 fn a_crate_without_kernels_is_refused() {
     let package = package("no-kernels", "pub fn f(_: Index1) {}");

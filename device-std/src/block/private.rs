@@ -120,3 +120,25 @@ impl<T> fmt::Debug for Private<T> {
         f.debug_struct("Private").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::Private;
+
+    #[derive(Copy)]
+    struct Loud(u8);
+
+    #[expect(clippy::non_canonical_clone_impl, reason = "what a user may write")]
+    impl Clone for Loud {
+        fn clone(&self) -> Self {
+            panic!("block-level code sees {}, which one thread has", self.0)
+        }
+    }
+
+    #[test]
+    fn a_clone_calls_nothing_of_the_users() {
+        let private = Private::new(vec![Loud(1), Loud(2)]);
+        let clone = private.clone();
+        assert_eq!((clone.of(0).0, clone.of(1).0), (1, 2));
+    }
+}
