@@ -1,9 +1,9 @@
 //! What `#[derive(Resource)]` puts into a user's crate.
 //!
-//! [`__resource!`](crate::__resource) writes two layers. Safe code takes the struct apart, converts each part and puts the struct
+//! [`__resource!`](crate::__resource) writes two layers. Safe functions take the struct apart, convert each part and put the struct
 //! together again: the traits in `derived/parts.rs`. The `unsafe` methods of [`Resource`](crate::Resource) hold nothing but a call of
-//! that safe code. So no name, type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one, do not
-//! come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn` was made with a number and read as a
+//! these functions. So no name, type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one, do
+//! not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn` was made with a number and read as a
 //! reference.
 
 mod parts;
@@ -90,7 +90,8 @@ macro_rules! __resource {
             }
         }
 
-        impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
+        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these parts only.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
             $crate::__private::PartByPart for $name<$($lifetime,)* $($idle,)*>
         where
             $($longer: $($shorter +)*,)*
@@ -190,7 +191,8 @@ macro_rules! __resource {
             }
         }
 
-        impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
+        // SAFETY: as `PartByPart` above.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
             $crate::__private::PartByPartOf<__S> for $name<$($lifetime,)* $($on,)*>
         where
             $($longer: $($shorter +)*,)*

@@ -3,11 +3,11 @@
 //! A method of [`Resource`] is `unsafe`, for its caller makes a promise about every part. The promise is carried to the parts by a value:
 //! [`Attach`], [`Back`] and so on, each with a safe function `part`. One invariant keeps them sound:
 //!
-//! T1. A value of these types is made by the function of the same name below, on a promise about one bundle, and goes to the
-//! bundle's [`PartByPart`] or [`PartByPartOf`] only; and `part` is called with parts of that bundle only.
+//! T1. A value of these types is made by the function of the same name below, on a promise about one bundle. It goes to the bundle's
+//! [`PartByPart`] or [`PartByPartOf`] only, and `part` is called with parts of that bundle only.
 //!
-//! The functions below are `unsafe`, so [`__resource!`](crate::__resource) alone calls them, for impls which it has written itself.
-//! Whoever implements the traits by hand is never given a value.
+//! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that [`__resource!`](crate::__resource) alone
+//! implements them: an implementation by hand would have the promise about a bundle, and could give it to another.
 
 use std::marker::PhantomData;
 
@@ -28,7 +28,10 @@ pub struct Exact<T>(pub T);
 pub fn same_type<T: Copy>(_: Exact<T>, _: Exact<T>) {}
 
 /// A bundle's conversions, as [`__resource!`](crate::__resource) writes them.
-pub trait PartByPart: Resource {
+///
+/// # Safety
+/// T1: each method calls `part` of what it is given once for each part of the bundle, with that part, and for nothing else.
+pub unsafe trait PartByPart: Resource {
     /// [`Resource::attach`].
     fn attach_parts<S: StreamTag>(self, with: Attach<S, Self::Device>) -> Self::On<S>;
     /// [`Resource::back`].
@@ -42,7 +45,10 @@ pub trait PartByPart: Resource {
 }
 
 /// A bundle of `S`, as [`__resource!`](crate::__resource) writes it.
-pub trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
+///
+/// # Safety
+/// T1: as [`PartByPart`].
+pub unsafe trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
     /// [`OwnedBy::detach`].
     fn detach_parts(self, with: Detach<S>) -> Self::Idle;
 }
@@ -151,7 +157,7 @@ impl<S: StreamTag> Detach<S> {
 /// [`Resource::attach`], part by part.
 ///
 /// # Safety
-/// As [`Resource::attach`]; and [`__resource!`](crate::__resource) wrote `B`'s [`PartByPart`], as for all below.
+/// As [`Resource::attach`].
 #[inline(always)]
 pub unsafe fn attach<B: PartByPart, S: StreamTag>(bundle: B, at: StreamAt) -> B::On<S> {
     let of = PhantomData;
