@@ -47,6 +47,30 @@ pub struct ElementByHand {
     ElementByHand { a: ::rust::primitive::f32, r#fn: ::rust::primitive::u32, }
 }
 
+/// Macros in the place of types, and types that are inferred.
+macro_rules! number {
+    () => { ::rust::primitive::u32 };
+}
+#[derive(
+    ::rust::clone::Clone, ::rust::marker::Copy, ::real::bytemuck::Pod, ::real::bytemuck::Zeroable, ::real_std::Element,
+)]
+#[bytemuck(crate = "::real::bytemuck")]
+#[repr(C)]
+pub struct ElementOfMacros {
+    pub a: ::rust::primitive::f32,
+    pub r#fn: number!(),
+}
+#[derive(::rust::clone::Clone, ::rust::marker::Copy, ::real::bytemuck::Pod, ::real::bytemuck::Zeroable)]
+#[bytemuck(crate = "::real::bytemuck")]
+#[repr(C)]
+pub struct ElementInferred {
+    pub a: ::rust::primitive::f32,
+    pub r#fn: ::rust::primitive::u32,
+}
+::real_std::__element! {
+    ElementInferred { a: _, r#fn: _, }
+}
+
 #[derive(::real::Resource)]
 pub struct Frame<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place = ::real::Idle> {
     data: ::real::DeviceBuffer<T, P>,
@@ -150,7 +174,9 @@ fn layouts() {
     use ::real_std::{Element, Scalar};
     ::rust::println!("pair {:#x} {:#x}", <Pair as Element>::LAYOUT, <Pair as Scalar>::LAYOUT);
     ::rust::println!("row {:#x} {:#x}", <Row as Element>::LAYOUT, <Row<::rust::primitive::u8, 4> as Scalar>::LAYOUT);
-    ::rust::println!("by hand {:#x}", <ElementByHand as Element>::LAYOUT);
+    let others = [<ElementByHand as Element>::LAYOUT, <ElementOfMacros as Element>::LAYOUT, <ElementInferred as Element>::LAYOUT];
+    ::rust::println!("by hand, of macros, inferred {:#x?}", others);
+    ::rust::assert!(others == [<Pair as Element>::LAYOUT; 3]);
 }
 
 fn kernels() {
