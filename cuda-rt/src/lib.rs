@@ -135,8 +135,13 @@ pub use timestamp::{Reached, Timestamp};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::fence::{Fence, StreamAt};
-    pub use crate::memory::{ToHost, on_device};
+    pub use crate::memory::{
+        Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach, back,
+        by_ref, detach, host_has, retire, same_type, view,
+    };
     pub use crate::unless::Unless;
+    // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
+    pub use ::core;
     pub use device_std;
 }
 

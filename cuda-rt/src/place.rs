@@ -231,7 +231,7 @@ macro_rules! streams {
     ($($(#[doc = $doc:expr])* $visibility:vis $name:ident $(, priority = $priority:ident)?;)*) => { $(
         $(#[doc = $doc])*
         #[allow(dead_code)]
-        $visibility struct $name<D = $crate::Gpu<0>>(::core::marker::PhantomData<fn(D) -> D>);
+        $visibility struct $name<D = $crate::Gpu<0>>($crate::__private::core::marker::PhantomData<fn(D) -> D>);
 
         // SAFETY: invariant: `Device::stream` makes one CUDA stream for each device instance and `Key`, and `Key` is
         // this type, which nothing else uses.
@@ -240,13 +240,13 @@ macro_rules! streams {
         }
         // SAFETY: as above.
         unsafe impl<D: $crate::DeviceTag> $crate::StreamTag for $name<D> {
-            fn key() -> ::core::option::Option<::core::any::TypeId> {
-                ::core::option::Option::Some(::core::any::TypeId::of::<$name>())
+            fn key() -> $crate::__private::core::option::Option<$crate::__private::core::any::TypeId> {
+                $crate::__private::core::option::Option::Some($crate::__private::core::any::TypeId::of::<$name>())
             }
         }
         // SAFETY: as above.
         unsafe impl<D: $crate::DeviceTag> $crate::NamedStream for $name<D> {
-            const NAME: &'static str = ::core::stringify!($name);
+            const NAME: &'static $crate::__private::core::primitive::str = $crate::__private::core::stringify!($name);
             const PRIORITY: $crate::Priority = $crate::__priority!($($priority)?);
             type Key = $name;
         }
@@ -286,7 +286,7 @@ macro_rules! devices {
         unsafe impl $crate::Live for $name {}
         // SAFETY: as above.
         unsafe impl $crate::NamedDevice for $name {
-            const NAME: &'static str = ::core::stringify!($name);
+            const NAME: &'static $crate::__private::core::primitive::str = $crate::__private::core::stringify!($name);
             type Key = $name;
         }
     )* };

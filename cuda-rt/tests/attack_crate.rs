@@ -42,6 +42,13 @@ pub mod kernel {
     }
 }
 
+/// A `core` of the user's as well.
+pub mod __private {
+    pub mod core {
+        pub use std::{assert, marker, primitive};
+    }
+}
+
 pub mod rt {
     pub const MAX_SHARED_BYTES: usize = usize::MAX;
 

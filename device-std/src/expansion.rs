@@ -27,54 +27,78 @@ macro_rules! __entry {
         #[unsafe(export_name = $symbol)]
         #[allow(improper_ctypes_definitions)]
         pub extern "ptx-kernel" fn __cuda_rt_entry($($value: $type,)* extent: $crate::Extent) {
-            // SAFETY, of each: the launch is of this kernel, and passes what its signature says.
-            $(let $slice = unsafe { $crate::rt::entry::slice::<$slice_element>($slice, $slice_len) };)*
-            $(let $output = unsafe { $crate::rt::entry::exclusive::<$output_type<'_>>($output, $output_len) };)*
-            $(let $atomic = unsafe { $crate::rt::entry::atomic::<$atomic_type<'_>>($atomic, $atomic_len) };)*
-            $(let $shared = unsafe {
-                $crate::rt::entry::shared::<
-                    $shared_type<'_>,
-                    { 0 $(+ <$before<'_> as $crate::rt::SharedArgument>::BYTES)* },
-                >()
+            // Types stand outside the blocks, and locals inside: what a name of the user's crate means is never `unsafe` to say.
+            $(let $slice: &[$slice_element] = {
+                let (start, len) = ($slice, $slice_len);
+                // SAFETY: the launch is of this kernel, and passes what its signature says, here and below.
+                unsafe { $crate::rt::entry::slice(start, len) }
             };)*
-            $(let $block = unsafe { $crate::rt::entry::block::<$crate::$dimensions>([$x, $y], extent) };)?
-            $(let ::core::option::Option::Some($index) = (unsafe { $crate::rt::entry::$of(extent) }) else {
-                return;
+            $(let $output: $output_type<'_> = {
+                let (start, len) = ($output, $output_len);
+                // SAFETY: as above.
+                unsafe { $crate::rt::entry::exclusive(start, len) }
+            };)*
+            $(let $atomic: $atomic_type<'_> = {
+                let (start, len) = ($atomic, $atomic_len);
+                // SAFETY: as above.
+                unsafe { $crate::rt::entry::atomic(start, len) }
+            };)*
+            $(let $shared: $shared_type<'_> = {
+                const OFFSET: $crate::__private::core::primitive::usize =
+                    0 $(+ <$before<'static> as $crate::rt::SharedArgument>::BYTES)*;
+                // SAFETY: as above; each argument begins where the last one ends.
+                unsafe { $crate::rt::entry::shared::<_, { OFFSET }>() }
+            };)*
+            $(let $block: $crate::Block<'_, $crate::$dimensions> = {
+                let size = [$x, $y];
+                // SAFETY: as above.
+                unsafe { $crate::rt::entry::block(size, extent) }
             };)?
+            $(
+                let current: $crate::__private::core::option::Option<$crate::$of<'_>> =
+                    // SAFETY: as above.
+                    unsafe { $crate::rt::entry::index(extent) };
+                let $crate::__private::core::option::Option::Some($index) = current else {
+                    return;
+                };
+            )?
             $function($($given),*);
         }
 
         #[unsafe(export_name = $table)]
-        pub static __CUDA_RT_LAYOUT: [u64; const { [$(::core::stringify!($crossing)),*].len() }] =
+        pub static __CUDA_RT_LAYOUT: [
+            $crate::__private::core::primitive::u64;
+            $crate::rt::count(&[$($crate::__private::core::stringify!($crossing)),*])
+        ] =
             { $checked; [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*] };
     };
 }
 
 /// `Element` and `Scalar` for a struct of elements.
 ///
-/// True whatever it is called with: `Pod`, a supertrait, has no padding, takes any bits, and is derived for `repr(C)` only; all fields
-/// are in the hash, each once and with its own type, or the checks do not compile.
+/// True whatever it is called with: `Pod`, a supertrait, takes any bits, and is derived for `repr(C)` only. All fields are in the hash,
+/// each once, where it lies and with its own type, or [`Fields`](crate::layout::Fields) does not compile.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __element {
     ($name:ident { $($member:tt: $type:ty,)* }) => {
-        const _: fn($name) = |$name { $($member: _),* }| ();
-        $(const _: fn($name) -> $type = |all| all.$member;)*
-
         // SAFETY: as above.
         unsafe impl $crate::Element for $name {
-            const LAYOUT: u64 = $crate::layout::Layout::of::<$name>("struct")
-                $(.field(
-                    ::core::stringify!($member),
-                    ::core::mem::offset_of!($name, $member),
-                    <$type as $crate::Element>::LAYOUT,
-                ))*
-                .finish();
+            const LAYOUT: $crate::__private::core::primitive::u64 =
+                $crate::layout::Fields::<Self>::of(|Self { $($member: _),* }: Self| ())
+                    $(.field::<$type>(
+                        $crate::__private::core::stringify!($member),
+                        $crate::__private::core::mem::offset_of!(Self, $member),
+                        |all: Self| all.$member,
+                    ))*
+                    .finish();
         }
         // SAFETY: as above.
         unsafe impl $crate::Scalar for $name {
-            const LAYOUT: u64 = <$name as $crate::Element>::LAYOUT;
+            const LAYOUT: $crate::__private::core::primitive::u64 = <Self as $crate::Element>::LAYOUT;
         }
+        // Evaluated whether or not it is used.
+        const _: $crate::__private::core::primitive::u64 = <$name as $crate::Element>::LAYOUT;
     };
     // With parameters. They come as what they are, each a name, a type, a path or a lifetime: as mere tokens, bounds could end the
     // `impl` early and bring a body of their own, and a macro's name could swallow the one below.
@@ -85,23 +109,6 @@ macro_rules! __element {
         arguments = [$($argument:ty,)*],
         bounds = [$([$($for:lifetime)*] $bounded:ty: $({ $($outlives:lifetime)? $(? $maybe:path;)? $([$($higher:lifetime)*] $bound:path)? })*;)*],
     ) => {
-        const _: () = {
-            #[allow(dead_code)]
-            fn all<$($parameter,)* $(const $constant: $constant_type,)*>(all: $name<$($argument,)*>)
-            where
-                $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
-            {
-                let $name { $($member: _),* } = all;
-            }
-            #[allow(dead_code)]
-            fn parts<$($parameter,)* $(const $constant: $constant_type,)*>(all: $name<$($argument,)*>) -> ($($type,)*)
-            where
-                $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
-            {
-                ($(all.$member,)*)
-            }
-        };
-
         // SAFETY: as above.
         #[allow(trivial_bounds)]
         unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Element for $name<$($argument,)*>
@@ -110,13 +117,14 @@ macro_rules! __element {
             $($type: $crate::Element,)*
             $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
         {
-            const LAYOUT: u64 = $crate::layout::Layout::of::<$name<$($argument,)*>>("struct")
-                $(.field(
-                    ::core::stringify!($member),
-                    ::core::mem::offset_of!(Self, $member),
-                    <$type as $crate::Element>::LAYOUT,
-                ))*
-                .finish();
+            const LAYOUT: $crate::__private::core::primitive::u64 =
+                $crate::layout::Fields::<Self>::of(|Self { $($member: _),* }: Self| ())
+                    $(.field::<$type>(
+                        $crate::__private::core::stringify!($member),
+                        $crate::__private::core::mem::offset_of!(Self, $member),
+                        |all: Self| all.$member,
+                    ))*
+                    .finish();
         }
         // SAFETY: as above.
         unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Scalar for $name<$($argument,)*>
@@ -124,7 +132,7 @@ macro_rules! __element {
             $name<$($argument,)*>: $crate::Element,
             $(for<$($for),*> $bounded: $($($outlives +)? $(?$maybe +)? $(for<$($higher),*> $bound +)?)*,)*
         {
-            const LAYOUT: u64 = <$name<$($argument,)*> as $crate::Element>::LAYOUT;
+            const LAYOUT: $crate::__private::core::primitive::u64 = <Self as $crate::Element>::LAYOUT;
         }
     };
 }

@@ -3,6 +3,10 @@
 //! The host and the PTX are compiled apart, perhaps from sources of different dates. Each holds a table with one hash for each type that
 //! crosses, and a module whose table differs is refused when it is loaded.
 
+use core::marker::PhantomData;
+
+use crate::element::Element;
+
 /// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not forgery.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -53,6 +57,57 @@ impl Layout {
             at += 1;
         }
         this
+    }
+}
+
+/// The layout of the struct `S`, of which each field is named once, in the order in which they lie in memory.
+///
+/// What a field is called by does not matter: its type and its place are the compiler's word.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Fields<S> {
+    layout: Layout,
+    end_bytes: usize,
+    of: PhantomData<fn(S)>,
+}
+
+impl<S> Fields<S> {
+    /// Of the struct that this pattern takes apart, without a `..`.
+    pub const fn of(_pattern: fn(S)) -> Self {
+        Self {
+            layout: Layout::of::<S>("struct"),
+            end_bytes: 0,
+            of: PhantomData,
+        }
+    }
+
+    /// Adds a field. `_get` is never called: what it returns is the field, so its type is `T`.
+    ///
+    /// # Panics
+    /// If the field does not begin where the last one ended.
+    pub const fn field<T: Element>(self, name: &str, offset_bytes: usize, _get: fn(S) -> T) -> Self {
+        assert!(
+            offset_bytes == self.end_bytes,
+            "an element names its fields in the order in which they lie, and has no padding"
+        );
+        Self {
+            layout: self.layout.field(name, offset_bytes, T::LAYOUT),
+            end_bytes: offset_bytes + size_of::<T>(),
+            of: PhantomData,
+        }
+    }
+
+    /// The hash.
+    ///
+    /// # Panics
+    /// If the struct does not end where its last field does.
+    #[must_use]
+    pub const fn finish(self) -> u64 {
+        assert!(
+            self.end_bytes == size_of::<S>(),
+            "an element has no padding at its end"
+        );
+        self.layout.finish()
     }
 }
 

@@ -155,6 +155,12 @@ pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
+/// What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
+#[doc(hidden)]
+pub mod __private {
+    pub use ::core;
+}
+
 /// For the derives that [`Element`] needs beside its own.
 pub use bytemuck;
 

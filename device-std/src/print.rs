@@ -16,13 +16,18 @@ mod sealed {
 /// (`%g`), and as Rust prints them on the simulated device. A number of arguments that is not the text's does not build.
 #[macro_export]
 macro_rules! print {
-    ($format:literal $(, $argument:expr)* $(,)?) => {{
-        enum __Format {}
-        impl $crate::print::Format for __Format {
-            const TEXT: &'static str = $format;
+    ($format:literal $(, $argument:expr)* $(,)?) => {
+        // The arguments are outside the block, in which `__Format` is ours.
+        match ($($argument,)*) {
+            arguments => {
+                enum __Format {}
+                impl $crate::print::Format for __Format {
+                    const TEXT: &'static $crate::__private::core::primitive::str = $format;
+                }
+                $crate::print::print::<__Format, _>(arguments)
+            }
         }
-        $crate::print::print::<__Format, _>(($($argument,)*))
-    }};
+    };
 }
 
 /// The text of one `print!`.

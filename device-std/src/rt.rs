@@ -72,6 +72,11 @@ pub const fn shared_layout<S: SharedArgument>() -> u64 {
     Layout::of::<u128>("shared").field("", S::BYTES, 0).finish()
 }
 
+/// The entries of a layout table.
+pub const fn count(entries: &[&str]) -> usize {
+    entries.len()
+}
+
 /// Shared memory that a block has without opting in, in bytes.
 pub const MAX_SHARED_BYTES: usize = 48 << 10;
 
@@ -160,25 +165,29 @@ pub mod entry {
     use super::*;
     use crate::device::registers;
 
-    /// # Safety
-    /// At the start of a one-dimensional launch of this extent.
-    #[inline(always)]
-    pub unsafe fn index1<'k>(extent: Extent) -> Option<Index1<'k>> {
-        Index1::current(extent)
+    /// An index that an entry gives its thread.
+    pub trait EntryIndex: Sized {
+        #[doc(hidden)]
+        fn current(extent: Extent) -> Option<Self>;
     }
 
-    /// # Safety
-    /// At the start of a two-dimensional launch of this extent.
-    #[inline(always)]
-    pub unsafe fn index2<'k>(extent: Extent) -> Option<Index2<'k>> {
-        Index2::current(extent)
+    macro_rules! entry_indices {
+        ($($index:ident)*) => { $(
+            impl EntryIndex for $index<'_> {
+                #[inline(always)]
+                fn current(extent: Extent) -> Option<Self> {
+                    Self::current(extent)
+                }
+            }
+        )* };
     }
+    entry_indices!(Index1 Index2 Index3);
 
     /// # Safety
-    /// At the start of a launch of this extent.
+    /// At the start of a launch of this extent, with the dimensions of the index.
     #[inline(always)]
-    pub unsafe fn index3<'k>(extent: Extent) -> Option<Index3<'k>> {
-        Index3::current(extent)
+    pub unsafe fn index<I: EntryIndex>(extent: Extent) -> Option<I> {
+        I::current(extent)
     }
 
     /// # Safety

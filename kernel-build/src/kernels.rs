@@ -80,6 +80,8 @@ impl Kernels {
     /// The file is compiled once more for the GPU, as the only module of a library that depends on nothing but `device-std`, in the
     /// version that the package uses. So it refers to no other module of the package; by `crate::kernels::…` to itself. It needs
     /// no `kernel_module!`: that belongs into the package's root.
+    ///
+    /// That library forbids `unsafe` code. Kernels that need it are a [package](Self::new) of their own.
     pub fn module(path: impl Into<PathBuf>) -> Self {
         Self::from_source(Source::Module(path.into()))
     }

@@ -32,8 +32,10 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
         module_name(&module).ok_or_else(|| not_a_crate(&module, "it is called by no name".to_owned()))?;
     let mut text = toml_manifest(package, &device_std);
     replace(&directory.join("Cargo.toml"), &text)?;
+    // The package may forbid `unsafe` in its root, which is not compiled here.
     text = format!(
-        "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#[path = {module:?}]\nmod {name};\n"
+        "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\n\
+         #[path = {module:?}]\nmod {name};\n"
     );
     replace(&directory.join("src/lib.rs"), &text)?;
     // The versions that the user's package is built with, where they are locked.

@@ -83,6 +83,99 @@ const SCALE: &str = "#[kernel]
          if let Some(value) = data.get_mut(i) { *value *= by; }
      }";
 
+/// Kernels that use all that an entry can pass. Names are given in full: the crate around them may shadow whatever it can.
+const ALL_PARAMETERS: &str = "
+     extern crate core as rust;
+     #[derive(
+         ::rust::clone::Clone, ::rust::marker::Copy, ::device_std::bytemuck::Pod, ::device_std::bytemuck::Zeroable,
+         ::device_std::Element,
+     )]
+     #[bytemuck(crate = \"::device_std::bytemuck\")]
+     #[repr(C)]
+     pub struct Pair { a: ::rust::primitive::f32, b: ::rust::primitive::u32 }
+     #[::device_std::kernel]
+     fn scale(
+         i: ::device_std::Index1, input: &[Pair], mut output: ::device_std::PerThread<::rust::primitive::u32>,
+         counts: ::device_std::Atomic<::rust::primitive::u32>, by: Pair, more: ::rust::primitive::bool,
+     ) {
+         if let ::rust::option::Option::Some(out) = output.get_mut(i) {
+             *out = input[i.get()].b * by.b + more as ::rust::primitive::u32;
+             counts.fetch_add(&i, 0, *out);
+         }
+     }
+     #[::device_std::kernel(block = 64)]
+     fn sums(
+         mut block: ::device_std::Block, first: ::device_std::BlockUninit<::rust::primitive::u32, 2>,
+         second: ::device_std::BlockUninit<::rust::primitive::f32, 2>, input: &[::rust::primitive::u32],
+         mut out: ::device_std::PerBlock<::rust::primitive::f32>,
+     ) {
+         let values = block.map(|lane| input[lane.position()]);
+         let first = first.init_per_warp(&mut block, |thread| values.get(thread));
+         let first = first.view();
+         let both = block.map_shared(|thread| first.slice(thread)[0] + first.slice(thread)[1]);
+         let second = second.init_per_warp(&mut block, |thread| both.get(thread) as ::rust::primitive::f32);
+         let second = second.view();
+         let all = block.map_shared(|thread| second.slice(thread)[1]);
+         out.set_from_first(&block, &all);
+     }
+     #[::device_std::kernel]
+     fn plane(i: ::device_std::Index2, mut output: ::device_std::PerThread<::rust::primitive::u8>) {
+         if let ::rust::option::Option::Some(out) = output.get_mut(i) { *out = 1; }
+     }";
+
+/// What a kernel's entry and an element's layout name: `core`, the prelude, primitive types, macros.
+const SHADOWS: &str = "
+     extern crate self as core;
+     macro_rules! env { ($($any:tt)*) => { \"another\" }; }
+     macro_rules! stringify { ($($any:tt)*) => { \"another name\" }; }
+     macro_rules! concat { ($($any:tt)*) => { \"another::name\" }; }
+     pub mod mem {
+         pub use ::rust::mem::size_of;
+         macro_rules! another { ($($any:tt)*) => { 0 }; }
+         pub(crate) use another as offset_of;
+     }
+     pub mod option { pub struct Option<T>(T); }
+     pub mod primitive { pub type u64 = ::rust::primitive::u32; pub type usize = ::rust::primitive::u8; }
+     pub struct Option;
+     pub struct Some;
+     pub struct str;
+     pub type u64 = ::rust::primitive::u32;
+     pub type usize = ::rust::primitive::u8;
+     pub mod rt {}
+     pub struct Block;
+     pub struct Index1;
+     pub struct OFFSET;
+     pub trait Len: Sized { fn len(self) {} }
+     impl<T> Len for T {}
+     ";
+
+#[test]
+fn a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one() {
+    let text = |source: &str| {
+        let package = package("hostile", source);
+        let root = package.path().join("src/lib.rs");
+        let text = fs::read_to_string(&root).unwrap();
+        fs::write(
+            &root,
+            text.replace("use device_std::prelude::*;\n", "#![allow(warnings)]\n"),
+        )
+        .unwrap();
+        compile(package.path()).map(|module| module.unwrap().ptx)
+    };
+    let hostile = text(&format!("{SHADOWS}{ALL_PARAMETERS}"));
+    let (Some(honest), Some(hostile)) = (text(ALL_PARAMETERS), hostile) else {
+        return;
+    };
+    assert_eq!(honest.matches(".entry ").count(), 3, "{honest}");
+    assert_eq!(instructions(&honest), instructions(&hostile));
+    let tables = |ptx: &str| -> Vec<String> {
+        let lines = ptx.lines().filter(|line| line.contains("__cuda_rt_layout_"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(tables(&honest).len(), 3, "{honest}");
+    assert_eq!(tables(&honest), tables(&hostile));
+}
+
 #[test]
 fn each_architecture_is_a_module_with_the_same_entries() {
     let package = package("two-architectures", SCALE);
@@ -261,6 +354,20 @@ fn a_module_of_a_package_without_device_std_is_refused() {
     };
     let error = result.unwrap_err();
     assert!(matches!(error, BuildError::NoDeviceStd { .. }), "{error}");
+}
+
+/// The root of the package, which may forbid it, is not compiled for the GPU.
+#[test]
+fn a_module_with_unsafe_code_is_refused() {
+    let package = package("unsafe-module", "mod kernels;");
+    let file = package.path().join("src/kernels.rs");
+    let code = "#[cfg(target_arch = \"nvptx64\")] pub fn hidden() { unsafe { core::hint::unreachable_unchecked() } }";
+    fs::write(&file, format!("use device_std::prelude::*;\n{SCALE}\n{code}")).unwrap();
+    let Some(result) = compile_with(&Kernels::module(&file)) else {
+        return;
+    };
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("usage of an `unsafe` block"), "{error}");
 }
 
 #[test]

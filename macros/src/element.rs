@@ -178,7 +178,9 @@ mod tests {
             #[repr(C)]
             struct S(f32, [u32; 2]);
         );
-        let output = derive(item, &quote!(::device_std)).unwrap().to_string();
+        let output = derive(item.clone(), &quote!(::device_std)).unwrap();
+        crate::names::assert_ours(&item, &output);
+        let output = output.to_string();
         assert!(
             output.contains("__element") && !output.contains("unsafe"),
             "{output}"

@@ -9,6 +9,8 @@
 mod element;
 mod kernel;
 mod message;
+#[cfg(test)]
+mod names;
 mod resource;
 
 use proc_macro::TokenStream;

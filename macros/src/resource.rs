@@ -205,7 +205,9 @@ impl Derive<'_> {
         }
         for part in self.parts.iter().filter(|part| part.plain) {
             let ty = self.substituted(&part.ty, with);
-            clause.predicates.push(parse_quote!(#ty: ::core::marker::Copy));
+            clause
+                .predicates
+                .push(parse_quote!(#ty: ::cuda_rt::__private::core::marker::Copy));
         }
         generics
     }
@@ -312,8 +314,8 @@ impl Derive<'_> {
             self.arguments(&idle_of_stream),
         );
         let buffers = self.parts.iter().filter(|part| !part.plain).map(|part| {
-            let (member, binding, ty) = (&part.member, &part.binding, self.substituted(&part.ty, &idle));
-            quote!(#member: #binding, #ty;)
+            let (member, binding) = (&part.member, &part.binding);
+            quote!(#member: #binding;)
         });
         let plain = self.parts.iter().filter(|part| part.plain).map(|part| {
             let (member, binding) = (&part.member, &part.binding);
@@ -396,7 +398,7 @@ mod tests {
     /// A crate that stands in for `cuda_rt` is given no `unsafe` of ours to be vouched for by.
     #[test]
     fn nothing_in_the_output_is_unsafe() {
-        let item = parse_quote!(
+        let item = quote!(
             struct Bundle<'a: 'b, 'b, T: ?Sized + 'a, const N: usize, P: Place>
             where
                 for<'x> T: Fn(&'x u8) + for<'y> Trait<'y>,
@@ -406,7 +408,9 @@ mod tests {
                 number: PhantomData<&'b T>,
             }
         );
-        let output = expand(item).unwrap().to_string();
+        let output = expand(syn::parse2(item.clone()).unwrap()).unwrap();
+        crate::names::assert_ours(&item, &output);
+        let output = output.to_string();
         assert!(
             output.contains("__resource") && !output.contains("unsafe"),
             "{output}"

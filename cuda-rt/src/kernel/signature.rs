@@ -343,16 +343,17 @@ macro_rules! __kernel {
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
             type Parameters = $crate::__parameters!($kernel $($role $at)*);
-            const BLOCK: ::core::option::Option<[u32; 2]> = $crate::__block!($($x, $y)?);
+            const BLOCK: $crate::__private::core::option::Option<[$crate::__private::core::primitive::u32; 2]> =
+                $crate::__block!($($x, $y)?);
 
             fn kernel() -> &'static $crate::kernel::Kernel {
                 static KERNEL: $crate::kernel::Kernel = {
                     // First, for it has the better message.
                     $($checked;)?
                     $crate::kernel::Kernel::of::<$kernel>(
-                        ::core::concat!(::core::module_path!(), "::", $name),
+                        $crate::__private::core::concat!($crate::__private::core::module_path!(), "::", $name),
                         $symbol,
-                        (::core::file!(), ::core::line!()),
+                        ($crate::__private::core::file!(), $crate::__private::core::line!()),
                         &$module,
                         &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::DESCRIBED,
                         &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::LAYOUT,
@@ -378,9 +379,9 @@ macro_rules! __parameters {
 #[macro_export]
 macro_rules! __block {
     () => {
-        ::core::option::Option::None
+        $crate::__private::core::option::Option::None
     };
     ($x:literal, $y:literal) => {
-        ::core::option::Option::Some([$x, $y])
+        $crate::__private::core::option::Option::Some([$x, $y])
     };
 }

@@ -1,18 +1,29 @@
-//! What `#[derive(Resource)]` puts into a user's crate that is `unsafe`.
+//! What `#[derive(Resource)]` puts into a user's crate.
+//!
+//! [`__resource!`](crate::__resource) writes two layers. Safe functions take the struct apart, convert each part and put the struct
+//! together again: the traits in `derived/parts.rs`. The `unsafe` methods of [`Resource`](crate::Resource) hold nothing but a call of
+//! these functions. So no name, type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one, do
+//! not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn` was made with a number and read as a
+//! reference.
 
-use super::Resource;
-use crate::place::DeviceTag;
+mod parts;
 
-/// Holds where all of `R` is on the device `D`.
-#[inline(always)]
-pub fn on_device<R: Resource<Device = D>, D: DeviceTag>() {}
+pub use parts::{
+    Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, attach, back, by_ref,
+    detach, host_has, retire, same_type, view,
+};
 
-/// [`Resource`] and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
+/// [`Resource`](crate::Resource) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
 ///
-/// A macro of this crate, since only that can name this crate, whatever else the user's calls `cuda_rt` (H42). Its output is structural
-/// whatever it is called with: it names every field, or the patterns do not compile; plain fields are copied and so are `Copy`;
-/// buffers are converted by their own impls, on the one device, and views have the types that those say. Generics, bounds and types
-/// come in as fragments, so that nothing of the user's but those can stand in the impls.
+/// A macro of this crate, since only that can name this crate, whatever else the user's calls `cuda_rt` (H42). Its output is
+/// structural whatever it is called with:
+///
+/// - The patterns name every field, in safe code, so the type is a struct.
+/// - A part's type is inferred from the field, and all parts are on the one device. No type is said by the caller.
+/// - There is one part at least. No bundle is `Copy`, so moving that part refuses a struct with a destructor.
+/// - Plain fields are `Copy`, and have the same type in every form of the bundle, so that no `Deref` of a user's runs.
+///
+/// Generics, bounds and types come in as fragments, so that nothing of the user's but those can stand in the impls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __resource {
@@ -28,10 +39,10 @@ macro_rules! __resource {
         on = [$($on:ty,)*],
         on_where = [$([$($on_for:lifetime)*] $on_bounded:ty: $({ $($on_outlives:lifetime)? $(? $on_maybe:path;)? $([$($on_higher:lifetime)*] $on_bound:path)? })*;)*],
         idle_of_stream = [$($idle_of_stream:ty,)*],
-        buffers = [$($member:tt: $part:ident, $part_type:ty;)*],
+        buffers = [$($member:tt: $part:ident;)+],
         plain = [$($plain_member:tt: $plain:ident;)*],
     ) => {
-        // SAFETY: structural, as above.
+        // SAFETY: structural: `PartByPart` below is safe code, and names every field.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
             $crate::Resource for $name<$($lifetime,)* $($idle,)*>
         where
@@ -45,52 +56,128 @@ macro_rules! __resource {
 
             #[inline]
             unsafe fn attach<__S: $crate::StreamTag>(self, __at: $crate::__private::StreamAt) -> Self::On<__S> {
-                $($crate::__private::on_device::<$part_type, __D>();)*
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $name {
-                    // SAFETY, here and below: the caller's promise covers every part.
-                    $($member: unsafe { $crate::Resource::attach::<__S>($part, __at) },)*
-                    $($plain_member: $plain,)*
-                }
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::attach::<Self, __S>(self, __at) }
             }
 
             #[inline]
             unsafe fn back<__S: $crate::StreamTag>(__on: Self::On<__S>) -> Self {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = __on;
-                $name {
-                    $($member: unsafe { <$part_type as $crate::Resource>::back::<__S>($part) },)*
-                    $($plain_member: $plain,)*
-                }
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::back::<Self, __S>(__on) }
             }
 
             unsafe fn view<'__v, __S: $crate::StreamTag>(&mut self) -> Self::View<'__v, __S> {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $part: <$part_type as $crate::Resource>::View<'__v, __S> =
-                    unsafe { $crate::Resource::view::<__S>($part) };)*
-                $view { $($member: $part,)* $($plain_member: *$plain,)* }
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::view::<Self, __S>(self) }
             }
 
             unsafe fn by_ref<'__v, __S: $crate::StreamTag>(&self) -> Self::Ref<'__v, __S> {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $part: <$part_type as $crate::Resource>::Ref<'__v, __S> =
-                    unsafe { $crate::Resource::by_ref::<__S>($part) };)*
-                $by_ref { $($member: $part,)* $($plain_member: *$plain,)* }
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::by_ref::<Self, __S>(self) }
             }
 
             unsafe fn retire(self, __fence: &mut $crate::__private::Fence) {
-                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                // Where one unwinds, those behind it would be dropped as if they were idle.
-                $(let $part = $crate::__private::Unless::leaked($part);)*
-                $(unsafe { $crate::Resource::retire($part.take_back(), __fence) };)*
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::retire::<Self>(self, __fence) }
             }
 
             fn host_has(&self, __passed: $crate::__private::ToHost) {
-                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                $($crate::Resource::host_has($part, __passed);)*
+                let $name { $($member: $part,)+ $($plain_member: _,)* } = self;
+                $(
+                    let $part = $crate::__private::Exact($part);
+                    $crate::__private::host_has($part, __passed);
+                )+
             }
         }
 
-        // SAFETY: structural: every buffer is owned by the stream.
+        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these parts only.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
+            $crate::__private::PartByPart for $name<$($lifetime,)* $($idle,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($idle_for),*> $idle_bounded: $($($idle_outlives +)? $(?$idle_maybe +)? $(for<$($idle_higher),*> $idle_bound +)?)*,)*
+        {
+            #[inline]
+            fn attach_parts<__S: $crate::StreamTag>(
+                self,
+                __with: $crate::__private::Attach<__S, __D>,
+            ) -> <Self as $crate::Resource>::On<__S> {
+                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Attach::part(__with, $part),)+
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            #[inline]
+            fn parts_back<__S: $crate::StreamTag>(
+                __on: <Self as $crate::Resource>::On<__S>,
+                __with: $crate::__private::Back<__S, __D>,
+            ) -> Self {
+                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = __on;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Back::part(__with, $part),)+
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn view_parts<'__v, __S: $crate::StreamTag>(
+                &mut self,
+                __with: $crate::__private::BorrowMut<'__v, __S, __D>,
+            ) -> <Self as $crate::Resource>::View<'__v, __S> {
+                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)+
+                $(let $plain = $crate::__private::Exact(*$plain);)*
+                let __made = $view {
+                    $($member: $crate::__private::BorrowMut::part(__with, $part),)+
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn parts_by_ref<'__v, __S: $crate::StreamTag>(
+                &self,
+                __with: $crate::__private::Borrow<'__v, __S, __D>,
+            ) -> <Self as $crate::Resource>::Ref<'__v, __S> {
+                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)+
+                $(let $plain = $crate::__private::Exact(*$plain);)*
+                let __made = $by_ref {
+                    $($member: $crate::__private::Borrow::part(__with, $part),)+
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
+                let $name { $($member: $part,)+ $($plain_member: _,)* } = self;
+                // Where one unwinds, those behind it would be dropped as if they were idle.
+                $(let $part = $crate::__private::Unless::leaked($part);)+
+                $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)+
+            }
+        }
+
+        // SAFETY: structural: every buffer is owned by the stream, or `PartByPartOf` below does not compile.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
             $crate::OwnedBy<__S> for $name<$($lifetime,)* $($on,)*>
         where
@@ -101,12 +188,31 @@ macro_rules! __resource {
 
             #[inline]
             unsafe fn detach(self) -> Self::Idle {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $name {
-                    // SAFETY: the caller's promise covers every part.
-                    $($member: unsafe { $crate::OwnedBy::<__S>::detach($part) },)*
-                    $($plain_member: $plain,)*
-                }
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::detach::<Self, __S>(self) }
+            }
+        }
+
+        // SAFETY: as `PartByPart` above.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
+            $crate::__private::PartByPartOf<__S> for $name<$($lifetime,)* $($on,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
+        {
+            #[inline]
+            fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
+                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Detach::part(__with, $part),)+
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
             }
         }
     };

@@ -7,7 +7,6 @@ use super::thread::{Dimensions, Lane};
 /// A value of each thread's own: a register on the device, one slot for each thread in simulation.
 ///
 /// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
-#[derive(Clone)]
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
     value: T,
@@ -103,8 +102,43 @@ impl<T: Copy + 'static> Private<T> {
     }
 }
 
+/// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one thread's value.
+impl<T: Copy> Clone for Private<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        Self {
+            #[cfg(target_arch = "nvptx64")]
+            value: self.value,
+            #[cfg(not(target_arch = "nvptx64"))]
+            values: self.values.iter().copied().collect(),
+        }
+    }
+}
+
 impl<T> fmt::Debug for Private<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Private").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::Private;
+
+    #[derive(Copy)]
+    struct Loud(u8);
+
+    #[expect(clippy::non_canonical_clone_impl, reason = "what a user may write")]
+    impl Clone for Loud {
+        fn clone(&self) -> Self {
+            panic!("block-level code sees {}, which one thread has", self.0)
+        }
+    }
+
+    #[test]
+    fn a_clone_calls_nothing_of_the_users() {
+        let private = Private::new(vec![Loud(1), Loud(2)]);
+        let clone = private.clone();
+        assert_eq!((clone.of(0).0, clone.of(1).0), (1, 2));
     }
 }

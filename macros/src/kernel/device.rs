@@ -21,17 +21,20 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
             Role::Slice { .. } => {
-                declared.push(mixed!(#value: &[#ty; 0], #len: usize));
+                declared
+                    .push(mixed!(#value: &[#ty; 0], #len: ::device_std::__private::core::primitive::usize));
                 slices.push(mixed!(#value, #len, #ty;));
             }
             Role::Output { kind, .. } => {
                 let element = element_alias(at, parameter);
                 // Exclusive for all but atomics, which other threads change meanwhile.
                 if *kind == Output::Atomic {
-                    declared.push(mixed!(#value: *mut #element, #len: usize));
+                    declared.push(
+                        mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize),
+                    );
                     atomics.push(mixed!(#value, #len, #ty;));
                 } else {
-                    declared.push(mixed!(#value: &mut [#element; 0], #len: usize));
+                    declared.push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
                     exclusive.push(mixed!(#value, #len, #ty;));
                 }
             }
@@ -40,7 +43,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 before.push(ty);
             }
             Role::Index(dimensions) => {
-                let current = format_ident!("index{dimensions}");
+                let current = format_ident!("Index{dimensions}");
                 index = mixed!(#value, #current);
             }
             Role::Block(dimensions) => {
@@ -145,7 +148,7 @@ fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
         }
         Role::Scalar => {
             let (ty, written) = (alias(at, parameter), &parameter.ty);
-            let is_aligned = mixed!(::core::mem::align_of::<#ty>() <= 16);
+            let is_aligned = mixed!(::device_std::__private::core::mem::align_of::<#ty>() <= 16);
             vec![
                 assert_at(written, has_size(&ty), message::scalar_of_no_size(&name)),
                 assert_at(written, is_aligned, message::scalar_too_aligned(&name)),
@@ -161,11 +164,11 @@ fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
 }
 
 fn has_size(ty: &Ident) -> TokenStream {
-    mixed!(::core::mem::size_of::<#ty>() > 0)
+    mixed!(::device_std::__private::core::mem::size_of::<#ty>() > 0)
 }
 
 fn assert_at(written: &syn::Type, condition: TokenStream, message: String) -> TokenStream {
-    quote_spanned!(at_type(written)=> ::core::assert!(#condition, #message);)
+    quote_spanned!(at_type(written)=> ::device_std::__private::core::assert!(#condition, #message);)
 }
 
 /// Where the user wrote a type, with names that mean ours.

@@ -70,7 +70,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 
             const _: () = {
                 __CUDA_RT_CHECKED;
-                assert!(
+                ::device_std::__private::core::assert!(
                     #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
                     "a block has 48 KiB of shared memory"
                 );

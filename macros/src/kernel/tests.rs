@@ -363,7 +363,8 @@ fn no_token_is_unsafe_and_none_of_the_user_goes_where_one_is_added() {
             user_scalar: UserScalar,
         ) { user_body() }
     };
-    let expanded = expand(quote!(block = 64), item).unwrap();
+    let expanded = expand(quote!(block = 64), item.clone()).unwrap();
+    crate::names::assert_ours(&item, &expanded);
     let mut words = Vec::new();
     every_word(expanded.clone(), &mut words);
     assert!(words.contains(&"user_body".to_owned()) && words.contains(&"__entry".to_owned()));

@@ -1,0 +1,27 @@
+// H42 (macro): `__resource!` is called by hand, with a union: made with a number, it would be viewed as a reference.
+// Twin: h06_derive_with_a_buffer_of_another_stream
+#![forbid(unsafe_code)]
+use std::marker::PhantomData;
+
+union Cast<P> {
+    number: usize,
+    text: &'static u64,
+    _place: PhantomData<P>,
+}
+
+struct CastView<'v, D, S> {
+    text: &'static u64,
+    of: PhantomData<(&'v (), D, S)>,
+}
+
+cuda_rt::__resource! {
+    Cast, CastView, CastView,
+    lifetimes = [], types = [], constants = [], others = [], outlives = [],
+    idle = [cuda_rt::Idle<__D>,], idle_where = [],
+    on = [__S,], on_where = [],
+    idle_of_stream = [cuda_rt::Idle<<__S as cuda_rt::Place>::Device>,],
+    buffers = [],
+    plain = [text: text;],
+}
+
+fn main() {}

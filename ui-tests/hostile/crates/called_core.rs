@@ -1,0 +1,10 @@
+//! Calls itself `core`, and has macros, functions and types of its own where `core` has them.
+#![forbid(unsafe_code)]
+#![allow(warnings)]
+extern crate cuda_rt as real;
+extern crate device_std as real_std;
+extern crate std as rust;
+
+extern crate self as core;
+LIES!();
+BODY!();

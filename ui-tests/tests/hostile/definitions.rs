@@ -1,0 +1,335 @@
+//! Reads the exported `macro_rules!` themselves. Three rules keep a user's crate out of what our macros vouch for:
+//!
+//! 1. Where `unsafe` is allowed, in an `unsafe` block or the body of an `unsafe fn`, there are paths from `$crate`, locals and generic
+//!    parameters of the macro's own, and nothing else: no fragment, and so no token of the user's.
+//! 2. No path begins with `::`, and no macro is called but by a path from `$crate`: both are looked up in the user's crate.
+//! 3. No name of the prelude or of a primitive type stands alone: a user's item of that name comes first.
+//!
+//! Names of one letter or with two underscores are ours: generic parameters, and items that the macro makes.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use crate::macros::{self, Kind};
+
+/// Names that every module has without asking. A crate may have others.
+const PRELUDE: &str = "Option Some None Result Ok Err Box String Vec Copy Clone Send Sync Sized Unpin Drop Fn FnMut FnOnce AsRef AsMut \
+     Into From TryFrom TryInto Default Iterator IntoIterator Extend FromIterator DoubleEndedIterator ExactSizeIterator Eq PartialEq \
+     Ord PartialOrd ToOwned ToString Future drop size_of align_of \
+     u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f16 f32 f64 bool char str";
+
+/// What may be called by a path from `::`, in a macro without `unsafe`: device-std cannot depend on cuda-rt.
+const FROM_THE_ROOT: [(&str, &str); 1] = [("kernel_module", ":: cuda_rt :: __module")];
+
+const KEYWORDS: &str = "as break const continue crate else enum extern fn for if impl in let loop match mod move mut pub ref return self \
+     Self static struct super trait type union unsafe use where while _";
+
+fn words(list: &'static str) -> BTreeSet<&'static str> {
+    list.split_whitespace().collect()
+}
+
+/// What the rules of a macro break, in words.
+fn faults(name: &str, rules: &TokenStream) -> Vec<String> {
+    let mut faults = Vec::new();
+    for transcriber in transcribers(rules) {
+        let flat = flatten(&transcriber);
+        paths(name, &flat, &mut faults);
+        let own = own_names(&flat);
+        for body in unsafe_bodies(&transcriber) {
+            unsafe_code(&flatten(&body), &own, &mut faults);
+        }
+    }
+    faults
+}
+
+/// The right sides of `(..) => { .. };`.
+fn transcribers(rules: &TokenStream) -> Vec<TokenStream> {
+    let groups: Vec<TokenStream> = rules
+        .clone()
+        .into_iter()
+        .filter_map(|token| match token {
+            TokenTree::Group(group) => Some(group.stream()),
+            _ => None,
+        })
+        .collect();
+    assert!(groups.len() >= 2 && groups.len() % 2 == 0, "rules are pairs");
+    groups.into_iter().skip(1).step_by(2).collect()
+}
+
+/// A token of a transcriber; brackets are tokens, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// A name that is written in the macro.
+    Name(String),
+    /// `$name`, of the user's.
+    Fragment(String),
+    /// `$crate`.
+    Crate,
+    /// `::`.
+    Colons,
+    /// `'name`.
+    Lifetime(String),
+    Open,
+    Close,
+    Other(String),
+}
+
+fn flatten(stream: &TokenStream) -> Vec<Token> {
+    let mut found = Vec::new();
+    let mut tokens = stream.clone().into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Group(group) => {
+                let invisible = group.delimiter() == Delimiter::None;
+                found.extend((!invisible).then_some(Token::Open));
+                found.extend(flatten(&group.stream()));
+                found.extend((!invisible).then_some(Token::Close));
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '$' => match tokens.peek() {
+                Some(TokenTree::Ident(name)) => {
+                    let name = name.to_string();
+                    tokens.next();
+                    found.push(if name == "crate" {
+                        Token::Crate
+                    } else {
+                        Token::Fragment(name)
+                    });
+                }
+                _ => found.push(Token::Other("$".to_owned())),
+            },
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                let name = tokens.next().map(|name| name.to_string()).unwrap_or_default();
+                found.push(Token::Lifetime(name));
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ':' => match tokens.peek() {
+                Some(TokenTree::Punct(second)) if second.as_char() == ':' => {
+                    tokens.next();
+                    found.push(Token::Colons);
+                }
+                _ => found.push(Token::Other(":".to_owned())),
+            },
+            TokenTree::Ident(name) => found.push(Token::Name(name.to_string())),
+            other => found.push(Token::Other(other.to_string())),
+        }
+    }
+    found
+}
+
+/// Rules 2 and 3.
+fn paths(name: &str, tokens: &[Token], faults: &mut Vec<String>) {
+    let (known, keywords) = (words(PRELUDE), words(KEYWORDS));
+    let text = |tokens: &[Token]| -> String {
+        let words = tokens.iter().map(|token| match token {
+            Token::Name(name) => name.clone(),
+            Token::Colons => "::".to_owned(),
+            other => format!("{other:?}"),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| &tokens[before]);
+        let after = tokens.get(at + 1);
+        let is = |token: Option<&Token>, text: &str| token == Some(&Token::Other(text.to_owned()));
+        match token {
+            Token::Colons => {
+                let goes_on = matches!(before, Some(Token::Name(_) | Token::Fragment(_) | Token::Crate))
+                    || is(before, ">");
+                let turbofish = is(after, "<");
+                let excepted = FROM_THE_ROOT
+                    .iter()
+                    .any(|(of, path)| *of == name && text(&tokens[at..(at + 4).min(tokens.len())]) == *path);
+                if !goes_on && !turbofish && !excepted {
+                    faults.push(format!(
+                        "a path from the root of the user's crate: {}",
+                        text(&tokens[at..(at + 4).min(tokens.len())])
+                    ));
+                }
+            }
+            Token::Name(word) => {
+                let in_a_path = before == Some(&Token::Colons);
+                if known.contains(word.as_str()) && !in_a_path {
+                    faults.push(format!("`{word}` is what the user's crate calls so"));
+                }
+                let called = is(after, "!") && !is(tokens.get(at + 2), "=");
+                if called && !in_a_path && !keywords.contains(word.as_str()) {
+                    faults.push(format!("`{word}!` is the user's macro, where there is one"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Names that a transcriber itself gives: locals, parameters, constants, generic parameters.
+fn own_names(tokens: &[Token]) -> BTreeSet<String> {
+    let mut own = BTreeSet::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Name(word) = token else { continue };
+        let next = |offset: usize| tokens.get(at + offset);
+        match (word.as_str(), next(1), next(2)) {
+            ("let" | "const" | "mut", Some(Token::Name(name)), _) => {
+                own.insert(name.clone());
+            }
+            // `let (start, len) = ..`
+            ("let", Some(Token::Open), _) => {
+                let names = tokens[at + 2..]
+                    .iter()
+                    .take_while(|token| **token != Token::Close);
+                own.extend(names.filter_map(|token| match token {
+                    Token::Name(name) => Some(name.clone()),
+                    _ => None,
+                }));
+            }
+            // A parameter, of a function or generic.
+            (name, Some(Token::Other(colon)), _) if colon == ":" => {
+                own.insert(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+    own
+}
+
+/// What stands in `unsafe { .. }`, and in the bodies of `unsafe fn`.
+fn unsafe_bodies(stream: &TokenStream) -> Vec<TokenStream> {
+    let mut found = Vec::new();
+    let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => found.extend(unsafe_bodies(&group.stream())),
+            TokenTree::Ident(word) if word == "unsafe" => match tokens.get(at + 1) {
+                Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                    found.push(group.stream())
+                }
+                Some(TokenTree::Ident(next)) if next == "fn" || next == "extern" => {
+                    let body = tokens[at..].iter().find_map(|token| match token {
+                        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                            Some(group.stream())
+                        }
+                        _ => None,
+                    });
+                    found.extend(body);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Rule 1.
+fn unsafe_code(tokens: &[Token], own: &BTreeSet<String>, faults: &mut Vec<String>) {
+    let keywords = words(KEYWORDS);
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| &tokens[before]);
+        match token {
+            Token::Fragment(name) => faults.push(format!("`${name}` stands where `unsafe` is allowed")),
+            Token::Name(name) => {
+                let from_crate = before == Some(&Token::Colons) && starts_with_crate(&tokens[..at]);
+                if !from_crate && !own.contains(name) && !keywords.contains(name.as_str()) {
+                    faults.push(format!(
+                        "`{name}` stands where `unsafe` is allowed, and is not ours"
+                    ));
+                }
+            }
+            Token::Other(text) if text == "." || text == "$" => {
+                faults.push(format!(
+                    "`{text}` stands where `unsafe` is allowed: methods are found by the traits in scope"
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the path that ends here, `$crate::a::b::`, begins with `$crate`.
+fn starts_with_crate(tokens: &[Token]) -> bool {
+    let mut rest = tokens;
+    loop {
+        rest = match rest {
+            [.., Token::Crate, Token::Colons] => return true,
+            [before @ .., Token::Name(_), Token::Colons] => match before.last() {
+                Some(Token::Colons) => before,
+                _ => return false,
+            },
+            _ => return false,
+        };
+    }
+}
+
+#[test]
+fn nothing_of_the_users_stands_where_unsafe_is_allowed() {
+    let rules: Vec<_> = macros::exported()
+        .into_iter()
+        .filter(|found| found.kind == Kind::Rules)
+        .collect();
+    let bodies: usize = rules
+        .iter()
+        .flat_map(|found| transcribers(&found.rules))
+        .map(|transcriber| unsafe_bodies(&transcriber).len())
+        .sum();
+    assert!(
+        bodies >= 16,
+        "only {bodies} bodies where `unsafe` is allowed were found"
+    );
+    let faults: Vec<String> = rules
+        .iter()
+        .flat_map(|found| {
+            let faults = faults(&found.name, &found.rules);
+            faults
+                .into_iter()
+                .map(|fault| format!("{}!: {fault}", found.name))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    println!("{} macros, {bodies} bodies", rules.len());
+}
+
+/// What each rule is there for.
+#[test]
+fn macros_that_break_a_rule_are_found() {
+    let broken = [
+        ("(($e:expr) => { unsafe { $crate::f($e) } };)", "`$e` stands"),
+        (
+            "(($n:ident) => { unsafe fn f(self) { let $n { a } = self; } };)",
+            "`$n` stands",
+        ),
+        (
+            "(($p:expr) => { unsafe { $crate::new(env, 1) } };)",
+            "`env` stands",
+        ),
+        ("(() => { unsafe { $crate::new(self.len()) } };)", "`.` stands"),
+        ("(() => { unsafe { other::f() } };)", "`f` stands"),
+        (
+            "(() => { unsafe impl $crate::A for B { unsafe fn f() { g() } } };)",
+            "`g` stands",
+        ),
+        ("(() => { ::core::mem::drop(1) };)", "a path from the root"),
+        ("(() => { <::std::vec::X>::f() };)", "a path from the root"),
+        ("(() => { stringify!(a) };)", "`stringify!`"),
+        ("(() => { const A: &'static str = \"\"; };)", "`str`"),
+        (
+            "(() => { fn f(a: $crate::A) -> Option<$crate::A> { a } };)",
+            "`Option`",
+        ),
+    ];
+    for (rules, fault) in broken {
+        let rules: TokenStream = rules.parse().unwrap();
+        let Some(TokenTree::Group(group)) = rules.into_iter().next() else {
+            unreachable!()
+        };
+        let found = faults("broken", &group.stream());
+        assert!(
+            found.iter().any(|found| found.contains(fault)),
+            "{fault}: {found:?}"
+        );
+    }
+    let whole: TokenStream =
+        "($n:ident) => { unsafe impl $crate::A for $n { unsafe fn f<__S: $crate::B>(self, __at: $crate::C) {\
+          unsafe { $crate::__private::f::<Self, __S>(self, __at) } } } };"
+            .parse()
+            .unwrap();
+    assert_eq!(faults("whole", &whole), Vec::<String>::new());
+}

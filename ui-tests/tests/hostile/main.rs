@@ -1,0 +1,168 @@
+//! Our macros in crates that mean to change what their output means.
+//!
+//! `hostile/body.rs` calls every macro that is exported, and prints what came of it: names, hashes of layouts, what kernels computed.
+//! Each of `hostile/crates` is a crate around it that shadows what it can. It must be refused, or print what the honest crate prints.
+//! Each of `hostile/refused` calls a macro by hand with what the macro must not take, and says on its first line how it is refused.
+//!
+//! `definitions` reads the macros themselves: what stands where `unsafe` is allowed, and which names they use.
+#![forbid(unsafe_code)]
+
+mod definitions;
+mod macros;
+mod rustc;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustc::Rustc;
+
+/// Macros that crates for the host have no use for, and where their hostile crate is.
+const ELSEWHERE: [(&str, &str); 1] = [(
+    "__entry",
+    "kernel-build/tests/build.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
+)];
+
+/// Names of the standard library's macros, but those which bytemuck's derives call by these names.
+const STANDARD: &str = "assert_eq assert_ne cfg column compile_error concat concat_idents dbg debug_assert env eprint \
+     eprintln file format format_args include include_bytes include_str line matches module_path option_env print println \
+     stringify thread_local todo unimplemented unreachable vec write writeln offset_of addr_of ready pin";
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile").join(name)
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The programs of a folder, by name.
+fn programs(name: &str) -> BTreeMap<String, String> {
+    fs::read_dir(folder(name))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (
+                path.file_stem().unwrap().to_str().unwrap().to_owned(),
+                read(&path),
+            )
+        })
+        .collect()
+}
+
+/// The text of a hostile crate, with what stands for the common parts replaced.
+fn complete(text: &str) -> String {
+    let names: Vec<String> = macros::exported().into_iter().map(|found| found.name).collect();
+    let body = read(&folder("body.rs"));
+    let shadows_macros = text.contains("SHADOWED!()");
+    let shadow = |name: &str| {
+        format!(
+            "macro_rules! {name} {{ ($($any:tt)*) => {{ ::rust::compile_error!(\"a macro of the user's\") }}; }}\n"
+        )
+    };
+    let after = if shadows_macros {
+        shadow("assert") + &shadow("panic")
+    } else {
+        String::new()
+    };
+    let body = body.replace("AFTER_DERIVES!();", &after);
+    text.replace("LIES!();", &read(&folder("lies.rs")))
+        .replace("SHADOWED!()", &format!("{STANDARD} {}", names.join(" ")))
+        .replace("BODY!();", &body)
+}
+
+#[test]
+fn each_hostile_crate_has_the_results_of_the_honest_one() {
+    let rustc = Rustc::new("crates");
+    let crates = programs("crates");
+    assert!(crates.len() >= 14, "only {} crates were found", crates.len());
+    let sources: Vec<(String, String)> = crates
+        .iter()
+        .map(|(name, text)| (name.clone(), complete(text)))
+        .collect();
+    rustc.file("none.ptx", &read(&folder("none.ptx")));
+    let failures: Vec<String> = rustc
+        .libraries(&sources)
+        .into_iter()
+        .filter_map(|(name, result)| result.err().map(|error| format!("{name}:\n{error}")))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+
+    let names: Vec<&str> = crates.keys().map(String::as_str).collect();
+    let printed = rustc.run(&names);
+    let honest = printed["honest"].clone();
+    // A body that printed nothing would agree with every crate.
+    let labels = [
+        "module",
+        "streams",
+        "device",
+        "pair",
+        "kernel",
+        "frame",
+        "7 times {3}",
+    ];
+    for label in labels {
+        assert!(honest.contains(label), "{label} is missing:\n{honest}");
+    }
+    for (name, text) in &printed {
+        assert_eq!(*text, honest, "the crate {name} has other results");
+    }
+    println!("{} crates, {} lines each", printed.len(), honest.lines().count());
+}
+
+#[test]
+fn each_call_by_hand_is_refused_for_its_reason() {
+    let rustc = Rustc::new("refused");
+    let programs = programs("refused");
+    assert!(
+        programs.len() >= 10,
+        "only {} programs were found",
+        programs.len()
+    );
+    rustc.file("none.ptx", &read(&folder("none.ptx")));
+    let sources: Vec<(String, String)> = programs.clone().into_iter().collect();
+    let failures: Vec<String> = rustc
+        .libraries(&sources)
+        .into_iter()
+        .filter_map(|(name, result)| {
+            let header = ui_tests::Header::of(&programs[&name]);
+            let Some(header) = header else {
+                return Some(format!("{name}: the first line is not `// H42 (E0000): reason`"));
+            };
+            let Err(error) = result else {
+                return Some(format!("{name} compiles"));
+            };
+            let said: Vec<&str> = error
+                .lines()
+                .filter(|line| !line.starts_with("error: aborting"))
+                .collect();
+            let found = ui_tests::refusals(&said.join("\n"));
+            (found != header.expected).then(|| {
+                format!(
+                    "{name}: should be refused with {:?}, is with {found:?}:\n{error}",
+                    header.expected
+                )
+            })
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    println!("{} programs", programs.len());
+}
+
+/// A macro that is exported later fails here until the body calls it.
+#[test]
+fn the_body_calls_every_macro_that_is_exported() {
+    let body = read(&folder("body.rs"));
+    let missing: Vec<String> = macros::exported()
+        .into_iter()
+        .filter(|found| !ELSEWHERE.iter().any(|(name, _)| *name == found.name))
+        .flat_map(|found| found.uses())
+        .filter(|text| !body.contains(text))
+        .collect();
+    assert!(missing.is_empty(), "not in hostile/body.rs: {missing:?}");
+    for (name, place) in ELSEWHERE {
+        let (file, test) = place.split_once(": ").unwrap();
+        let text = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file));
+        assert!(text.contains(&format!("fn {test}()")), "{name}: {place} is gone");
+    }
+}
