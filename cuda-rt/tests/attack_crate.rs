@@ -45,7 +45,7 @@ pub mod kernel {
 /// A `core` of the user's as well.
 pub mod __private {
     pub mod core {
-        pub use std::{assert, marker, primitive};
+        pub use std::{assert, marker, mem, primitive};
     }
 }
 
