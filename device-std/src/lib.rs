@@ -80,8 +80,8 @@
 //!
 //! # Where the two devices compute otherwise
 //!
-//! `cargo xtask fuzz-kernels` compares random kernels of this grammar: integers, floats with `+ - * /`, [`Float`], comparisons, all `as`
-//! conversions, shuffles, votes, reductions, scans and atomics. What it leaves out, because Rust promises one result of several, or none:
+//! `cargo xtask fuzz-kernels` compares the bytes that random kernels write. They are made of integers, floats with `+ - * /` and
+//! [`Float`], comparisons, all `as` conversions, phases, shuffles, votes, reductions, scans and atomics. They leave out:
 //!
 //! | operation | on a GPU | on the simulated device |
 //! |---|---|---|
@@ -91,9 +91,9 @@
 //! | overflow of `+ - *`, and shifts by too much | wraps; shifts by the amount modulo the bits | a panic, where the crate of kernels is built with `overflow-checks` |
 //! | the order in which threads change an [`Atomic`], and so what `fetch_add` returns, and sums of floats | any | row-major |
 //! | [`fast`] | approximate instructions | other approximations, within the same bounds |
-//! | recursion | 1 KiB of stack a thread unless the host sets more, and no check of its end | the stack of the host's thread, whose end aborts the process |
+//! | recursion | must not be: CUDA gives a thread 1 KiB of stack unless the host asks for more | the stack of the host's thread |
 //!
-//! Recursion therefore has no place in a kernel: write a loop, with an array for what is still to do.
+//! Where a kernel would recurse write a loop, with an array for what is still to do.
 //!
 //! # Who validates what
 //!

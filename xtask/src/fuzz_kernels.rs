@@ -91,3 +91,102 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     );
     project.run(&binary)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn programs(seed: u64) -> String {
+        let sources = (0..200).map(|number| emit::kernel(&generate::program(seed, number), "kernel"));
+        sources.collect()
+    }
+
+    #[test]
+    fn one_seed_gives_one_set_of_kernels() {
+        assert!(programs(3) == programs(3));
+        assert!(programs(3) != programs(4));
+    }
+
+    /// What no program has is not tested.
+    #[test]
+    fn the_grammar_reaches_all_of_the_device_library_that_it_names() {
+        let text = programs(1);
+        for name in [
+            "Index1",
+            "Index2",
+            "Index3",
+            "Block,",
+            "Block2,",
+            "PerThread<",
+            "PerThreadChunk<",
+            "PerThreadColumn<",
+            "PerBlock<",
+            "Atomic<",
+            "BlockUninit<",
+            ".map(",
+            ".map_shared(",
+            ".update(",
+            ".threads_with(",
+            ".threads(",
+            ".write(",
+            ".each_mut()",
+            ".split_at_mut(",
+            ".atomic()",
+            ".broadcast(",
+            ".shuffle_down(",
+            ".shuffle_up(",
+            ".shuffle_xor(",
+            ".shuffle_from(",
+            ".shuffle(",
+            ".warp_any(",
+            ".warp_all(",
+            ".ballot(",
+            ".warp_match(",
+            ".warp_reduce::<",
+            ".warp_inclusive_scan::<",
+            ".warp_exclusive_scan::<",
+            ".reduce::<",
+            ".inclusive_scan::<",
+            ".exclusive_scan::<",
+            ".any(",
+            ".all(",
+            ".count(",
+            "fetch_add",
+            "fetch_min",
+            "fetch_max",
+            "fetch_and",
+            "fetch_or",
+            "fetch_xor",
+            "<Sum,",
+            "<Min,",
+            "<Max,",
+            "<And,",
+            "<Or,",
+            "<Xor,",
+            "accurate::rem(",
+            "accurate::rem_euclid(",
+            "Float::mul_add(",
+            "Float::sqrt(",
+            "as i8)",
+            "as u16)",
+        ] {
+            assert!(text.contains(name), "no kernel has `{name}`");
+        }
+    }
+
+    /// Where the outputs of a kernel are what they were, nothing it does is seen.
+    #[test]
+    fn kernels_change_their_outputs() {
+        let changes = |number: &usize| {
+            let program = generate::program(1, *number);
+            let results = reference::run(&program);
+            program
+                .outputs
+                .iter()
+                .zip(results)
+                .any(|(output, result)| output.initial != result)
+        };
+        let changing = (0..200).filter(changes).count();
+        assert!(changing > 190, "{changing} of 200");
+    }
+}

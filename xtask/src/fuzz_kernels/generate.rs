@@ -1,7 +1,8 @@
 //! Random programs. They are right by construction: indices are taken modulo a length, loops end, and no operation panics.
 
 use super::program::{
-    Expr, Node, Output, OutputKind, Place, Position, Program, Shared, Shuffle, Step, Ty, Vote,
+    Binary, Body, Comparison, Cond, Expr, Node, Output, OutputKind, Place, Position, Program, Shared,
+    Shuffle, Step, Ty, Vote,
 };
 use super::random::Random;
 use super::values::canonical;
@@ -26,6 +27,14 @@ pub(super) fn program(seed: u64, number: usize) -> Program {
         generator.block_kernel();
     }
     generator.program
+}
+
+fn always() -> Cond {
+    let zero = || Expr {
+        ty: Ty::U32,
+        node: Node::Const(0),
+    };
+    Cond::Compare(Comparison::Equal, zero(), zero())
 }
 
 /// A program while it grows.
@@ -142,6 +151,53 @@ impl Generator {
         self.outputs(&reading, &at_block_level);
         let count = self.random.within(5, 12);
         self.program.steps = self.steps(count, &uniforms, 2);
+        self.digest();
+    }
+
+    /// An output that depends on all variables and shared arrays, so that what a step does is seen.
+    fn digest(&mut self) {
+        let expr = |ty: Ty, node: Node| Expr { ty, node };
+        let uniforms = self.program.uniforms.iter().enumerate();
+        let privates = self.program.privates.iter().enumerate();
+        let shared = self.program.shared.iter().enumerate();
+        let at = || Box::new(expr(Ty::U32, Node::Place(Place::Index)));
+        let values: Vec<Expr> = uniforms
+            .map(|(n, (ty, _))| expr(*ty, Node::Uniform(n)))
+            .chain(privates.map(|(n, (ty, _))| expr(*ty, Node::Private(n))))
+            .chain(shared.map(|(n, shared)| expr(shared.ty, Node::View(n, at()))))
+            .collect();
+        let mut digest = expr(Ty::U64, Node::Const(0xcbf2_9ce4_8422_2325));
+        for value in values {
+            let bits = if value.ty.is_float() {
+                expr(value.ty.bits(), Node::Transmute(Box::new(value)))
+            } else {
+                value
+            };
+            let wide = expr(Ty::U64, Node::Cast(Box::new(bits)));
+            let mixed = expr(
+                Ty::U64,
+                Node::Binary(Binary::Xor, Box::new(digest), Box::new(wide)),
+            );
+            let prime = expr(Ty::U64, Node::Const(0x0000_0100_0000_01b3));
+            digest = expr(
+                Ty::U64,
+                Node::Binary(Binary::Mul, Box::new(mixed), Box::new(prime)),
+            );
+        }
+        let body = Body {
+            stmts: Vec::new(),
+            result: digest,
+        };
+        let threads: usize = self.program.extent.iter().product();
+        let kind = OutputKind::PerThread {
+            guard: always(),
+            body,
+        };
+        self.program.outputs.push(Output {
+            ty: Ty::U64,
+            kind,
+            initial: vec![0; threads],
+        });
     }
 
     fn all_uniforms(&self) -> Vec<usize> {
@@ -212,10 +268,12 @@ impl Generator {
                     let mut scope = reading.clone();
                     scope.own = Some(ty);
                     let body = self.body(ty, 3, &scope);
-                    OutputKind::PerThread {
-                        guard: self.cond(1, &scope),
-                        body,
-                    }
+                    let guard = if number == 0 {
+                        always()
+                    } else {
+                        self.cond(1, &scope)
+                    };
+                    OutputKind::PerThread { guard, body }
                 }
             };
             let (ty, len) = match &kind {
