@@ -1,10 +1,11 @@
 //! `cargo xtask coexist`: whether cuda-rt shares a program with crates that use CUDA in other ways.
 //!
-//! Features of a dependency are those that all of its dependents ask for, together. So a crate that forces one of several exclusive
-//! features of another crate cannot be in a program with a crate that forces another one. For each neighbour a program that depends on
-//! both is generated under the target directory, with a resolution of its own, and checked by the compiler (`cargo check`). Nothing is
-//! linked or run. Versions are the newest, so that this needs a network, and takes some minutes the first time: it is no part of
-//! `.ci/run`.
+//! Features of a dependency are those that all of its dependents ask for, together. So a crate that
+//! forces one of several exclusive features of another crate cannot be in a program with a crate
+//! that forces another one. For each neighbour a program that depends on both is generated under
+//! the target directory, with a resolution of its own, and checked by the compiler (`cargo check`).
+//! Nothing is linked or run. Versions are the newest, so that this needs a network, and takes some
+//! minutes the first time: it is no part of `.ci/run`.
 
 mod neighbours;
 

@@ -1,7 +1,8 @@
-//! `cargo xtask platforms`: whether cuda-rt compiles for the platforms beside x86-64 Linux that NVIDIA has drivers for.
+//! `cargo xtask platforms`: whether cuda-rt compiles for the platforms beside x86-64 Linux that
+//! NVIDIA has drivers for.
 //!
-//! The targets' standard libraries are built by the pinned nightly (`-Zbuild-std`), so that none has to be installed. Nothing is
-//! linked or run.
+//! The targets' standard libraries are built by the pinned nightly (`-Zbuild-std`), so that none
+//! has to be installed. Nothing is linked or run.
 
 use std::error::Error;
 use std::path::Path;

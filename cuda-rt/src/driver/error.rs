@@ -32,6 +32,7 @@ codes! {
     214 ECC_UNCORRECTABLE "CUDA_ERROR_ECC_UNCORRECTABLE" true "an uncorrectable memory error was found";
     218 INVALID_PTX "CUDA_ERROR_INVALID_PTX" false "the driver could not compile the PTX";
     222 UNSUPPORTED_PTX_VERSION "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" false "the PTX is newer than the driver";
+    226 CONTAINED "CUDA_ERROR_CONTAINED" true "a kernel hit an error of the hardware, which was contained";
     304 OPERATING_SYSTEM "CUDA_ERROR_OPERATING_SYSTEM" false "a call of the operating system failed";
     400 INVALID_HANDLE "CUDA_ERROR_INVALID_HANDLE" false "a handle is not valid in this context";
     401 ILLEGAL_STATE "CUDA_ERROR_ILLEGAL_STATE" false "an object the call needs is in a state that does not allow it";
@@ -49,11 +50,12 @@ codes! {
     717 INVALID_ADDRESS_SPACE "CUDA_ERROR_INVALID_ADDRESS_SPACE" true "a kernel used an address of another kind of memory";
     718 INVALID_PC "CUDA_ERROR_INVALID_PC" true "a kernel jumped to an invalid place";
     719 LAUNCH_FAILED "CUDA_ERROR_LAUNCH_FAILED" true "a kernel trapped: it panicked, or used memory that it may not";
-    721 EXTERNAL_DEVICE "CUDA_ERROR_EXTERNAL_DEVICE" true "another device failed";
+    721 TENSOR_MEMORY_LEAK "CUDA_ERROR_TENSOR_MEMORY_LEAK" true "a kernel ended and held tensor memory still";
     800 NOT_PERMITTED "CUDA_ERROR_NOT_PERMITTED" false "the call is not permitted here";
     801 NOT_SUPPORTED "CUDA_ERROR_NOT_SUPPORTED" false "the device does not support this";
     802 SYSTEM_NOT_READY "CUDA_ERROR_SYSTEM_NOT_READY" false "the system's GPU services are not running";
     803 SYSTEM_DRIVER_MISMATCH "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" false "the driver's kernel module and library are of different versions";
+    810 MPS_CLIENT_TERMINATED "CUDA_ERROR_MPS_CLIENT_TERMINATED" true "the MPS server ended this process's use of the GPU";
     900 STREAM_CAPTURE_UNSUPPORTED "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" false "the call cannot be captured";
     901 STREAM_CAPTURE_INVALIDATED "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" false "an earlier error ended the capture";
     902 STREAM_CAPTURE_MERGE "CUDA_ERROR_STREAM_CAPTURE_MERGE" false "the wait would join two captures";
@@ -64,6 +66,7 @@ codes! {
     907 CAPTURED_EVENT "CUDA_ERROR_CAPTURED_EVENT" false "the event was last recorded in a capture";
     908 STREAM_CAPTURE_WRONG_THREAD "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD" false "the capture began on another thread";
     910 GRAPH_EXEC_UPDATE_FAILURE "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE" false "the graph cannot be updated to this without a new instantiation";
+    911 EXTERNAL_DEVICE "CUDA_ERROR_EXTERNAL_DEVICE" true "a device outside of CUDA signalled an error";
     1_000_001 NCCL_UNHANDLED_CUDA_ERROR "ncclUnhandledCudaError" false "a CUDA call of NCCL failed";
     1_000_002 NCCL_SYSTEM_ERROR "ncclSystemError" false "a call of NCCL to the operating system failed";
     1_000_003 NCCL_INTERNAL_ERROR "ncclInternalError" false "NCCL found itself, or memory of its own, in a state that should not be";

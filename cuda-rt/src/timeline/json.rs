@@ -65,7 +65,8 @@ impl Object {
     }
 }
 
-/// Quotes a string: what RFC 8259, section 7, says must be escaped is, and all else stands for itself.
+/// Quotes a string: what RFC 8259, section 7, says must be escaped is, and all else stands for
+/// itself.
 fn write_string(text: &mut String, value: &str) {
     text.push('"');
     for character in value.chars() {
@@ -127,7 +128,8 @@ mod tests {
     }
 
     proptest! {
-        /// Times as a trace has them: of larger numbers serde_json reads the last digit in another way.
+        /// Times as a trace has them: of larger numbers serde_json reads the last digit in another
+        /// way.
         #[test]
         fn any_text_and_any_time_are_read_as_they_were(name: String, text: String, ns in 0..1_u64 << 50) {
             let us = ns as f64 / 1e3;

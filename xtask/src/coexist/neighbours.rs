@@ -28,9 +28,11 @@ pub(super) struct Neighbour {
 enum Source {
     /// This text.
     Text(&'static str),
-    /// The declarations of `driver/cuda/ffi`, without cuda-rt, against the bindings that are among the dependencies.
+    /// The declarations of `driver/cuda/ffi`, without cuda-rt, against the bindings that are among
+    /// the dependencies.
     Declarations {
-        /// The major version of CUDA: headers of 12 and 13 have later versions of some entry points.
+        /// The major version of CUDA: headers of 12 and 13 have later versions of some entry
+        /// points.
         of_cuda: u32,
     },
 }
@@ -152,7 +154,8 @@ impl Neighbour {
     }
 }
 
-/// Stands for nvcc 12.8: says its version, and makes every file that it is asked for, empty. What is checked is never run.
+/// Stands for nvcc 12.8: says its version, and makes every file that it is asked for, empty. What
+/// is checked is never run.
 const NVCC: &str = r#"#!/bin/sh
 case "$*" in *--version*)
     printf 'nvcc\n\n\nCuda compilation tools, release 12.8, V12.8.93\n'

@@ -1,4 +1,5 @@
-//! Tables of functions: the entry points of a library that is loaded at run time, looked up at once.
+//! Tables of functions: the entry points of a library that is loaded at run time, looked up at
+//! once.
 
 use std::fmt;
 
@@ -25,7 +26,8 @@ macro_rules! function_table {
             /// Looks up the entry points; gives the first that is missing, if one is.
             fn of(library: &'static libloading::Library) -> Result<Self, super::function_table::Missing> {
                 Ok(Self { $(
-                    // SAFETY: the field's type is the signature in the library's header: `ffi::bindings` compares them.
+                    // SAFETY: the field's type is the signature in the library's header:
+                    // `ffi::bindings` compares them.
                     $name: unsafe { super::function_table::symbol(library, stringify!($name), $since) }?,
                 )* })
             }
@@ -69,8 +71,8 @@ pub(super) unsafe fn symbol<F: Copy>(
     })
 }
 
-/// Loads the first library of these names that there is, for the rest of the process: it may start threads, so it is never
-/// unloaded. If none can be loaded, the error says why the first one can't.
+/// Loads the first library of these names that there is, for the rest of the process: it may start
+/// threads, so it is never unloaded. If none can be loaded, the error says why the first one can't.
 pub(super) fn load(names: &[&str]) -> Result<(String, &'static Library), String> {
     let mut first = None;
     for name in names {

@@ -1,7 +1,7 @@
 //! CUPTI's declarations (`cupti_activity.h`, `cupti_result.h`).
 //!
-//! Of the records only the beginning is declared that all known versions share: each version so far has added to the end of the one
-//! before it.
+//! Of the records only the beginning is declared that all known versions share: each version so far
+//! has added to the end of the one before it.
 #![allow(non_camel_case_types, reason = "the names are CUPTI's")]
 
 use std::ffi::c_char;
@@ -36,14 +36,17 @@ pub(super) use cupti_numbers;
 
 cupti_numbers!(numbers);
 
-/// Asks for a buffer: gives where it starts, its size in bytes, and how many records it may take at most.
+/// Asks for a buffer: gives where it starts, its size in bytes, and how many records it may take at
+/// most.
 pub(crate) type CUpti_BuffersCallbackRequestFunc = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-/// Hands over a buffer: the context and stream (both unused), where it starts, its size and how much of it is records, in bytes.
+/// Hands over a buffer: the context and stream (both unused), where it starts, its size and how
+/// much of it is records, in bytes.
 pub(crate) type CUpti_BuffersCallbackCompleteFunc =
     unsafe extern "C" fn(CUcontext, u32, *mut u8, usize, usize);
 
-/// Gives the entry points of CUPTI to the macro `$expand`. Types of [`ffi`](super) are named by `ffi` where that is called. All are in
-/// each version whose records are known (CUDA 11.8 and later).
+/// Gives the entry points of CUPTI to the macro `$expand`. Types of [`ffi`](super) are named by
+/// `ffi` where that is called. All are in each version whose records are known (CUDA 11.8 and
+/// later).
 macro_rules! cupti_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "CUDA 11.8": fn cuptiActivityRegisterCallbacks(
@@ -77,8 +80,8 @@ pub(crate) struct CUpti_Activity {
     pub(crate) kind: CUpti_ActivityKind,
 }
 
-/// What copies and fills have in common, in every version of CUPTI since 5.5 (`CUpti_ActivityMemcpy`, `CUpti_ActivityMemset` and
-/// those that followed).
+/// What copies and fills have in common, in every version of CUPTI since 5.5
+/// (`CUpti_ActivityMemcpy`, `CUpti_ActivityMemset` and those that followed).
 #[repr(C, packed(8))]
 pub(crate) struct Transfer {
     pub(crate) kind: CUpti_ActivityKind,

@@ -1,10 +1,13 @@
-//! The entry points of the driver API (`cuda.h`), each by the symbol that its library exports, with the version of CUDA that brought it.
+//! The entry points of the driver API (`cuda.h`), each by the symbol that its library exports, with
+//! the version of CUDA that brought it.
 //!
-//! Where a header's macro maps a name to a later version of its symbol, the symbol is listed (`cuMemcpyHtoDAsync_v2`). Drivers keep a
-//! symbol and its signature for good; `until` names the CUDA whose header has a later version instead. No `_ptsz` symbol is here: they
-//! differ for the default stream only, which is never used.
+//! Where a header's macro maps a name to a later version of its symbol, the symbol is listed
+//! (`cuMemcpyHtoDAsync_v2`). Drivers keep a symbol and its signature for good; `until` names the
+//! CUDA whose header has a later version instead. No `_ptsz` symbol is here: they differ for the
+//! default stream only, which is never used.
 
-/// Gives the entry points of the driver to the macro `$expand`. Types of [`ffi`](super) are named by `ffi` where that is called.
+/// Gives the entry points of the driver to the macro `$expand`. Types of [`ffi`](super) are named
+/// by `ffi` where that is called.
 macro_rules! driver_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "CUDA 2.0": fn cuInit(flags: c_uint);

@@ -35,7 +35,8 @@ pub(super) use nccl_numbers;
 
 nccl_numbers!(numbers);
 
-/// Gives the entry points of NCCL to the macro `$expand`. Types of [`ffi`](super) are named by `ffi` where that is called.
+/// Gives the entry points of NCCL to the macro `$expand`. Types of [`ffi`](super) are named by
+/// `ffi` where that is called.
 macro_rules! nccl_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "NCCL 2.3": fn ncclGetVersion(version: *mut c_int);

@@ -34,7 +34,8 @@ pub(crate) type CUdevice = c_int;
 /// An address in device memory.
 pub(crate) type CUdeviceptr = c_ulonglong;
 
-/// Declares what the headers call enums: C's `unsigned int`, with those of its values that are used here.
+/// Declares what the headers call enums: C's `unsigned int`, with those of its values that are used
+/// here.
 macro_rules! numbers {
     ($($(#[$attribute:meta])* enum $type:ident { $($name:ident = $value:literal),* $(,)? })*) => { $(
         $(#[$attribute])*
@@ -145,7 +146,8 @@ pub(crate) struct CUmemAccessDesc {
     pub(crate) flags: CUmemAccess_flags,
 }
 
-/// What a memory pool is made of. Later versions took further fields out of `reserved`, which is zero for what they do by default.
+/// What a memory pool is made of. Later versions took further fields out of `reserved`, which is
+/// zero for what they do by default.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CUmemPoolProps {
@@ -157,7 +159,8 @@ pub(crate) struct CUmemPoolProps {
     pub(crate) reserved: [c_uchar; 64],
 }
 
-/// A launch, as the node of a graph has it (`CUDA_KERNEL_NODE_PARAMS_v1` of the headers of CUDA 12 and later).
+/// A launch, as the node of a graph has it (`CUDA_KERNEL_NODE_PARAMS_v1` of the headers of CUDA 12
+/// and later).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CUDA_KERNEL_NODE_PARAMS {

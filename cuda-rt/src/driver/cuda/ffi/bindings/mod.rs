@@ -1,8 +1,9 @@
 //! The declarations against cudarc's bindings, which bindgen made from NVIDIA's headers.
 //!
-//! The compiler compares them: where this compiles, each declaration is equal. Two functions are equal if their results and each of
-//! their arguments are [`Same`]: the same type of number, a pointer to what is the same, a handle of the same name, or a struct whose
-//! fields have the same names, offsets and types.
+//! The compiler compares them: where this compiles, each declaration is equal. Two functions are
+//! equal if their results and each of their arguments are [`Same`]: the same type of number, a
+//! pointer to what is the same, a handle of the same name, or a struct whose fields have the same
+//! names, offsets and types.
 
 #[cfg(feature = "cupti")]
 mod cupti;
@@ -84,8 +85,9 @@ functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6 A7 B7 A8 B8 A9 B9 A10 B10);
 
-/// Compares a list of entry points with the functions of the same names in `$bindings`. One that a later header has another version of
-/// is compared where the bindings are of a header that has it: `cargo xtask coexist` brings bindings of CUDA 11 and 13.
+/// Compares a list of entry points with the functions of the same names in `$bindings`. One that a
+/// later header has another version of is compared where the bindings are of a header that has it:
+/// `cargo xtask coexist` brings bindings of CUDA 11 and 13.
 macro_rules! same_entry_points {
     (@returned $status:ty) => { $status };
     (@returned $status:ty, $returned:ty) => { $returned };
