@@ -137,7 +137,7 @@ pub mod __private {
     pub use crate::fence::{Fence, StreamAt};
     pub use crate::memory::{
         Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach, back,
-        by_ref, detach, host_has, retire, same_type, view,
+        by_ref, detach, has_parts, host_has, retire, same_type, view,
     };
     pub use crate::unless::Unless;
     // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).

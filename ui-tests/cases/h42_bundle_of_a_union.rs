@@ -1,4 +1,4 @@
-// H42 (macro): `__resource!` is called by hand, with a union: made with a number, it would be viewed as a reference.
+// H42 (E0080, E0133): `__resource!` is called by hand, with a union: made with a number, it would be viewed as a reference.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
@@ -9,9 +9,15 @@ union Cast<P> {
     _place: PhantomData<P>,
 }
 
+/// `T`, and uses parameters.
+trait Is<T> {
+    type Out;
+}
+impl<U, T> Is<T> for U {
+    type Out = T;
+}
 struct CastView<'v, D, S> {
-    text: &'static u64,
-    of: PhantomData<(&'v (), D, S)>,
+    text: <PhantomData<(&'v (), D, S)> as Is<&'static u64>>::Out,
 }
 
 cuda_rt::__resource! {

@@ -10,7 +10,7 @@ mod parts;
 
 pub use parts::{
     Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, attach, back, by_ref,
-    detach, host_has, retire, same_type, view,
+    detach, has_parts, host_has, retire, same_type, view,
 };
 
 /// [`Resource`](crate::Resource) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
@@ -39,9 +39,11 @@ macro_rules! __resource {
         on = [$($on:ty,)*],
         on_where = [$([$($on_for:lifetime)*] $on_bounded:ty: $({ $($on_outlives:lifetime)? $(? $on_maybe:path;)? $([$($on_higher:lifetime)*] $on_bound:path)? })*;)*],
         idle_of_stream = [$($idle_of_stream:ty,)*],
-        buffers = [$($member:tt: $part:ident;)+],
+        buffers = [$($member:tt: $part:ident;)*],
         plain = [$($plain_member:tt: $plain:ident;)*],
     ) => {
+        const _: () = $crate::__private::has_parts(&[$($crate::__private::core::stringify!($member)),*]);
+
         // SAFETY: structural: `PartByPart` below is safe code, and names every field.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
             $crate::Resource for $name<$($lifetime,)* $($idle,)*>
@@ -82,11 +84,11 @@ macro_rules! __resource {
             }
 
             fn host_has(&self, __passed: $crate::__private::ToHost) {
-                let $name { $($member: $part,)+ $($plain_member: _,)* } = self;
+                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
                 $(
                     let $part = $crate::__private::Exact($part);
                     $crate::__private::host_has($part, __passed);
-                )+
+                )*
             }
         }
 
@@ -102,10 +104,10 @@ macro_rules! __resource {
                 self,
                 __with: $crate::__private::Attach<__S, __D>,
             ) -> <Self as $crate::Resource>::On<__S> {
-                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
                 $(let $plain = $crate::__private::Exact($plain);)*
                 let __made = $name {
-                    $($member: $crate::__private::Attach::part(__with, $part),)+
+                    $($member: $crate::__private::Attach::part(__with, $part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -120,10 +122,10 @@ macro_rules! __resource {
                 __on: <Self as $crate::Resource>::On<__S>,
                 __with: $crate::__private::Back<__S, __D>,
             ) -> Self {
-                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = __on;
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = __on;
                 $(let $plain = $crate::__private::Exact($plain);)*
                 let __made = $name {
-                    $($member: $crate::__private::Back::part(__with, $part),)+
+                    $($member: $crate::__private::Back::part(__with, $part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -137,11 +139,11 @@ macro_rules! __resource {
                 &mut self,
                 __with: $crate::__private::BorrowMut<'__v, __S, __D>,
             ) -> <Self as $crate::Resource>::View<'__v, __S> {
-                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
-                $(let $part = $crate::__private::Exact($part);)+
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)*
                 $(let $plain = $crate::__private::Exact(*$plain);)*
                 let __made = $view {
-                    $($member: $crate::__private::BorrowMut::part(__with, $part),)+
+                    $($member: $crate::__private::BorrowMut::part(__with, $part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -155,11 +157,11 @@ macro_rules! __resource {
                 &self,
                 __with: $crate::__private::Borrow<'__v, __S, __D>,
             ) -> <Self as $crate::Resource>::Ref<'__v, __S> {
-                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
-                $(let $part = $crate::__private::Exact($part);)+
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)*
                 $(let $plain = $crate::__private::Exact(*$plain);)*
                 let __made = $by_ref {
-                    $($member: $crate::__private::Borrow::part(__with, $part),)+
+                    $($member: $crate::__private::Borrow::part(__with, $part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -170,10 +172,10 @@ macro_rules! __resource {
             }
 
             fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
-                let $name { $($member: $part,)+ $($plain_member: _,)* } = self;
+                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
                 // Where one unwinds, those behind it would be dropped as if they were idle.
-                $(let $part = $crate::__private::Unless::leaked($part);)+
-                $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)+
+                $(let $part = $crate::__private::Unless::leaked($part);)*
+                $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
             }
         }
 
@@ -202,10 +204,10 @@ macro_rules! __resource {
         {
             #[inline]
             fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
-                let $name { $($member: $part,)+ $($plain_member: $plain,)* } = self;
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
                 $(let $plain = $crate::__private::Exact($plain);)*
                 let __made = $name {
-                    $($member: $crate::__private::Detach::part(__with, $part),)+
+                    $($member: $crate::__private::Detach::part(__with, $part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(

@@ -16,7 +16,7 @@ pub use buffer::DeviceBuffer;
 #[doc(hidden)]
 pub use derived::{
     Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, attach, back, by_ref,
-    detach, host_has, retire, same_type, view,
+    detach, has_parts, host_has, retire, same_type, view,
 };
 // The trait alone: the derive of the same name is for crates that depend on `device_std`.
 pub use device_std::element::Element;

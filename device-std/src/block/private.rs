@@ -110,7 +110,7 @@ impl<T: Copy> Clone for Private<T> {
             #[cfg(target_arch = "nvptx64")]
             value: self.value,
             #[cfg(not(target_arch = "nvptx64"))]
-            values: self.values.iter().copied().collect(),
+            values: self.values.to_vec(),
         }
     }
 }

@@ -1,4 +1,4 @@
-// H42 (macro): `__resource!` is given a struct without buffers, whose destructor would run on the way to a stream.
+// H42 (E0080): `__resource!` is given a struct without buffers, whose destructor would run on the way to a stream.
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
 struct Noisy<P>(u8, PhantomData<P>);

@@ -18,13 +18,22 @@ use crate::place::{DeviceTag, StreamTag};
 /// A value of exactly the type `T`.
 ///
 /// A function that takes `&mut R` also takes a reference to what dereferences to an `R`, and runs the `Deref` of a user's. One that
-/// takes `Exact<&mut R>` does not. It is made in a statement of its own, where nothing but the value says which type it has.
+/// takes `Exact<&mut R>` does not, in whichever order rustc infers types. It is made in a statement of its own, where nothing but the
+/// value says which type it has.
 #[derive(Debug)]
 pub struct Exact<T>(pub T);
 
 /// Holds where a plain field of two forms of a bundle has one type, which is `Copy`.
 #[inline(always)]
 pub fn same_type<T: Copy>(_: Exact<T>, _: Exact<T>) {}
+
+/// Holds where a bundle has a part: one that has none may be `Copy`, and then a destructor runs wherever the bundle is taken apart.
+///
+/// # Panics
+/// If there is none.
+pub const fn has_parts(parts: &[&str]) {
+    assert!(!parts.is_empty(), "a bundle has one buffer at least");
+}
 
 /// A bundle's conversions, as [`__resource!`](crate::__resource) writes them.
 ///
