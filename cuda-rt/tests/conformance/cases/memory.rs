@@ -74,9 +74,9 @@ pub(crate) fn fills_of_every_length(driver: &Arc<dyn Driver>) {
     let stream = rig.stream();
     for len in 1..=32_usize {
         for count in [1_usize, 2, 3, 37, 1001] {
-            let align = 1 << len.trailing_zeros();
-            // As little aligned as the contract allows, with room to see what is written beside.
-            let start = 256 + align;
+            // The contract asks for no alignment: 1 byte, 2 bytes or more after an aligned place, with room to see what is written
+            // beside.
+            let start = 256 + (1 << ((len + count) % 4));
             let block = rig.alloc(start + len * count + 256, stream).expect("allocate");
             rig.fill(block, &[GUARD], stream);
             // All different, then all the same, then two halves the same.
