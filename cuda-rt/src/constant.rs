@@ -35,7 +35,7 @@ use crate::place::{DeviceTag, Idle, Live, StreamTag};
 /// ```
 ///
 /// # Invariants
-/// N1. No write to the bundle is pending or comes later, and it is never dropped.
+/// CONSTANT-1. No write to the bundle is pending or comes later, and it is never dropped.
 pub struct Constant<R: Resource, P = Idle> {
     bundle: Arc<ManuallyDrop<R>>,
     place: PhantomData<fn(P) -> P>,
@@ -62,7 +62,7 @@ where
 {
     /// Makes what is idle a constant. Calls nothing.
     pub fn new(idle: R) -> Self {
-        // N1: idle, so nothing is pending; only `by_ref` is called from here on.
+        // CONSTANT-1: idle, so nothing is pending; only `by_ref` is called from here on.
         Self {
             bundle: Arc::new(ManuallyDrop::new(idle)),
             place: PhantomData,
@@ -73,13 +73,13 @@ where
 impl<R: Resource, S: StreamTag> Constant<R, S> {
     /// Views of all parts, for reading on `S`.
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: N1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: live, and written by nothing.
         unsafe { self.bundle.by_ref() }
     }
 }
 
 impl<R: Resource, P> Constant<R, P> {
-    /// The same bundle for another place, which N1 asks nothing of.
+    /// The same bundle for another place, which CONSTANT-1 asks nothing of.
     fn recast<Q>(self) -> Constant<R, Q> {
         Constant {
             bundle: self.bundle,
@@ -104,7 +104,7 @@ unsafe impl<R: Resource, D: DeviceTag> Resource for Constant<R, Idle<D>> {
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: N1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: live, and written by nothing.
         unsafe { self.bundle.by_ref() }
     }
 

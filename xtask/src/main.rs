@@ -4,6 +4,7 @@
 mod broken_cores;
 mod hazard_programs;
 mod hazards;
+mod invariants;
 mod ptx;
 mod ptxas;
 mod unsafe_budget;
@@ -22,6 +23,7 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
+  invariants --check       see that each invariant, obligation and document that comments cite exists, once
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
             hazard_programs::check(file, true)
         }
+        ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
         ["unsafe-budget"] => unsafe_budget::write(),
