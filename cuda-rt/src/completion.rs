@@ -1,7 +1,8 @@
 //! Who waits for pending handoffs on behalf of tasks: one thread for each device that has any.
 //!
 //! Design choices:
-//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error, and one
+//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error
+//!   (docs/soundness.md, obligation 11), and one
 //!   that is enqueued delays the work behind it. A query gives the error, so that a future ends in any case.
 //! - A stream runs in order, so that of all that waits for one stream the oldest is asked first, and while it is pending
 //!   only a few others are: thousands in flight cost a round about as much as one for each stream.

@@ -34,11 +34,11 @@ use crate::place::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 /// ```
 ///
 /// # Invariants
-/// N1. No write to the bundle is pending or comes later, and it is never dropped.
-/// N2. `P` is a place of the bundle's device.
+/// CONSTANT-1. No write to the bundle is pending or comes later, and it is never dropped.
+/// CONSTANT-2. `P` is a place of the bundle's device.
 pub struct Constant<R: Resource, P = Idle> {
     bundle: Arc<ManuallyDrop<R>>,
-    /// N2 by O1.
+    /// CONSTANT-2 by ON-DEVICE-1.
     place: OnDevice<R::Device, P>,
 }
 
@@ -63,7 +63,7 @@ where
 {
     /// Makes what is idle a constant. Calls nothing.
     pub fn new(idle: R) -> Self {
-        // N1: idle, so nothing is pending; only `by_ref` is called from here on.
+        // CONSTANT-1: idle, so nothing is pending; only `by_ref` is called from here on.
         Self {
             bundle: Arc::new(ManuallyDrop::new(idle)),
             place: OnDevice::new(),
@@ -74,13 +74,13 @@ where
 impl<R: Resource, S: StreamTag> Constant<R, S> {
     /// Views of all parts, for reading on `S`.
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: N1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: live, and written by nothing.
         unsafe { self.bundle.by_ref() }
     }
 }
 
 impl<R: Resource, P> Constant<R, P> {
-    /// The same bundle for another place, which N1 asks nothing of.
+    /// The same bundle for another place, which CONSTANT-1 asks nothing of.
     fn recast<Q>(self, place: OnDevice<R::Device, Q>) -> Constant<R, Q> {
         Constant {
             bundle: self.bundle,
@@ -109,7 +109,7 @@ unsafe impl<R: Resource, D: DeviceTag> Resource for Constant<R, Idle<D>> {
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: N1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: live, and written by nothing.
         unsafe { self.bundle.by_ref() }
     }
 

@@ -14,9 +14,9 @@ use crate::place::Priority;
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and streams keep it alive.
 ///
 /// # Invariants
-/// C1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
-/// C2. One entry in `streams` for each key, never replaced (`name_stream` is called before any other use of a new core): a tag names
-/// one CUDA stream (DESIGN.md §5.1).
+/// CORE-1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
+/// CORE-2. One entry in `streams` for each key, never replaced (`name_stream` is called before any other use of a new core): a tag names
+/// one CUDA stream (docs/soundness.md, obligation 1).
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
@@ -152,7 +152,7 @@ impl DeviceCore {
     pub(crate) fn finish_trace(&self, trace: Box<dyn Trace>, streams: &[StreamAt]) -> Vec<Traced> {
         let kept = streams.iter().enumerate().filter(|(_, at)| !at.id.is_adopted());
         let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.raw)).unzip();
-        // SAFETY: C1.
+        // SAFETY: CORE-1.
         let mut found = unsafe { trace.finish(&raws) };
         for traced in &mut found {
             traced.stream = traced.stream.map(|index| places[index]);
@@ -203,7 +203,7 @@ impl Drop for DeviceCore {
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own = named.values().filter(|at| at.id != self.reaper.id);
         for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
-            // SAFETY: C1; nothing that could name the stream outlives the core. An error leaks the stream.
+            // SAFETY: CORE-1; nothing that could name the stream outlives the core. An error leaks the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };
         }
     }

@@ -44,7 +44,7 @@ impl<D> fmt::Debug for Device<D> {
     }
 }
 
-/// The instances that live as long as the process: one for each tag, never replaced (DESIGN.md §5.1).
+/// The instances that live as long as the process: one for each tag, never replaced (docs/soundness.md, obligation 1).
 static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
 
 /// The instance of `key`, made at the first call. A failure is not remembered.

@@ -90,7 +90,7 @@ where
         };
         this.watch = None;
         let handoff = this.handoff.take().expect("polled again after it was ready");
-        // F1: every use is over. After an error it is not, and the handoff is dropped.
+        // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
         Poll::Ready(outcome.map(|()| handoff.settled(Passed::here("Handoff::await"))))
     }
 }
@@ -192,7 +192,7 @@ impl<R: Resource> Handoff<R> {
         };
         let run = move |outcome: DriverResult<()>| {
             let outcome = outcome.during("Handoff::on_done");
-            // F1: every use is over. After an error it is not, and the handoff is dropped.
+            // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
             body(outcome.map(|()| self.settled(Passed::here("Handoff::on_done"))));
         };
         let done = Done::run(pool, run).map_err(thread)?;

@@ -43,8 +43,8 @@ unsafe impl<S: StreamTag> StreamTag for Captured<'_, S> {}
 /// `&mut self` on every method, and `!Sync`: two launches of one graph at once would race with themselves.
 ///
 /// # Invariants
-/// G1. `held` is the graph's bundle: every use is in the order of `S`.
-/// G2. `instance` uses no memory but the bundle's and its own.
+/// GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
+/// GRAPH-2. `instance` uses no memory but the bundle's and its own.
 pub struct Graph<R: Resource, S: StreamTag> {
     // Dropped first: the memory outlives what was recorded of it.
     instance: Instance,
@@ -63,7 +63,7 @@ impl<R: Resource, S: StreamTag> fmt::Debug for Graph<R, S> {
 /// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the stream on drop.
 ///
 /// # Invariants
-/// H1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
+/// HELD-1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
 struct Held<R: Resource, S: StreamTag> {
     bundle: ManuallyDrop<R>,
     stream: Stream<S>,
@@ -82,7 +82,7 @@ impl<R: Resource, S: StreamTag> Held<R, S> {
     unsafe fn take(&mut self) -> R::On<S> {
         // SAFETY: the caller's.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: H1.
+        // SAFETY: HELD-1.
         unsafe { bundle.attach(self.stream.at()) }
     }
 
@@ -128,7 +128,7 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: H1: owned by `S`, to which it is given back; its uses are all in this stream's order.
+        // SAFETY: HELD-1: owned by `S`, to which it is given back; its uses are all in this stream's order.
         let bundle = unsafe { bundle.detach() };
         let mut held = Held::new(bundle, self);
         let instance = Instance::capture(&mut held, body)?;
@@ -170,7 +170,7 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
         let raw = self.instance.raw().during(DURING)?;
         stream
             .recorded(Kind::Graph, "graph", 0, || {
-                // SAFETY: G1 and G2; `stream` is `S`, so the replay is ordered with every other use.
+                // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every other use.
                 unsafe { driver.launch_graph(raw, stream.at().raw) }
             })
             .during(DURING)
@@ -178,7 +178,7 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
 
     /// Views of the bundle for work of `S` between launches.
     pub fn views(&mut self) -> R::View<'_, S> {
-        // SAFETY: G1; borrowed uniquely, so no launch is enqueued while the views are there.
+        // SAFETY: GRAPH-1; borrowed uniquely, so no launch is enqueued while the views are there.
         unsafe { self.held.bundle.view() }
     }
 
@@ -237,13 +237,13 @@ impl<R: Resource, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        // SAFETY: H1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of the stream's device.
+        // SAFETY: HELD-1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of the stream's device.
         let bundle = unsafe { R::back::<S>(bundle) };
         let mut held = Held::new(bundle, &self.held.stream);
         match self.instance.update(&mut held, &body, "Graph::replace") {
             // Pending launches that use the old one are in the order of `S`, and later ones use the new one.
             Ok(()) => Ok(std::mem::replace(&mut self.held, held).into_on()),
-            // G2: every launch still uses the old one, or there is none ever again.
+            // GRAPH-2: every launch still uses the old one, or there is none ever again.
             Err(error) => Err(Refused {
                 error,
                 value: held.into_on(),

@@ -73,7 +73,7 @@ impl<S: StreamTag> Stream<S> {
             borrower: to.at(),
             joined: false,
         };
-        // SAFETY: S1 and S2 hold for `B` while `body` runs: it waits for this stream, which waits for it when `join` is dropped; the
+        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs: it waits for this stream, which waits for it when `join` is dropped; the
         // unique borrow keeps every other use away.
         let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
         let output = body(lent);

@@ -210,7 +210,7 @@ impl<S: StreamTag> Stream<S> {
                 return Ok(false);
             }
             let other = theirs.pending_ref();
-            // Theirs may be in use where an ordering of its device could not be made (B2).
+            // Theirs may be in use where an ordering of its device could not be made (BUFFER-2).
             let peer = other.core().ordered().during(during)?.peer();
             let there = DeviceAddress(other.address().0 + (range.start * size_of::<T>()) as u64);
             self.enqueue_across(theirs.fence(), peer, there, bytes, ours, during)
@@ -253,7 +253,7 @@ impl<S: StreamTag> Stream<S> {
         };
         self.recorded(Kind::CopyPeer, label, bytes, || {
             // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it; every use of theirs is ordered before
-            // the fence that this stream waits for (F1), and its handoff gets a fence after the copy. Both are live and in bounds.
+            // the fence that this stream waits for (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in bounds.
             unsafe { driver.copy_peer(to, from, bytes, self.at().raw) }
         })
         .during(during)

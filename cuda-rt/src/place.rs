@@ -180,7 +180,7 @@ unsafe impl<D: DeviceTag> SameAs<D> for D {}
 /// in its type, so that structs of it can be; a value of it holds this proof, and so is of the bundle's own device.
 ///
 /// # Invariants
-/// O1. A value exists only where `P::Device` is `D`.
+/// ON-DEVICE-1. A value exists only where `P::Device` is `D`.
 pub(crate) struct OnDevice<D, P>(PhantomData<fn(D, P) -> (D, P)>);
 
 impl<D, P> Clone for OnDevice<D, P> {
@@ -192,7 +192,7 @@ impl<D, P> Clone for OnDevice<D, P> {
 impl<D, P> Copy for OnDevice<D, P> {}
 
 impl<D, P: Place> OnDevice<D, P> {
-    /// O1 by the bound.
+    /// ON-DEVICE-1 by the bound.
     pub(crate) fn new() -> Self
     where
         D: SameAs<P::Device>,
@@ -200,7 +200,7 @@ impl<D, P: Place> OnDevice<D, P> {
         Self(PhantomData)
     }
 
-    /// The same of what is idle on the same device: O1 of `self`.
+    /// The same of what is idle on the same device: ON-DEVICE-1 of `self`.
     pub(crate) fn idle(self) -> OnDevice<D, Idle<P::Device>> {
         OnDevice(PhantomData)
     }

@@ -23,9 +23,9 @@ use crate::stream::Stream;
 pub struct Shared<R: Resource>(Arc<Block<R>>);
 
 /// # Invariants
-/// R1. Writes to the bundle are ordered before `written`; nothing writes it while the block exists.
-/// R2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
-/// R3. A lease that has not ended holds the block.
+/// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block exists.
+/// SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
+/// SHARED-3. A lease that has not ended holds the block.
 struct Block<R: Resource> {
     bundle: ManuallyDrop<R>,
     written: ManuallyDrop<Fence>,
@@ -54,7 +54,7 @@ impl<R: Resource> Block<R> {
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
         // SAFETY: as above.
         let written = unsafe { ManuallyDrop::take(&mut self.written) };
-        // R1 and R2: the readers waited for `written`, but there may be none.
+        // SHARED-1 and SHARED-2: the readers waited for `written`, but there may be none.
         (bundle, Fence::all([written, readers.into_fence()]))
     }
 }
@@ -62,7 +62,7 @@ impl<R: Resource> Block<R> {
 impl<R: Resource> Drop for Block<R> {
     fn drop(&mut self) {
         let (bundle, mut fence) = self.take();
-        // SAFETY: R3: no lease is left, so every use is over once the fence is.
+        // SAFETY: SHARED-3: no lease is left, so every use is over once the fence is.
         unsafe { bundle.retire(&mut fence) }
     }
 }
@@ -76,7 +76,7 @@ impl<R: Resource> Shared<R> {
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let block = Arc::try_unwrap(self.0).map_err(Self)?;
         let (bundle, fence) = ManuallyDrop::new(block).take();
-        // SAFETY: HANDOFF-1: R1 to R3: writes and the reads of all leases, none of which is left, are ordered before the fence.
+        // SAFETY: HANDOFF-1: SHARED-1 to SHARED-3: writes and the reads of all leases, none of which is left, are ordered before the fence.
         Ok(unsafe { Handoff::pending(bundle, fence) })
     }
 }
@@ -88,17 +88,17 @@ impl<R: Resource> Shared<R> {
 /// another stream, or into a graph, as a whole, and what is shared stays readable by everyone.
 ///
 /// # Invariants
-/// L1. Writes to the bundle are ordered before the present end of the stream `at`, or over where it is `None`.
-/// L2. Every read under this lease is ordered before the present end of `at`, or over where it is `None`.
-/// L3. While `P` is a stream tag, `at` is that stream.
-/// L4. `P` is a place of the bundle's device.
+/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over where it is `None`.
+/// LEASE-2. Every read under this lease is ordered before the present end of `at`, or over where it is `None`.
+/// LEASE-3. While `P` is a stream tag, `at` is that stream.
+/// LEASE-4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
 pub struct Lease<R: Resource, P = Idle> {
     /// `None` once it has ended.
     block: Option<Arc<Block<R>>>,
     at: Option<StreamAt>,
     core: Arc<DeviceCore>,
-    /// L4 by O1.
+    /// LEASE-4 by ON-DEVICE-1.
     place: OnDevice<R::Device, P>,
 }
 
@@ -113,8 +113,8 @@ impl<R: Resource, P> fmt::Debug for Lease<R, P> {
 impl<R: Resource, S: StreamTag> Lease<R, S> {
     /// Views of all parts, for reading on `S`. Nothing in them can be written, swapped or kept past the lease (H08).
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: L1 and L3: writes are ordered before the work of `S` that follows, and nothing writes while the lease is there
-        // (R3); work that uses the view is enqueued while the lease is borrowed, before its end is recorded.
+        // SAFETY: LEASE-1 and LEASE-3: writes are ordered before the work of `S` that follows, and nothing writes while the lease is there
+        // (SHARED-3); work that uses the view is enqueued while the lease is borrowed, before its end is recorded.
         unsafe { self.bundle().by_ref() }
     }
 }
@@ -128,7 +128,7 @@ impl<R: Resource, P> Lease<R, P> {
     /// The same lease, of another place.
     ///
     /// # Safety
-    /// L1 to L3 hold for `Q` and `at`.
+    /// LEASE-1 to LEASE-3 hold for `Q` and `at`.
     unsafe fn recast<Q>(mut self, place: OnDevice<R::Device, Q>, at: Option<StreamAt>) -> Lease<R, Q> {
         Lease {
             block: self.block.take(),
@@ -151,7 +151,7 @@ impl<R: Resource, P> Lease<R, P> {
 impl<R: Resource, P> Drop for Lease<R, P> {
     fn drop(&mut self) {
         if let Some(at) = self.at {
-            // L2 gives R2.
+            // LEASE-2 gives SHARED-2.
             self.end(|readers, core| {
                 if at.id.is_adopted() {
                     readers.tidy();
@@ -180,12 +180,12 @@ unsafe impl<R: Resource, D: DeviceTag> Resource for Lease<R, Idle<D>> {
     unsafe fn back<S: StreamTag>(on: Lease<R, S>) -> Self {
         // SAFETY: the caller's `S` is on the device `D`.
         let place = unsafe { on.place.moved() };
-        // SAFETY: the caller does not use or drop it until every use is over, which is when L1 and L2 hold.
+        // SAFETY: the caller does not use or drop it until every use is over, which is when LEASE-1 and LEASE-2 hold.
         unsafe { on.recast(place, None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: the caller orders the views' uses after those before; nothing writes while the lease is there (R3).
+        // SAFETY: the caller orders the views' uses after those before; nothing writes while the lease is there (SHARED-3).
         unsafe { self.bundle().by_ref() }
     }
 
@@ -228,7 +228,7 @@ impl<S: StreamTag> Stream<S> {
             .events()
             .record(self.at(), false)
             .during("Stream::share")?;
-        // SAFETY: it goes into a block behind an event recorded after every use (R1).
+        // SAFETY: it goes into a block behind an event recorded after every use (SHARED-1).
         let bundle = ManuallyDrop::new(unsafe { bundle.detach() });
         let written = ManuallyDrop::new(Fence::from(written));
         Ok(Shared(Arc::new(Block {
@@ -249,7 +249,7 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         shared.0.written.wait_on(self.at()).during("Stream::lease")?;
-        // L1: the wait is enqueued.
+        // LEASE-1: the wait is enqueued.
         Ok(Lease {
             block: Some(Arc::clone(&shared.0)),
             at: Some(self.at()),

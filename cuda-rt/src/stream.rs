@@ -378,7 +378,7 @@ impl<S: StreamTag> Stream<S> {
         let driver = self.core.ordered().during(DURING)?;
         let (to, from) = (destination.address(), source.address());
         self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
-            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (S1, L1), and
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (SLICE-1, PINNED-SLICE-1), and
             // their owners free them in stream order.
             unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
         })

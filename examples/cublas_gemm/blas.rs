@@ -37,12 +37,12 @@ pub(crate) struct Blas<S> {
 }
 
 /// # Invariants
-/// H1. Live until this is dropped, used by one thread at a time, and set to the stream of the [`Blas`] that it is in.
+/// BLAS-1. Live until this is dropped, used by one thread at a time, and set to the stream of the [`Blas`] that it is in.
 struct Handle(cublasHandle_t);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: H1. It waits for the device, so that no work uses the handle's workspace any more.
+        // SAFETY: BLAS-1. It waits for the device, so that no work uses the handle's workspace any more.
         let _ = unsafe { sys::cublasDestroy_v2(self.0) };
     }
 }
@@ -147,7 +147,7 @@ impl Handle {
         let pointer = |at: DeviceAddress| std::ptr::without_provenance_mut::<f32>(at.0 as usize);
         let (one, zero) = (1.0, 0.0);
         // cuBLAS counts column by column, in which our matrices are their transposes: Cᵀ = Bᵀ·Aᵀ.
-        // SAFETY: H1; the factors are read before it returns, and the caller answers for the matrices.
+        // SAFETY: BLAS-1; the factors are read before it returns, and the caller answers for the matrices.
         let status = unsafe {
             sys::cublasSgemm_v2(
                 self.0,

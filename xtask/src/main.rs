@@ -7,6 +7,7 @@ mod coexist;
 mod hazard_programs;
 mod hazards;
 mod platforms;
+mod invariants;
 mod ptx;
 mod ptxas;
 mod sanitize;
@@ -32,6 +33,7 @@ cargo xtask <task>
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
+  invariants --check       see that each invariant, obligation and document that comments cite exists, once
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   sanitize [address|leak|thread] [TEST...]
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
             hazard_programs::check(file, true)
         }
         ["platforms"] => platforms::run(),
+        ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
         ["sanitize", rest @ ..] => match rest {

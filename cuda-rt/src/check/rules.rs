@@ -1,6 +1,6 @@
 //! CUDA's ordering rules, over the checker: which edges the documentation promises, and no others.
 //!
-//! Numbers are those of the rules in `hazards/GRAMMAR.md`; they restate the CUDA programming guide ("Streams", "Events"),
+//! Comments tell the rules apart by numbers; they restate the CUDA programming guide ("Streams", "Events"),
 //! the runtime API's "API synchronization behavior" and "Stream synchronization behavior".
 
 use std::ops::Range;

@@ -313,8 +313,8 @@ impl<G> Communicator<G> {
             let bytes = count * number.bytes();
             around_all(&streams, collective.name(), bytes, &mut || {
                 // SAFETY: each part is a buffer of the stream that is given with it, on its rank's device (`InPlace`, `Apart`), of the
-                // length that was compared; it is live, freed in that stream's order (B2), and what a rank sends and receives are one
-                // buffer or two (B1).
+                // length that was compared; it is live, freed in that stream's order (BUFFER-2), and what a rank sends and receives are one
+                // buffer or two (BUFFER-1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
         };

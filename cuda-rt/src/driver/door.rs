@@ -4,8 +4,8 @@
 //! must not leave a half-made change to be seen by the next call, and a call from there must not wait for its own thread.
 //!
 //! # Invariants
-//! D1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the value again.
-//! D2. `holder` is the thread that is inside, or 0.
+//! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the value again.
+//! DOOR-2. `holder` is the thread that is inside, or 0.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -66,7 +66,7 @@ impl<T> Door<T> {
             return Err(Shut::Broken(said.clone()));
         }
         self.holder.store(this, Ordering::Relaxed);
-        // D1: after a panic the value is not seen again.
+        // DOOR-1: after a panic the value is not seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut value)));
         self.holder.store(0, Ordering::Relaxed);
         outcome.map_err(|payload| self.shut(message(payload)))

@@ -11,13 +11,13 @@ use memmap2::MmapMut;
 #[derive(Debug)]
 pub struct HostMemory {
     /// # Invariants
-    /// H1. Mapped, readable and writable for `map.len()` bytes until this value is dropped.
-    /// H2. Never accessed through `map` itself: only through pointers made from `base`.
+    /// HOST-MEMORY-1. Mapped, readable and writable for `map.len()` bytes until this value is dropped.
+    /// HOST-MEMORY-2. Never accessed through `map` itself: only through pointers made from `base`.
     map: MmapMut,
     base: NonNull<c_void>,
 }
 
-// SAFETY: H2: the value hands out an address only, and whoever uses the address proves exclusive access.
+// SAFETY: HOST-MEMORY-2: the value hands out an address only, and whoever uses the address proves exclusive access.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above; no method reads or writes the memory.
 unsafe impl Sync for HostMemory {}

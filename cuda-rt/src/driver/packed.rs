@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 /// A launch's parameters, kept for later.
 ///
 /// # Invariants
-/// L1. `bytes` holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address
+/// PACKED-1. `bytes` holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address
 /// that is aligned for all; possibly padded, so never read as a value.
 pub(super) struct Packed {
     kernel: &'static Kernel,
@@ -40,7 +40,7 @@ impl Packed {
         let start = packed.bytes.as_mut_ptr().cast::<u8>();
         let base = start.wrapping_add(start.align_offset(largest_alignment(kernel)));
         for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
-            // SAFETY: L1: `offset + bytes` is within the span, for which there is room after `base`.
+            // SAFETY: PACKED-1: `offset + bytes` is within the span, for which there is room after `base`.
             let place = unsafe { base.add(offset) };
             // SAFETY: the caller's: a live value of that size; `place` has room for it.
             unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };
@@ -69,7 +69,7 @@ impl Packed {
     /// No value of either has padding.
     pub(super) unsafe fn same_bytes(&self, other: &Self) -> bool {
         self.values().zip(other.values()).all(|((a, bytes), (b, _))| {
-            // SAFETY: L1, and the caller's: initialised bytes, borrowed from `self`.
+            // SAFETY: PACKED-1, and the caller's: initialised bytes, borrowed from `self`.
             let a = unsafe { std::slice::from_raw_parts(a.cast::<u8>(), bytes) };
             // SAFETY: as above, of `other`; of one kernel, so of one size.
             let b = unsafe { std::slice::from_raw_parts(b.cast::<u8>(), bytes) };
@@ -80,7 +80,7 @@ impl Packed {
     /// A copy with the same values.
     pub(super) fn duplicate(&self) -> Self {
         let values: Vec<*const c_void> = self.values().map(|(value, _)| value).collect();
-        // SAFETY: L1: one pointer to the bytes of each parameter.
+        // SAFETY: PACKED-1: one pointer to the bytes of each parameter.
         unsafe { Self::new(self.kernel, &values) }
     }
 }

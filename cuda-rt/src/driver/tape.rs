@@ -23,7 +23,7 @@ use super::{Driver, RawEvent, RawStream};
 /// The driver of a capture's streams.
 ///
 /// # Invariants
-/// T1. No parameter of a launch that is not `padded` has padding: [`Stream::__launch`](crate::Stream::__launch) asks for that.
+/// TAPE-1. No parameter of a launch that is not `padded` has padding: [`Stream::__launch`](crate::Stream::__launch) asks for that.
 #[derive(Debug)]
 pub(crate) struct Tape {
     inner: Arc<dyn Driver>,

@@ -12,8 +12,8 @@ use crate::unless::{Unless, unwound};
 /// An instantiated graph; destroyed on drop.
 ///
 /// # Invariants
-/// I1. `raw` is live, and was made from the capture that the tape of `site` noted.
-/// I2. Unless `broken`, launches replay the calls that the tape holds.
+/// INSTANCE-1. `raw` is live, and was made from the capture that the tape of `site` noted.
+/// INSTANCE-2. Unless `broken`, launches replay the calls that the tape holds.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
@@ -72,7 +72,7 @@ impl Instance {
         let broken = Unless::new(&mut self.broken, |broken| {
             *broken = Some(unwound("cuGraphExecKernelNodeSetParams"));
         });
-        // SAFETY: I1; `&mut self`. What the launches name belongs to the bundle of `held` or to the graph, and so does what they replace
+        // SAFETY: INSTANCE-1; `&mut self`. What the launches name belongs to the bundle of `held` or to the graph, and so does what they replace
         // to the bundle that it had; either is the graph's while it is launched.
         let applied = unsafe { self.site.tape().apply(self.raw, rehearsed) };
         broken.take_back();
@@ -100,7 +100,7 @@ impl Instance {
             tape.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
             let broken = Unless::new(broken, |broken| *broken = Some(unwound("cuGraphExecUpdate")));
-            // SAFETY: I1; the calls are the same, as was just compared, and allocate nothing, which `apply` looked at. `&mut self`
+            // SAFETY: INSTANCE-1; the calls are the same, as was just compared, and allocate nothing, which `apply` looked at. `&mut self`
             // of the caller.
             let updated = unsafe { recording.update(raw) };
             *broken.take_back() = updated.clone().err().filter(may_be_half_made);
@@ -127,7 +127,7 @@ fn not_an_update(Difference { operation, why }: Difference, during: &'static str
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // SAFETY: I1; launches that are pending still run. An error leaks the graph.
+        // SAFETY: INSTANCE-1; launches that are pending still run. An error leaks the graph.
         let _ = unsafe { self.site.core().driver().destroy_graph(self.raw) };
     }
 }

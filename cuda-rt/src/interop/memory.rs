@@ -19,7 +19,7 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// 3. It is aligned for `T`, and holds values of `T` by then, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
     pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self {
-        // SAFETY: the caller's obligations are B1 and B2; B3 by definition.
+        // SAFETY: the caller's obligations are BUFFER-1 and BUFFER-2; BUFFER-3 by definition.
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
     }
 
@@ -64,7 +64,7 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     ) -> Self {
         let passed = Passed::here("DeviceBuffer::from_foreign");
         let foreign = Foreign::new(stream.core(), address, len * size_of::<T>(), passed, release);
-        // SAFETY: the caller's obligations are B1 and B2; B3 by definition.
+        // SAFETY: the caller's obligations are BUFFER-1 and BUFFER-2; BUFFER-3 by definition.
         unsafe { Self::from_foreign_at(stream.core(), stream.at(), address, len, foreign) }
     }
 
@@ -114,7 +114,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         let passed = Passed::here("PinnedBuffer::from_foreign");
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
         let foreign = Foreign::new(gpu.core(), address, len * size_of::<T>(), passed, release);
-        // SAFETY: the caller's obligations are P1 to P3.
+        // SAFETY: the caller's obligations are PINNED-1 to PINNED-3.
         unsafe { Self::from_foreign_at(gpu.core(), start, len, passed, foreign) }
     }
 }
@@ -128,7 +128,7 @@ impl<T, S: StreamTag> DeviceSlice<T, S> {
     /// 2. They are aligned for `T`, and hold values of `T`, unless `T` is [`MaybeUninit`](std::mem::MaybeUninit).
     /// 3. Writes to them are ordered before the work of `S`, and no one else writes them.
     pub unsafe fn from_raw_parts<'a>(address: DeviceAddress, len: usize) -> &'a Self {
-        // SAFETY: the caller's obligations are S1.
+        // SAFETY: the caller's obligations are SLICE-1.
         unsafe { Self::from_raw(address, len) }
     }
 
@@ -137,7 +137,7 @@ impl<T, S: StreamTag> DeviceSlice<T, S> {
     /// # Safety
     /// As there, and every other use of them is ordered before the work of `S` or after it.
     pub unsafe fn from_raw_parts_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
-        // SAFETY: the caller's obligations are S1 and S2.
+        // SAFETY: the caller's obligations are SLICE-1 and SLICE-2.
         unsafe { Self::from_raw_mut(address, len) }
     }
 }
@@ -152,7 +152,7 @@ impl<T, S: StreamTag> PinnedSlice<T, S> {
     /// 2. Writes to them are ordered before the work of `S`, and no one writes them, on the host either.
     pub unsafe fn from_raw_parts<'a>(start: NonNull<T>, len: usize) -> &'a Self {
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
-        // SAFETY: the caller's obligations are L1; the provenance was exposed.
+        // SAFETY: the caller's obligations are PINNED-SLICE-1; the provenance was exposed.
         unsafe { Self::from_raw(address, len) }
     }
 
@@ -162,7 +162,7 @@ impl<T, S: StreamTag> PinnedSlice<T, S> {
     /// As there, and every other use of them, on the host too, is ordered before the work of `S` or after it.
     pub unsafe fn from_raw_parts_mut<'a>(start: NonNull<T>, len: usize) -> &'a mut Self {
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
-        // SAFETY: the caller's obligations are L1 and L2; the provenance was exposed.
+        // SAFETY: the caller's obligations are PINNED-SLICE-1 and PINNED-SLICE-2; the provenance was exposed.
         unsafe { Self::from_raw_mut(address, len) }
     }
 }

@@ -2,7 +2,7 @@
 
 /// PTX that `kernel_module!` embedded in a crate of kernels: one module, or one for each of several architectures, one after another.
 ///
-/// Whoever makes one answers for what its code does, so making one is `unsafe` (DESIGN.md §5.10). Counterexample: were it a plain
+/// Whoever makes one answers for what its code does, so making one is `unsafe` (docs/soundness.md, obligation 10). Counterexample: were it a plain
 /// struct, a text with the right entry and the right table, and a body that writes anywhere, would be launched by safe code.
 #[derive(Debug)]
 #[non_exhaustive]

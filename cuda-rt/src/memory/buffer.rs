@@ -316,7 +316,7 @@ impl<T, P: Place> Deref for DeviceBuffer<T, P> {
 
     #[inline]
     fn deref(&self) -> &DeviceSlice<T, P> {
-        // SAFETY: B1 and B3 give S1 for as long as the buffer is borrowed.
+        // SAFETY: BUFFER-1 and BUFFER-3 give SLICE-1 for as long as the buffer is borrowed.
         unsafe { DeviceSlice::from_raw(self.address(), self.len()) }
     }
 }
@@ -324,7 +324,7 @@ impl<T, P: Place> Deref for DeviceBuffer<T, P> {
 impl<T, P: Place> DerefMut for DeviceBuffer<T, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut DeviceSlice<T, P> {
-        // SAFETY: as above, and the buffer is borrowed uniquely (S2).
+        // SAFETY: as above, and the buffer is borrowed uniquely (SLICE-2).
         unsafe { DeviceSlice::from_raw_mut(self.address(), self.len()) }
     }
 }
@@ -345,17 +345,17 @@ unsafe impl<T, D: DeviceTag> Resource for DeviceBuffer<T, Idle<D>> {
     #[inline]
     unsafe fn back<S: StreamTag>(on: DeviceBuffer<T, S>) -> Self {
         let at = on.at_when_idle();
-        // SAFETY: B2 holds once every use is over, and the caller uses and drops it no earlier; B3 asks nothing of `Idle`.
+        // SAFETY: BUFFER-2 holds once every use is over, and the caller uses and drops it no earlier; BUFFER-3 asks nothing of `Idle`.
         unsafe { on.recast(at) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> DeviceViewMut<'v, T, S> {
-        // SAFETY: the caller proves S1 and S2 for `'v` and `S`.
+        // SAFETY: the caller proves SLICE-1 and SLICE-2 for `'v` and `S`.
         unsafe { DeviceViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> DeviceView<'v, T, S> {
-        // SAFETY: the caller proves S1 for `'v` and `S`.
+        // SAFETY: the caller proves SLICE-1 for `'v` and `S`.
         unsafe { DeviceView::new(self.address(), self.len()) }
     }
 

@@ -84,7 +84,7 @@ impl Foreign {
     pub(super) fn give_back_behind(self, mut fence: Fence) {
         let events = Arc::clone(&self.events);
         let over = fence.is_done();
-        // A failed wait is not a finished wait (DESIGN.md §5.4).
+        // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
         let run = move |outcome: DriverResult<()>| {
             if outcome.is_ok() {
                 self.give_back();

@@ -22,9 +22,9 @@ use crate::unless::Unless;
 /// ```
 ///
 /// # Invariants
-/// D1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is foreign. Each part that was not dropped
+/// SPLIT-BLOCK-1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is foreign. Each part that was not dropped
 ///     holds this, and no two parts overlap.
-/// D2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
+/// SPLIT-BLOCK-2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
 #[derive(Debug)]
 pub(super) struct SplitBlock {
     address: DeviceAddress,
@@ -72,14 +72,14 @@ impl SplitBlock {
             Some(at) => at,
             None => {
                 let reaper = core.reaper();
-                // A failed wait is not a finished wait (DESIGN.md §5.4).
+                // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
                 if ended.into_fence().wait_on(reaper).is_err() {
                     return;
                 }
                 reaper
             }
         };
-        // SAFETY: D1 and D2: no part is left, and every use is ordered before this place in `at`, which the core keeps.
+        // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before this place in `at`, which the core keeps.
         let _ = unsafe { driver.free(block.address, at.raw) };
     }
 }
@@ -87,8 +87,8 @@ impl SplitBlock {
 /// A block of pinned memory that was split, held by each of its parts.
 ///
 /// # Invariants
-/// D3. Each part that was not dropped holds this, and no two parts overlap.
-/// D4. Every use of each part that was dropped is ordered before one of `ended`, or is over.
+/// SPLIT-PINNED-1. Each part that was not dropped holds this, and no two parts overlap.
+/// SPLIT-PINNED-2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
 #[derive(Debug)]
 pub(super) struct SplitPinned {
     block: PinnedBlock,

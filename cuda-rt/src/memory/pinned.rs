@@ -266,7 +266,7 @@ impl<T, S: StreamTag> Deref for PinnedBuffer<T, S> {
 
     #[inline]
     fn deref(&self) -> &PinnedSlice<T, S> {
-        // SAFETY: PINNED-1 and PINNED-4 give L1 for as long as the buffer is borrowed.
+        // SAFETY: PINNED-1 and PINNED-4 give PINNED-SLICE-1 for as long as the buffer is borrowed.
         unsafe { PinnedSlice::from_raw(self.address(), self.len()) }
     }
 }
@@ -274,7 +274,7 @@ impl<T, S: StreamTag> Deref for PinnedBuffer<T, S> {
 impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut PinnedSlice<T, S> {
-        // SAFETY: as above, and the buffer is borrowed uniquely (L2).
+        // SAFETY: as above, and the buffer is borrowed uniquely (PINNED-SLICE-2).
         unsafe { PinnedSlice::from_raw_mut(self.address(), self.len()) }
     }
 }
@@ -318,17 +318,17 @@ unsafe impl<T, D: DeviceTag> Resource for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn back<S: StreamTag>(on: PinnedBuffer<T, S>) -> Self {
-        // SAFETY: the caller does not use or drop it until every use is over, which is when P3 holds.
+        // SAFETY: the caller does not use or drop it until every use is over, which is when PINNED-3 holds.
         unsafe { on.recast(None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> PinnedViewMut<'v, T, S> {
-        // SAFETY: the caller proves L1 and L2 for `'v` and `S`.
+        // SAFETY: the caller proves PINNED-SLICE-1 and PINNED-SLICE-2 for `'v` and `S`.
         unsafe { PinnedViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> PinnedView<'v, T, S> {
-        // SAFETY: the caller proves L1 for `'v` and `S`.
+        // SAFETY: the caller proves PINNED-SLICE-1 for `'v` and `S`.
         unsafe { PinnedView::new(self.address(), self.len()) }
     }
 
@@ -361,10 +361,10 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
 /// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
 ///
 /// # Invariants
-/// L1. A reference's address is that of `len` elements of page-locked memory, initialised, and of the place `P` for the
+/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory, initialised, and of the place `P` for the
 ///     reference's lifetime; not null where they are 0 bytes.
-/// L2. `&mut` references are unique among all references to overlapping memory.
-/// L3. Nothing is read or written through it on the host.
+/// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
+/// PINNED-SLICE-3. Nothing is read or written through it on the host.
 #[repr(transparent)]
 pub struct PinnedSlice<T, P> {
     marker: PhantomData<(T, fn(P) -> P)>,
@@ -379,18 +379,18 @@ impl<T, P> fmt::Debug for PinnedSlice<T, P> {
 
 impl<T, P> PinnedSlice<T, P> {
     /// # Safety
-    /// L1 holds for `'a`, and no `&mut` overlaps it.
+    /// PINNED-SLICE-1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
     pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
-        // is not null (L1).
+        // is not null (PINNED-SLICE-1).
         unsafe { &*(data as *const Self) }
     }
 
     /// # Safety
-    /// L1 and L2 hold for `'a`.
+    /// PINNED-SLICE-1 and PINNED-SLICE-2 hold for `'a`.
     #[inline]
     pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
         let data = std::ptr::slice_from_raw_parts_mut(
@@ -417,7 +417,7 @@ impl<T, P> PinnedSlice<T, P> {
     #[inline]
     pub fn address(&self) -> NonNull<c_void> {
         let address = self.elements.as_ptr().addr();
-        // L1: never null; the provenance was exposed when it was mapped, or lent to us.
+        // PINNED-SLICE-1: never null; the provenance was exposed when it was mapped, or lent to us.
         NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
     }
 
@@ -434,7 +434,7 @@ impl<T, P> PinnedSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (L2).
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (PINNED-SLICE-2).
         let left = unsafe { Self::from_raw_mut(start, mid) };
         // SAFETY: the rest of it.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
@@ -449,7 +449,7 @@ impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
     #[track_caller]
     fn index(&self, range: I) -> &I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of memory for which L1 holds, for no longer than `self` is borrowed.
+        // SAFETY: a part of memory for which PINNED-SLICE-1 holds, for no longer than `self` is borrowed.
         I::part(unsafe { Self::from_raw(self.part(&range), range.len()) })
     }
 }
@@ -459,7 +459,7 @@ impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
     #[track_caller]
     fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (L1, L2).
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (PINNED-SLICE-1, PINNED-SLICE-2).
         I::part_mut(unsafe { Self::from_raw_mut(self.part(&range), range.len()) })
     }
 }

@@ -11,11 +11,11 @@ use crate::error::{During, Error, Result};
 use crate::fence::Fence;
 use crate::unless::Unless;
 
-/// Page-locked host memory, with the driver that locked it kept alive (DESIGN.md §5.6, §5.14).
+/// Page-locked host memory, with the driver that locked it kept alive (obligations 6 and 14).
 ///
 /// # Invariants
-/// K1. `memory` is registered with `driver` until this value is dropped.
-/// K2. When it is dropped no work of a GPU uses it.
+/// PINNED-BLOCK-1. `memory` is registered with `driver` until this value is dropped.
+/// PINNED-BLOCK-2. When it is dropped no work of a GPU uses it.
 pub(crate) struct Block {
     memory: ManuallyDrop<HostMemory>,
     driver: Arc<dyn Driver>,
@@ -70,7 +70,7 @@ impl Block {
         let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
         // A call that unwinds may have registered it: it stays mapped.
         let memory = Unless::leaked(memory);
-        // SAFETY: freshly mapped, so not registered; K1 keeps it mapped.
+        // SAFETY: freshly mapped, so not registered; PINNED-BLOCK-1 keeps it mapped.
         let registered = unsafe { driver.register_host(&memory) };
         let memory = memory.take_back();
         registered.during("Device::pinned")?;
@@ -90,7 +90,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let bytes = self.memory.len_bytes();
-        // SAFETY: K1 and K2.
+        // SAFETY: PINNED-BLOCK-1 and PINNED-BLOCK-2.
         if unsafe { self.driver.unregister_host(&self.memory) }.is_ok() {
             // SAFETY: not used after this. Memory that is still registered stays mapped instead.
             unsafe { ManuallyDrop::drop(&mut self.memory) }
@@ -182,7 +182,7 @@ impl PinnedPool {
         // A panic while the lock was held can only have lost blocks, never shared one.
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = free.get_mut(&class)?;
-        // Only what was *seen* complete: an error says nothing about the work (DESIGN.md §5.4).
+        // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md, obligation 4).
         let done = blocks
             .iter()
             .position(|(fence, _)| fence.query().unwrap_or(false))?;
@@ -221,7 +221,7 @@ impl PinnedPool {
             for blocks in free.values_mut().rev() {
                 let mut index = 0;
                 while held > keep_bytes && index < blocks.len() {
-                    // Only what was *seen* complete: an error says nothing about the work (DESIGN.md §5.4).
+                    // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md, obligation 4).
                     if !blocks[index].0.query().unwrap_or(false) {
                         index += 1;
                     } else if let Some((_, block)) = blocks.remove(index) {

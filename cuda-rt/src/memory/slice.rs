@@ -19,10 +19,10 @@ use crate::driver::DeviceAddress;
 /// overlapping `&mut DeviceSlice` are here (H11).
 ///
 /// # Invariants
-/// S1. A reference's address is that of `len` elements of device memory, allocated and of the place `P` for the
+/// SLICE-1. A reference's address is that of `len` elements of device memory, allocated and of the place `P` for the
 ///     reference's lifetime; dangling, but not null, where they are 0 bytes.
-/// S2. `&mut` references are unique among all references to overlapping memory.
-/// S3. Only the address is ever used on the host; nothing is read or written through it.
+/// SLICE-2. `&mut` references are unique among all references to overlapping memory.
+/// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
 #[repr(transparent)]
 pub struct DeviceSlice<T, P> {
     marker: PhantomData<(T, fn(P) -> P)>,
@@ -40,19 +40,19 @@ pub(super) const DANGLING: DeviceAddress = DeviceAddress(256);
 
 impl<T, P> DeviceSlice<T, P> {
     /// # Safety
-    /// S1 holds for `'a`, and no `&mut` overlaps it.
+    /// SLICE-1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
     pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         debug_assert!(address.0 != 0);
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
-        // is not null (S1).
+        // is not null (SLICE-1).
         unsafe { &*(data as *const Self) }
     }
 
     /// # Safety
-    /// S1 and S2 hold for `'a`.
+    /// SLICE-1 and SLICE-2 hold for `'a`.
     #[inline]
     pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
         debug_assert!(address.0 != 0);
@@ -90,7 +90,7 @@ impl<T, P> DeviceSlice<T, P> {
     #[inline]
     fn part(&self, range: Range<usize>) -> &Self {
         debug_assert!(range.start <= range.end && range.end <= self.len());
-        // SAFETY: a part of memory for which S1 holds, for no longer than `self` is borrowed.
+        // SAFETY: a part of memory for which SLICE-1 holds, for no longer than `self` is borrowed.
         unsafe { Self::from_raw(self.address_at(range.start), range.len()) }
     }
 
@@ -114,7 +114,7 @@ impl<T, P> DeviceSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.address(), self.address_at(mid));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (S2).
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (SLICE-2).
         let left = unsafe { Self::from_raw_mut(start, mid) };
         // SAFETY: the rest of it.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
@@ -163,7 +163,7 @@ impl<T, P, I: RangeIndex> IndexMut<I> for DeviceSlice<T, P> {
     #[track_caller]
     fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (S1, S2).
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (SLICE-1, SLICE-2).
         I::part_mut(unsafe { Self::from_raw_mut(self.address_at(range.start), range.len()) })
     }
 }

@@ -13,7 +13,7 @@ macro_rules! views {
         $(#[$doc])*
         ///
         /// # Invariants
-        /// V1. What its slice demands of a reference that lives for `'v` holds for `address` and `len`.
+        /// VIEW-1. What its slice demands of a reference that lives for `'v` holds for `address` and `len`.
         pub struct $name<'v, $element, S> {
             address: DeviceAddress,
             len: usize,
@@ -28,7 +28,7 @@ macro_rules! views {
 
         impl<T, S> $name<'_, T, S> {
             /// # Safety
-            /// V1.
+            /// VIEW-1.
             pub(super) unsafe fn new(address: DeviceAddress, len: usize) -> Self {
                 Self { address, len, marker: PhantomData }
             }
@@ -39,7 +39,7 @@ macro_rules! views {
 
             #[inline]
             fn deref(&self) -> &$target<T, S> {
-                // SAFETY: V1.
+                // SAFETY: VIEW-1.
                 unsafe { $target::from_raw(self.address, self.len) }
             }
         }
@@ -47,7 +47,7 @@ macro_rules! views {
         $(impl<T, S> DerefMut for $name<'_, T, S> {
             #[inline]
             fn deref_mut(&mut self) -> &$mutable $target<T, S> {
-                // SAFETY: V1; the view is unique for `'v`, and borrowed uniquely here.
+                // SAFETY: VIEW-1; the view is unique for `'v`, and borrowed uniquely here.
                 unsafe { $target::from_raw_mut(self.address, self.len) }
             }
         })?

@@ -148,7 +148,7 @@ unsafe impl Driver for Recorder {
             passed,
         } = note
         {
-            // SAFETY: page-locked memory that is the host's at this moment, which is what the note says; initialised (P2).
+            // SAFETY: page-locked memory that is the host's at this moment, which is what the note says; initialised (PINNED-2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
             let place = tape.place(address(start));
             let call = match passed.during {

@@ -1,6 +1,6 @@
 //! Short CUDA host programs as text, reduced to their ordering, and whether they race.
 //!
-//! The grammar is that of `hazards/GRAMMAR.md`: one statement a string, such as `k(R a W b)@s1` or `wait(s2,e)`.
+//! One statement a string, such as `k(R a W b)@s1` or `wait(s2,e)`.
 //!
 //! ```
 //! use cuda_rt::check::program::Program;

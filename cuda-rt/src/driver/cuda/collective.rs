@@ -95,7 +95,7 @@ pub(super) struct NcclCommunicator {
     /// Any device: what is called in its context goes by the communicator.
     driver: Arc<CudaDriver>,
     /// # Invariants
-    /// N1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under this lock.
+    /// NCCL-1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under this lock.
     ranks: Mutex<Vec<Rank>>,
     count: usize,
 }
@@ -169,7 +169,7 @@ impl NcclCommunicator {
         let number = data_type(number);
         let (call, status) = match collective {
             Collective::AllReduce(by) => ("ncclAllReduce", {
-                // SAFETY: the caller's: ranges and stream are live and the rank's; N1.
+                // SAFETY: the caller's: ranges and stream are live and the rank's; NCCL-1.
                 unsafe { (nccl.ncclAllReduce)(send, receive, count, number, operation(by), comm, stream) }
             }),
             Collective::ReduceScatter(by) => ("ncclReduceScatter", {
@@ -246,7 +246,7 @@ unsafe impl Communicator for NcclCommunicator {
         self.check_live(&ranks, CALL)?;
         for Rank(comm) in &*ranks {
             let mut found = ncclResult_t::ncclSuccess;
-            // SAFETY: N1, and the pointer is to a live number.
+            // SAFETY: NCCL-1, and the pointer is to a live number.
             self.nccl.check(CALL, unsafe {
                 (self.nccl.ncclCommGetAsyncError)(*comm, &mut found)
             })?;
@@ -258,7 +258,7 @@ unsafe impl Communicator for NcclCommunicator {
     fn abort(&self) {
         let ranks = std::mem::take(&mut *self.lock());
         for Rank(comm) in ranks {
-            // SAFETY: N1, and it is not used again. After an error there is nothing left to do about it.
+            // SAFETY: NCCL-1, and it is not used again. After an error there is nothing left to do about it.
             unsafe { (self.nccl.ncclCommAbort)(comm) };
         }
     }
@@ -272,7 +272,7 @@ impl Drop for NcclCommunicator {
         }
         let entered = self.driver.context.enter();
         for Rank(comm) in std::mem::take(&mut *self.lock()) {
-            // SAFETY: N1, and it is not used again. An error leaks the rank.
+            // SAFETY: NCCL-1, and it is not used again. An error leaks the rank.
             unsafe { (self.nccl.ncclCommDestroy)(comm) };
         }
         drop(entered);

@@ -33,8 +33,8 @@ impl ContextCheck {
 /// A device's primary context.
 ///
 /// # Invariants
-/// C1. `handle` is the primary context of `device`, retained when this was made and never released.
-/// C2. Nothing here resets or destroys a context.
+/// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never released.
+/// CONTEXT-2. Nothing here resets or destroys a context.
 pub(in crate::driver) struct Context {
     library: &'static Library,
     handle: ffi::CUcontext,
@@ -103,10 +103,10 @@ impl Context {
 
     #[cold]
     fn set_current(&self) -> DriverResult<()> {
-        // SAFETY: C1: the handle is one that the driver gave out.
+        // SAFETY: CONTEXT-1: the handle is one that the driver gave out.
         let set = unsafe { self.library.cuCtxSetCurrent(self.handle) };
         set.map_err(|error| match error.code() {
-            // C2: so someone else did it, and nothing of ours is left.
+            // CONTEXT-2: so someone else did it, and nothing of ours is left.
             ErrorCode::INVALID_CONTEXT => DriverError::with_detail(
                 error.call(),
                 ErrorCode::CONTEXT_IS_DESTROYED,

@@ -222,7 +222,7 @@ fn told(call: &str, status: CUptiResult) -> Result<(), String> {
 /// A trace of one context.
 pub(super) struct CuptiTrace {
     cupti: &'static Cupti,
-    /// The handle of a context that is never released (C1 of [`Context`]), exposed so that this may be sent.
+    /// The handle of a context that is never released (CONTEXT-1 of [`Context`]), exposed so that this may be sent.
     context: u64,
     /// CUPTI's time when the trace began.
     zero_ns: u64,

@@ -212,7 +212,7 @@ pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
 /// As [`Driver::register_host`](crate::driver::Driver::register_host).
 pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: mapped for that many bytes (H1), and not registered yet.
+    // SAFETY: mapped for that many bytes (HOST-MEMORY-1), and not registered yet.
     let registered = unsafe {
         context.library().cuMemHostRegister_v2(
             memory.address().as_ptr(),

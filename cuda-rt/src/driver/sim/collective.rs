@@ -179,7 +179,7 @@ pub(super) fn send(memory: &Memory, from: u64, bytes: usize, rank: usize, exchan
         "checked when it was enqueued"
     );
     let mut given = vec![0; bytes];
-    // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (C1); the vector is as long.
+    // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1); the vector is as long.
     unsafe { memory::copy(given.as_mut_ptr().expose_provenance() as u64, from, bytes) };
     exchange.lock().unwrap_or_else(PoisonError::into_inner)[rank] = given;
 }
@@ -225,7 +225,7 @@ impl Receive {
             memory.contains(self.to, result.len() as u64),
             "checked when it was enqueued"
         );
-        // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (C1).
+        // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1).
         unsafe { memory::copy(self.to, result.as_ptr().expose_provenance() as u64, result.len()) };
     }
 }

@@ -39,7 +39,7 @@ const REUSE_WINDOW: usize = 8;
 #[derive(Debug)]
 struct Chunk {
     /// # Invariants
-    /// C1. Mapped, readable and writable, until the driver is dropped; accessed only through addresses exposed from `base`.
+    /// CHUNK-1. Mapped, readable and writable, until the driver is dropped; accessed only through addresses exposed from `base`.
     _map: MmapMut,
     base: u64,
     len_bytes: u64,
@@ -63,7 +63,7 @@ pub(super) struct Memory {
     /// What is in no block, by address: lengths. Disjoint and coalesced.
     ranges: BTreeMap<u64, u64>,
     /// # Invariants
-    /// M1. The blocks in use, by address: disjoint, each inside one chunk, and outside `freed`, `ranges` and
+    /// SIM-MEMORY-1. The blocks in use, by address: disjoint, each inside one chunk, and outside `freed`, `ranges` and
     /// every stream's pending frees.
     blocks: HashMap<u64, Block>,
 }
@@ -317,7 +317,7 @@ impl Memory {
             for word in junk.chunks_exact_mut(8) {
                 word.copy_from_slice(&random.next().to_ne_bytes());
             }
-            // SAFETY: asserted above: inside a chunk, which is mapped (C1).
+            // SAFETY: asserted above: inside a chunk, which is mapped (CHUNK-1).
             unsafe { repeat(address, &junk, bytes as usize) };
         }
     }

@@ -191,7 +191,7 @@ impl Core {
 }
 
 // SAFETY: operations run in the order of their stream and after what they wait for (`State::step` takes from the front, and
-// `can_run` holds a wait back); blocks in use never overlap (M1); a wait ends only when `is_done` holds.
+// `can_run` holds a wait back); blocks in use never overlap (SIM-MEMORY-1); a wait ends only when `is_done` holds.
 unsafe impl Driver for SimDevice {
     fn properties(&self) -> &Properties {
         &self.properties

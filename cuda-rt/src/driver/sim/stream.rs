@@ -133,7 +133,7 @@ impl Op {
                 bytes,
                 ..
             } => {
-                // SAFETY: a device's side was found in its memory, which stays mapped (C1); whoever enqueued the copy answers for
+                // SAFETY: a device's side was found in its memory, which stays mapped (CHUNK-1); whoever enqueued the copy answers for
                 // the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }

@@ -135,7 +135,7 @@ impl Entry {
                 let same = old.stream == new.stream
                     && std::ptr::eq(old.parameters.kernel(), new.parameters.kernel());
                 let comparable = same && old.shape == new.shape && !old.padded && !new.padded;
-                // SAFETY: T1 (`Tape`).
+                // SAFETY: TAPE-1 (`Tape`).
                 let equal = comparable && unsafe { old.parameters.same_bytes(&new.parameters) };
                 let change = match old.node {
                     _ if equal => Change::None,

@@ -1,7 +1,7 @@
 //! cust's objects from handles, and back. It has constructors from a handle for memory only.
 //!
 //! # Invariants
-//! U1. `Stream`, `Event` and `Module` of cust 0.3.2, which is the version that Cargo.toml asks for, are structs of one field each, a
+//! CUST-1. `Stream`, `Event` and `Module` of cust 0.3.2, which is the version that Cargo.toml asks for, are structs of one field each, a
 //! pointer: `CUstream`, `CUevent`, `CUmodule`. They are as large as that and aligned like it, which is asserted here, so that the
 //! field is all there is of them, wherever rustc might put it.
 
@@ -27,7 +27,7 @@ is_a_pointer!(Stream, Event, Module);
 /// `raw` (`CUstream`) is live for as long as the result is used.
 #[inline]
 pub(crate) unsafe fn stream(raw: *mut c_void) -> ManuallyDrop<Stream> {
-    // SAFETY: U1; any pointer is a value of the field.
+    // SAFETY: CUST-1; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Stream>(raw) })
 }
 
@@ -37,7 +37,7 @@ pub(crate) unsafe fn stream(raw: *mut c_void) -> ManuallyDrop<Stream> {
 /// `raw` (`CUevent`) is live for as long as the result is used.
 #[inline]
 pub(crate) unsafe fn event(raw: *mut c_void) -> ManuallyDrop<Event> {
-    // SAFETY: U1; any pointer is a value of the field.
+    // SAFETY: CUST-1; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Event>(raw) })
 }
 
@@ -46,19 +46,19 @@ pub(crate) unsafe fn event(raw: *mut c_void) -> ManuallyDrop<Event> {
 /// # Safety
 /// `raw` (`CUmodule`) is live for as long as the result is used.
 pub(crate) unsafe fn module(raw: *mut c_void) -> ManuallyDrop<Module> {
-    // SAFETY: U1; any pointer is a value of the field.
+    // SAFETY: CUST-1; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Module>(raw) })
 }
 
 /// The handle of an event, given up by cust.
 pub(crate) fn into_raw_event(event: Event) -> *mut c_void {
-    // SAFETY: U1.
+    // SAFETY: CUST-1.
     unsafe { transmute::<Event, *mut c_void>(event) }
 }
 
 /// The handle of a module, given up by cust.
 pub(crate) fn into_raw_module(module: Module) -> *mut c_void {
-    // SAFETY: U1.
+    // SAFETY: CUST-1.
     unsafe { transmute::<Module, *mut c_void>(module) }
 }
 

@@ -142,8 +142,8 @@ where
         } else {
             DevicePointer::from_raw(address.0)
         };
-        // SAFETY: an allocation of that length which nothing else owns (B1); memory from a pool may be freed by `cuMemFree`
-        // once its uses are over, which they are (B2, and idle).
+        // SAFETY: an allocation of that length which nothing else owns (BUFFER-1); memory from a pool may be freed by `cuMemFree`
+        // once its uses are over, which they are (BUFFER-2, and idle).
         Ok(unsafe { CustBuffer::from_raw_parts(pointer, len) })
     }
 }
@@ -152,7 +152,7 @@ impl<D: Live> Device<D> {
     /// Takes a pinned buffer of cust's over: its contents move into pinned memory of ours, and it is freed. Blocks for the copy.
     ///
     /// Not the memory itself, for it is unmapped with its context: a `&[T]` into it would dangle after a reset by other code
-    /// (DESIGN.md §5.6).
+    /// (docs/soundness.md, obligation 6).
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned).

@@ -3,7 +3,7 @@
 //! A method of [`Resource`] is `unsafe`, for its caller makes a promise about every part. The promise is carried to the parts by a value:
 //! [`Attach`], [`Back`] and so on, each with a safe function `part`. One invariant keeps them sound:
 //!
-//! T1. A value of these types is made by the function of the same name below, on a promise about one bundle. It goes to the bundle's
+//! PART-1. A value of these types is made by the function of the same name below, on a promise about one bundle. It goes to the bundle's
 //! [`PartByPart`] or [`PartByPartOf`] only, and `part` is called with parts of that bundle only.
 //!
 //! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that [`__resource!`](crate::__resource) alone
@@ -38,7 +38,7 @@ pub const fn has_parts(parts: &[&str]) {
 /// A bundle's conversions, as [`__resource!`](crate::__resource) writes them.
 ///
 /// # Safety
-/// T1: each method calls `part` of what it is given once for each part of the bundle, with that part, and for nothing else.
+/// PART-1: each method calls `part` of what it is given once for each part of the bundle, with that part, and for nothing else.
 pub unsafe trait PartByPart: Resource {
     /// [`Resource::attach`].
     fn attach_parts<S: StreamTag>(self, with: Attach<S, Self::Device>) -> Self::On<S>;
@@ -55,7 +55,7 @@ pub unsafe trait PartByPart: Resource {
 /// A bundle of `S`, as [`__resource!`](crate::__resource) writes it.
 ///
 /// # Safety
-/// T1: as [`PartByPart`].
+/// PART-1: as [`PartByPart`].
 pub unsafe trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
     /// [`OwnedBy::detach`].
     fn detach_parts(self, with: Detach<S>) -> Self::Idle;
@@ -112,7 +112,7 @@ impl<S: StreamTag, D: DeviceTag> Attach<S, D> {
     /// Gives a part to the stream.
     #[inline(always)]
     pub fn part<R: Resource<Device = D>>(self, part: R) -> R::On<S> {
-        // SAFETY: T1: the promise covers every part, and is of this device.
+        // SAFETY: PART-1: the promise covers every part, and is of this device.
         unsafe { part.attach(self.at) }
     }
 }
@@ -121,7 +121,7 @@ impl<S: StreamTag, D: DeviceTag> Back<S, D> {
     /// Takes a part from the stream, pending.
     #[inline(always)]
     pub fn part<R: Resource<Device = D>>(self, on: R::On<S>) -> R {
-        // SAFETY: T1: the promise covers every part.
+        // SAFETY: PART-1: the promise covers every part.
         unsafe { R::back(on) }
     }
 }
@@ -130,7 +130,7 @@ impl<'v, S: StreamTag, D: DeviceTag> BorrowMut<'v, S, D> {
     /// The view of a part.
     #[inline(always)]
     pub fn part<R: Resource<Device = D>>(self, part: Exact<&mut R>) -> R::View<'v, S> {
-        // SAFETY: T1: the promise covers every part.
+        // SAFETY: PART-1: the promise covers every part.
         unsafe { part.0.view() }
     }
 }
@@ -139,7 +139,7 @@ impl<'v, S: StreamTag, D: DeviceTag> Borrow<'v, S, D> {
     /// The read-only view of a part.
     #[inline(always)]
     pub fn part<R: Resource<Device = D>>(self, part: Exact<&R>) -> R::Ref<'v, S> {
-        // SAFETY: T1: the promise covers every part.
+        // SAFETY: PART-1: the promise covers every part.
         unsafe { part.0.by_ref() }
     }
 }
@@ -148,7 +148,7 @@ impl<D: DeviceTag> Retire<'_, D> {
     /// Frees a part once the fence is over.
     #[inline(always)]
     pub fn part<R: Resource<Device = D>>(&mut self, part: R) {
-        // SAFETY: T1: the promise covers every part.
+        // SAFETY: PART-1: the promise covers every part.
         unsafe { part.retire(self.fence) }
     }
 }
@@ -157,7 +157,7 @@ impl<S: StreamTag> Detach<S> {
     /// Takes a part from the stream, pending.
     #[inline(always)]
     pub fn part<O: OwnedBy<S>>(self, part: O) -> O::Idle {
-        // SAFETY: T1: the promise covers every part.
+        // SAFETY: PART-1: the promise covers every part.
         unsafe { part.detach() }
     }
 }

@@ -1,0 +1,253 @@
+//! `cargo xtask invariants --check`: what comments cite exists.
+//!
+//! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a comment, `BUFFER-2. Every use …`, next to
+//! the fields that it is about. Comments, [docs/soundness.md](../../docs/soundness.md) and the descriptions of broken cores cite it by that
+//! name. Comments cite obligations of docs/soundness.md by number, and documents by path.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOUNDNESS: &str = "docs/soundness.md";
+/// Names of other people's that are written like an invariant's.
+const OTHERS: &[&str] = &["UTF", "SHA", "IEEE", "CUDA", "RGB", "BT"];
+
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    let root = root();
+    let mut found = Citations::default();
+    let soundness = fs::read_to_string(root.join(SOUNDNESS))?;
+    let obligations: BTreeSet<u32> = soundness.lines().filter_map(obligation_of).collect();
+    for file in files()? {
+        let text = fs::read_to_string(root.join(&file))?;
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("rs") => found.read_source(&file, &text),
+            _ => found.read_text(&file, &text),
+        }
+    }
+    let exists = |from: &Path, path: &str| {
+        let mut folders = from.ancestors().skip(1).chain([Path::new("docs")]);
+        folders.any(|folder| root.join(folder).join(path).is_file())
+    };
+    let wrong = found.wrong(&obligations, exists);
+    if wrong.is_empty() && found.defined.is_empty() {
+        return Err("no invariant is defined: has their form changed?".into());
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("\n").into()),
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "--"])
+        .args(["*.rs", "*.edit", SOUNDNESS])
+        .current_dir(root())
+        .output()?;
+    if !listed.status.success() {
+        return Err("the files of the tree: `git ls-files` fails".into());
+    }
+    let listed = String::from_utf8(listed.stdout)?;
+    // Its own examples are of nothing.
+    let files = listed.lines().filter(|file| *file != "xtask/src/invariants.rs");
+    let files = files.map(PathBuf::from);
+    Ok(files.filter(|file| root().join(file).is_file()).collect())
+}
+
+/// The number of an obligation, of its heading.
+fn obligation_of(line: &str) -> Option<u32> {
+    let (number, _) = line.strip_prefix("### ")?.split_once(". ")?;
+    number.parse().ok()
+}
+
+/// A file and a line of it, from 1.
+type Place = (PathBuf, usize);
+
+#[derive(Debug, Default)]
+struct Citations {
+    defined: BTreeMap<String, Vec<Place>>,
+    cited: BTreeMap<String, Vec<Place>>,
+    obligations: Vec<(u32, Place)>,
+    documents: Vec<(String, Place)>,
+    /// Invariants with names that others may have too: `B1`.
+    short: Vec<(String, Place)>,
+}
+
+impl Citations {
+    fn read_source(&mut self, file: &Path, text: &str) {
+        for (number, line) in text.lines().enumerate() {
+            let Some(comment) = comment_of(line) else { continue };
+            let place = (file.to_owned(), number + 1);
+            // A name alone is all that a contract asks for: `/// # Safety`, `/// BUFFER-1.`
+            let first = comment.split_once(' ').map_or("", |(first, _)| first);
+            if let Some(name) = first.strip_suffix('.') {
+                if is_invariant(name) {
+                    self.defined
+                        .entry(name.to_owned())
+                        .or_default()
+                        .push(place.clone());
+                } else if is_short(name) {
+                    self.short.push((name.to_owned(), place.clone()));
+                }
+            }
+            let documents = words(comment).filter(|word| word.ends_with(".md"));
+            self.documents
+                .extend(documents.map(|word| (word.to_owned(), place.clone())));
+            self.obligations
+                .extend(obligations_in(comment).map(|number| (number, place.clone())));
+            self.cite(comment, &place);
+        }
+    }
+
+    fn read_text(&mut self, file: &Path, text: &str) {
+        for (number, line) in text.lines().enumerate() {
+            self.cite(line, &(file.to_owned(), number + 1));
+        }
+    }
+
+    fn cite(&mut self, text: &str, place: &Place) {
+        for name in words(text).filter(|word| is_invariant(word)) {
+            self.cited.entry(name.to_owned()).or_default().push(place.clone());
+        }
+    }
+
+    /// What is wrong, a line each.
+    fn wrong(&self, obligations: &BTreeSet<u32>, exists: impl Fn(&Path, &str) -> bool) -> Vec<String> {
+        let at = |(file, line): &Place| format!("{}:{line}", file.display());
+        let mut wrong = Vec::new();
+        for (name, places) in &self.defined {
+            if let [_, again, ..] = places.as_slice() {
+                wrong.push(format!(
+                    "{}: {name} is defined again; first in {}",
+                    at(again),
+                    at(&places[0])
+                ));
+            }
+        }
+        for (name, places) in &self.cited {
+            if !self.defined.contains_key(name) {
+                wrong.push(format!("{}: {name} is defined nowhere", at(&places[0])));
+            }
+        }
+        for (name, place) in &self.short {
+            wrong.push(format!(
+                "{}: call {name} by a name of its own, as `BUFFER-1`",
+                at(place)
+            ));
+        }
+        for (number, place) in &self.obligations {
+            if !obligations.contains(number) {
+                wrong.push(format!("{}: {SOUNDNESS} has no obligation {number}", at(place)));
+            }
+        }
+        for (path, place) in &self.documents {
+            if !exists(&place.0, path) {
+                wrong.push(format!("{}: there is no {path}", at(place)));
+            }
+        }
+        wrong
+    }
+}
+
+/// What a line says after `//`, `///` or `//!`.
+fn comment_of(line: &str) -> Option<&str> {
+    let (_, comment) = line.split_once("//")?;
+    Some(comment.trim_start_matches(['/', '!']).trim_start())
+}
+
+/// Runs of letters, digits, and what stands inside names and paths; without what ends a sentence.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !(letter.is_alphanumeric() || "-_./".contains(letter)))
+        .map(|word| word.trim_matches(['.', '-', '/']))
+        .filter(|word| !word.is_empty())
+}
+
+/// `BUFFER-2`, `EVENT-LEASE-1`: words of capitals, and a number.
+fn is_invariant(word: &str) -> bool {
+    let Some((name, number)) = word.rsplit_once('-') else {
+        return false;
+    };
+    let capital = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_uppercase());
+    name.split('-').all(capital)
+        && !OTHERS.contains(&name)
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `B2`: which of them?
+fn is_short(word: &str) -> bool {
+    let (letter, number) = word.split_at_checked(1).unwrap_or_default();
+    letter.bytes().all(|byte| byte.is_ascii_uppercase())
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The numbers in "obligation 4" and "obligations 6 and 14".
+fn obligations_in(comment: &str) -> impl Iterator<Item = u32> {
+    let words: Vec<&str> = words(comment).collect();
+    let mut found = Vec::new();
+    for (place, word) in words.iter().enumerate() {
+        if matches!(*word, "obligation" | "obligations") {
+            let numbers = words[place + 1..]
+                .iter()
+                .take_while(|word| **word == "and" || word.parse::<u32>().is_ok());
+            found.extend(numbers.filter_map(|word| word.parse::<u32>().ok()));
+        }
+    }
+    found.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong_in(source: &str) -> Vec<String> {
+        let mut found = Citations::default();
+        found.read_source(Path::new("a.rs"), source);
+        found.wrong(&BTreeSet::from([1, 4]), |_, path| path == "docs/soundness.md")
+    }
+
+    #[test]
+    fn what_is_defined_once_may_be_cited() {
+        let source = "/// BUFFER-1. Owned.\n/// EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
+                      // A failed wait (docs/soundness.md, obligation 4), in UTF-8.\nlet b = A - 1; // BUFFER-1 to\n";
+        assert_eq!(wrong_in(source), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_defined_twice_or_nowhere_is_refused() {
+        let source = "/// BUFFER-1. Owned.\n//! BUFFER-1. Again.\n";
+        assert_eq!(
+            wrong_in(source),
+            ["a.rs:2: BUFFER-1 is defined again; first in a.rs:1"]
+        );
+        assert_eq!(
+            wrong_in("// SAFETY: PINNED-9.\n"),
+            ["a.rs:1: PINNED-9 is defined nowhere"]
+        );
+        assert_eq!(
+            wrong_in("/// B1. Owned.\n"),
+            ["a.rs:1: call B1 by a name of its own, as `BUFFER-1`"]
+        );
+    }
+
+    #[test]
+    fn obligations_and_documents_that_are_not_there_are_refused() {
+        assert_eq!(
+            wrong_in("// See obligations 1 and 17.\n"),
+            ["a.rs:1: docs/soundness.md has no obligation 17"]
+        );
+        assert_eq!(
+            wrong_in("// See DESIGN.md §5.\n"),
+            ["a.rs:1: there is no DESIGN.md"]
+        );
+    }
+}
