@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::verify::Refusal;
+
 /// Why a crate of kernels was not built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -86,6 +88,10 @@ pub enum BuildError {
         /// Its name, or theirs, as in the module.
         names: Vec<String>,
     },
+    /// The PTX has something that kernels may not have, or cannot be proved to lack it: the compiler made of the sources what their
+    /// types do not allow.
+    #[error("the PTX of the kernels is refused: {0}")]
+    Refused(#[from] Refusal),
     /// An entry lacks its layout table.
     #[error("the entry `{entry}` has no layout table: was it made by another version of `#[kernel]`?")]
     NoLayoutTable {

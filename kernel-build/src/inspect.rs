@@ -1,6 +1,7 @@
 //! What a module must have, and must not.
 
 use crate::error::BuildError;
+use crate::verify::verify;
 
 /// The entries of a module that can be used.
 pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<String>, BuildError> {
@@ -19,6 +20,7 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
             return Err(BuildError::NoLayoutTable { entry: entry.clone() });
         }
     }
+    verify(ptx)?;
     Ok(entries)
 }
 
@@ -57,9 +59,14 @@ mod tests {
     use super::*;
 
     const PTX: &str = "\
+.version 7.0
+.target sm_80
 .visible .global .align 8 .b8 __cuda_rt_layout_a__1[8] = {1};
 .visible .entry a__1(
-.func helper
+)
+{
+ret;
+}
 ";
 
     #[test]

@@ -39,6 +39,7 @@ mod shim;
 mod sources;
 mod text;
 mod toolchain;
+pub mod verify;
 
 pub use error::BuildError;
 pub use kernels::{Kernels, Module};
