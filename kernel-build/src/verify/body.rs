@@ -92,10 +92,13 @@ struct Parser<'a> {
 }
 
 /// The body at `{`, in which the names in `outer` are known.
-pub(super) fn parse_body<'a>(
+pub(super) fn parse_body<'a, 'v>(
     cursor: &mut Cursor<'a, '_>,
-    outer: impl Iterator<Item = Variable<'a>>,
-) -> Result<Body<'a>, Refusal> {
+    outer: impl Iterator<Item = &'v Variable<'a>>,
+) -> Result<Body<'a>, Refusal>
+where
+    'a: 'v,
+{
     let mut parser = Parser { body: Body::default(), scopes: vec![Scope::default()], location: None };
     for parameter in outer {
         parser.declare(parameter.name, Kind::Variable(Space::Param), parameter.line)?;

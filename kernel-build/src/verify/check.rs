@@ -8,6 +8,7 @@ use super::error::{Refusal, text};
 use super::graph::{Graph, callee};
 use super::instruction::{Collective, Effect};
 use super::origin::Origin;
+use super::parameters::Role;
 use super::parse::{Function, Module, Space};
 use super::reason::{place, reasons};
 use super::uniform::{Analysis, Differs, Given, Summary, arguments};
@@ -62,10 +63,10 @@ impl<'b, 'a> Checker<'b, 'a> {
     }
 
     /// Proves an entry.
-    pub(super) fn entry(&self, function: &'b Function<'a>, is_read_only: &[bool]) -> Result<Proved, Refusal> {
+    pub(super) fn entry(&self, function: &'b Function<'a>, roles: &[Role]) -> Result<Proved, Refusal> {
         self.summaries.borrow_mut().clear();
         self.proved.replace(Proved::default());
-        self.function(function.name, function, &[], is_read_only);
+        self.function(function.name, function, &[], roles);
         match self.refusal.take() {
             Some(refusal) => Err(refusal),
             None => Ok(self.proved.take()),
@@ -129,12 +130,12 @@ impl<'b, 'a> Checker<'b, 'a> {
         kernel: &str,
         function: &'b Function<'a>,
         arguments: &[Differs],
-        is_read_only: &[bool],
+        roles: &[Role],
     ) -> Summary {
         let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
             return Summary::default();
         };
-        let given = Given { arguments, is_read_only };
+        let given = Given { arguments, roles };
         let ask = |name: &str, arguments: &[Differs]| self.call(kernel, name, arguments);
         let analysis = Analysis::run(self.module, function, body, graph, given, &ask);
         let mut summary = Summary::default();
@@ -291,9 +292,9 @@ impl Check<'_, '_, '_> {
                 summary.writes = true;
             }
         }
-        if access.is_read_only && self.function.is_entry && !self.given.is_read_only.is_empty() {
-            let written = |at: &usize| !self.given.is_read_only[*at] && origin.has(Origin::parameter(*at));
-            if (0..self.given.is_read_only.len()).find(written).is_some() {
+        if access.is_read_only && !writes {
+            let mut roles = self.given.roles.iter().enumerate();
+            if roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at))) {
                 self.memory_refusal("reads through the read-only cache what the kernel may write");
             }
         }

@@ -19,6 +19,7 @@ mod instruction;
 mod interval;
 mod lex;
 mod origin;
+mod parameters;
 mod parse;
 mod reason;
 mod uniform;
@@ -27,7 +28,8 @@ pub use check::Proved;
 pub use error::{Place, Reasons, Refusal};
 
 use check::{Checker, check_variables};
-use parse::Module;
+use parameters::Role;
+use parse::{Function, Module};
 
 /// What was proved of a module.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +46,7 @@ pub struct Verified {
 pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &Module::parse(ptx)? {
-        prove(module, &mut verified)?;
+        prove(module, &mut verified, |_| Ok(Vec::new()))?;
     }
     Ok(verified)
 }
@@ -57,15 +59,19 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &Module::parse(ptx)? {
         check_variables(module)?;
-        prove(module, &mut verified)?;
+        prove(module, &mut verified, |entry| parameters::compare(module, entry))?;
     }
     Ok(verified)
 }
 
-fn prove(module: &Module<'_>, verified: &mut Verified) -> Result<(), Refusal> {
+fn prove(
+    module: &Module<'_>,
+    verified: &mut Verified,
+    roles: impl Fn(&Function<'_>) -> Result<Vec<Role>, Refusal>,
+) -> Result<(), Refusal> {
     let checker = Checker::new(module)?;
     for function in module.functions.iter().filter(|function| function.is_entry) {
-        let proved = checker.entry(function, &[])?;
+        let proved = checker.entry(function, &roles(function)?)?;
         verified.entries.push((function.name.to_owned(), proved));
     }
     Ok(())

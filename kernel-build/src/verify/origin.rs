@@ -8,6 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 use super::body::{Body, Kind, Name, Operand};
 use super::graph::Graph;
 use super::instruction::{Access, Effect};
+use super::parameters::Role;
 use super::parse::{Function, Module, Space};
 
 /// A set of kinds of memory.
@@ -74,12 +75,16 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub(super) fn new(module: &Module<'_>, function: &Function<'_>, body: &Body<'_>, graph: &Graph<'_, '_>) -> Self {
+    pub(super) fn new(module: &Module<'_>, function: &Function<'_>, body: &Body<'_>, graph: &Graph<'_, '_>, roles: &[Role]) -> Self {
         let mut origins = Self { of: vec![Origin::NONE; body.names.len()], in_local: Origin::NONE };
         // The first names are the results and the parameters.
         for at in 0..function.parameters.len() {
             let name = function.results.len() + at;
-            origins.of[name] = if function.is_entry { Origin::parameter(at) } else { Origin::UNKNOWN };
+            origins.of[name] = match roles.get(at) {
+                _ if !function.is_entry => Origin::UNKNOWN,
+                Some(Role::Value) => Origin::NONE,
+                _ => Origin::parameter(at),
+            };
         }
         loop {
             let before = (origins.of.clone(), origins.in_local);

@@ -39,7 +39,7 @@ impl Space {
 }
 
 /// A variable, or a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Variable<'a> {
     pub(super) name: &'a str,
     pub(super) space: Space,
@@ -48,8 +48,38 @@ pub(super) struct Variable<'a> {
     /// `None` where the length is left to the launch: `[]`.
     pub(super) size: Option<u64>,
     pub(super) is_initialised: bool,
+    /// The bytes of one element.
+    element: u64,
+    /// The numbers of its initialiser, as they are written.
+    values: Vec<String>,
     /// Whether its initialiser names other variables.
     pub(super) has_addresses: bool,
+}
+
+impl Variable<'_> {
+    /// Its contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as words, and may leave out zeros at the end.
+    pub(super) fn words(&self) -> Option<Vec<u64>> {
+        let size = usize::try_from(self.size?).ok()?;
+        let values: Option<Vec<u64>> = self.values.iter().map(|value| unsigned(value)).collect();
+        let values = values?;
+        let element = usize::try_from(self.element).ok()?;
+        if self.has_addresses || !size.is_multiple_of(8) || values.len().checked_mul(element)? > size {
+            return None;
+        }
+        let mut words = vec![0; size / 8];
+        for (at, value) in values.into_iter().enumerate() {
+            let at = at * element;
+            words[at / 8] |= value << (at % 8 * 8);
+        }
+        Some(words)
+    }
+}
+
+fn unsigned(text: &str) -> Option<u64> {
+    if let Some(hexadecimal) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hexadecimal, 16).ok();
+    }
+    text.parse().ok().or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
 }
 
 /// A function, or an entry.
@@ -129,7 +159,7 @@ impl<'a> Module<'a> {
         let body = if cursor.take(";") {
             None
         } else {
-            let outer = results.iter().chain(&parameters).copied();
+            let outer = results.iter().chain(&parameters);
             Some(parse_body(cursor, outer)?)
         };
         Ok(Function { name, is_entry, results, parameters, body })
@@ -207,9 +237,14 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
         cursor.expect("]")?;
     }
     let is_initialised = cursor.take("=");
-    let mut has_addresses = false;
+    let (mut has_addresses, mut values, mut sign) = (false, Vec::new(), "");
     while is_initialised && cursor.peek() != Some(";") {
-        has_addresses |= cursor.next()?.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
+        let word = cursor.next()?;
+        has_addresses |= word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            values.push(format!("{sign}{word}"));
+        }
+        sign = if word == "-" { "-" } else { "" };
     }
     Ok(Variable {
         name,
@@ -218,6 +253,8 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
         align: align.unwrap_or(element * lanes),
         size,
         is_initialised,
+        element,
+        values,
         has_addresses,
     })
 }

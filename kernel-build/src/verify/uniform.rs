@@ -20,6 +20,7 @@ use super::graph::{End, Graph, callee};
 use super::instruction::{Collective, Effect, uses_carry};
 use super::interval::written_meanwhile;
 use super::origin::{Origin, Origins};
+use super::parameters::Role;
 use super::parse::{Function, Module, Space};
 
 /// Which threads may have different values.
@@ -65,8 +66,8 @@ pub(super) struct Summary {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given<'g> {
     pub(super) arguments: &'g [Differs],
-    /// Whether the entry's parameter points to memory that nobody writes.
-    pub(super) is_read_only: &'g [bool],
+    /// What the entry's parameters are for, where that is known.
+    pub(super) roles: &'g [Role],
 }
 
 /// The analysis of one function.
@@ -104,7 +105,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
             function,
             body,
             graph,
-            origins: Origins::new(module, function, body, graph),
+            origins: Origins::new(module, function, body, graph, given.roles),
             differs: vec![Differs::Never; body.names.len()],
             causes: vec![None; body.names.len()],
             region: vec![(Differs::Never, None); graph.blocks.len()],
@@ -214,7 +215,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
             Effect::Load(access) => {
                 let address = read.first().unwrap_or(&Operand::Sink);
                 let from = self.origins.address(self.module, self.body, access, address);
-                let is_read_only = from.only_parameter().is_some_and(|at| given.is_read_only.get(at) == Some(&true));
+                let is_read_only = from.only_parameter().is_some_and(|at| given.roles.get(at) == Some(&Role::Reads));
                 match access.space {
                     _ if !access.is_weak => source(Differs::ByThread, "other threads may write what is read here"),
                     Some(Space::Param | Space::Const) => {}

@@ -13,6 +13,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let aliases = aliases(kernel);
 
     let (mut declared, mut given, mut before) = (Vec::new(), Vec::new(), Vec::new());
+    let mut passed = Vec::new();
     let (mut slices, mut exclusive, mut atomics, mut shared) = (vec![], vec![], vec![], vec![]);
     let (mut index, mut block) = (mixed!(), mixed!());
     for (at, parameter) in kernel.parameters.iter().enumerate() {
@@ -20,6 +21,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         match &parameter.role {
             Role::Slice { .. } => {
                 declared.push(mixed!(#value: &[#ty; 0], #len: usize));
+                passed.push(mixed!(reads &[#ty; 0]; value usize;));
                 slices.push(mixed!(#value, #len, #ty;));
             }
             Role::Output { kind, .. } => {
@@ -27,9 +29,11 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 // Exclusive for all but atomics, which other threads change meanwhile.
                 if *kind == Output::Atomic {
                     declared.push(mixed!(#value: *mut #element, #len: usize));
+                    passed.push(mixed!(writes *mut #element; value usize;));
                     atomics.push(mixed!(#value, #len, #ty;));
                 } else {
                     declared.push(mixed!(#value: &mut [#element; 0], #len: usize));
+                    passed.push(mixed!(writes &mut [#element; 0]; value usize;));
                     exclusive.push(mixed!(#value, #len, #ty;));
                 }
             }
@@ -46,11 +50,15 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
                 block = mixed!(#value, #dimensions, #x, #y);
             }
-            Role::Scalar => declared.push(mixed!(#value: #ty)),
+            Role::Scalar => {
+                declared.push(mixed!(#value: #ty));
+                passed.push(mixed!(value #ty;));
+            }
         }
         given.push(value);
     }
     let table_symbol = format!("__cuda_rt_layout_{symbol}");
+    let parameters_symbol = format!("__cuda_rt_parameters_{symbol}");
     let layout = layout(kernel);
 
     mixed! {
@@ -59,7 +67,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #aliases
             #body
             ::device_std::__entry! {
-                #symbol, #table_symbol, #name(#(#given),*),
+                #symbol, #table_symbol, #parameters_symbol, #name(#(#given),*),
                 (#(#declared),*),
                 slices = [#(#slices)*],
                 exclusive = [#(#exclusive)*],
@@ -68,6 +76,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 index = [#index],
                 block = [#block],
                 layout = [#(#layout)*],
+                passed = [#(#passed)*],
             }
         };
 
