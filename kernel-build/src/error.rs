@@ -81,11 +81,11 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
-    /// The module has a static that kernels could change. Block-level code could see through it what other threads did, and threads
+    /// A crate of the kernels has a static that could change. Block-level code could see through it what other threads did, and threads
     /// would part at a barrier; and its contents would outlive a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
-        /// Its name, or theirs, as in the module.
+        /// Its path, or theirs.
         names: Vec<String>,
     },
     /// The PTX has something that kernels may not have, or cannot be proved to lack it: the compiler made of the sources what their

@@ -37,6 +37,7 @@ mod kernels;
 mod script;
 mod shim;
 mod sources;
+mod statics;
 mod text;
 mod toolchain;
 pub mod verify;

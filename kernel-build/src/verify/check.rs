@@ -73,6 +73,11 @@ impl<'b, 'a> Checker<'b, 'a> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn graph(&self, name: &str) -> Option<&Graph<'b, 'a>> {
+        self.graphs.get(name)
+    }
+
     fn refuse(&self, refusal: Refusal) {
         self.refusal.borrow_mut().get_or_insert(refusal);
     }

@@ -76,3 +76,10 @@ fn prove(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod mutants;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;
