@@ -243,7 +243,9 @@ impl Kernels {
             cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
         // Instead of `build.rustflags` in the user's configuration, which `statics` would not see.
-        cargo.arg("--config").arg(format!("target.{TARGET}.rustflags=[\"-Csymbol-mangling-version=v0\"]"));
+        cargo.arg("--config").arg(format!(
+            "target.{TARGET}.rustflags=[\"-Csymbol-mangling-version=v0\"]"
+        ));
         cargo.args(["--", "--emit=asm,llvm-ir", "-Zno-link"]);
         cargo.arg(format!("-Ctarget-cpu={architecture}"));
         if let Some(remap) = remap.filter(|_| !self.debug_info) {

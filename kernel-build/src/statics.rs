@@ -34,17 +34,25 @@ pub(crate) fn refuse(
 ) -> Result<(), BuildError> {
     let mut cargo = toolchain.cargo();
     cargo.args(["check", "--lib", "--target", TARGET, "--profile", PROFILE]);
-    cargo.args(["-Zbuild-std=core", "--message-format=json-render-diagnostics", "--color=never"]);
+    cargo.args([
+        "-Zbuild-std=core",
+        "--message-format=json-render-diagnostics",
+        "--color=never",
+    ]);
     cargo.arg("--manifest-path").arg(manifest);
     cargo.arg("--target-dir").arg(target_dir);
     // Of debug information and link-time optimisation there is none.
-    let settings = PROFILE_SETTINGS.iter().filter(|setting| !setting.starts_with("lto"));
+    let settings = PROFILE_SETTINGS
+        .iter()
+        .filter(|setting| !setting.starts_with("lto"));
     for setting in settings.chain(&["lto=false", "debug=false"]) {
         cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
     }
     let cpu = format!("-Ctarget-cpu={architecture}");
     let flags: Vec<&str> = FLAGS.into_iter().chain([cpu.as_str()]).collect();
-    cargo.arg("--config").arg(format!("target.{TARGET}.rustflags={flags:?}"));
+    cargo
+        .arg("--config")
+        .arg(format!("target.{TARGET}.rustflags={flags:?}"));
     let output = cargo.output().map_err(BuildError::NoRustup)?;
     if !output.status.success() {
         let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -65,7 +73,9 @@ pub(crate) fn refuse(
 fn modules(messages: &str, target_dir: &Path) -> Vec<PathBuf> {
     // Of what runs on the host, macros and build scripts, there is none in this directory.
     let directory = target_dir.join(TARGET);
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages
         .filter(|message| message["reason"] == "compiler-artifact")
         .filter_map(|message| {
@@ -108,14 +118,21 @@ fn is_mutable(definition: &str) -> bool {
 
 /// `kernels::COUNT`, of `_RNvCs1234_7kernels5COUNT`: the identifiers of a symbol, each of which follows its length.
 fn readable(symbol: &str) -> String {
-    let Some(mut rest) = symbol.strip_prefix("_R") else { return symbol.to_owned() };
+    let Some(mut rest) = symbol.strip_prefix("_R") else {
+        return symbol.to_owned();
+    };
     let mut parts: Vec<&str> = Vec::new();
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         // The hash of a crate ends in an underscore, and has digits of its own.
-        if let Some((_, after)) = rest[..start].ends_with("Cs").then(|| rest.split_once('_')).flatten().or_else(|| {
-            let hash = rest.find("Cs").filter(|at| *at < start)?;
-            rest[hash..].split_once('_')
-        }) {
+        if let Some((_, after)) = rest[..start]
+            .ends_with("Cs")
+            .then(|| rest.split_once('_'))
+            .flatten()
+            .or_else(|| {
+                let hash = rest.find("Cs").filter(|at| *at < start)?;
+                rest[hash..].split_once('_')
+            })
+        {
             rest = after;
             continue;
         }
@@ -123,11 +140,17 @@ fn readable(symbol: &str) -> String {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (length, after) = rest.split_at(digits);
         let after = after.strip_prefix('_').unwrap_or(after);
-        let Some(part) = length.parse().ok().and_then(|length| after.get(..length)) else { break };
+        let Some(part) = length.parse().ok().and_then(|length| after.get(..length)) else {
+            break;
+        };
         parts.push(part);
         rest = &after[part.len()..];
     }
-    if parts.is_empty() { symbol.to_owned() } else { parts.join("::") }
+    if parts.is_empty() {
+        symbol.to_owned()
+    } else {
+        parts.join("::")
+    }
 }
 
 #[cfg(test)]
@@ -143,7 +166,11 @@ mod tests {
             // A static that holds the text of the exception.
             "internal global <{ [4 x i8], [12 x i8] }> <{ [4 x i8] zeroinitializer, [12 x i8] c\"addrspace(3)\" }>",
         ] {
-            assert_eq!(mutable_statics(&format!("@COUNT = {definition}")), ["`COUNT`"], "{definition}");
+            assert_eq!(
+                mutable_statics(&format!("@COUNT = {definition}")),
+                ["`COUNT`"],
+                "{definition}"
+            );
         }
         let ir = "@__cuda_rt_layout_a__1 = constant [8 x i8] c\"global\", align 8\n@shared = external addrspace(3) global [0 x i8]";
         assert_eq!(mutable_statics(ir), [""; 0]);

@@ -99,7 +99,11 @@ pub(super) fn parse_body<'a, 'v>(
 where
     'a: 'v,
 {
-    let mut parser = Parser { body: Body::default(), scopes: vec![Scope::default()], location: None };
+    let mut parser = Parser {
+        body: Body::default(),
+        scopes: vec![Scope::default()],
+        location: None,
+    };
     for parameter in outer {
         parser.declare(parameter.name, Kind::Variable(Space::Param), parameter.line)?;
     }

@@ -42,7 +42,10 @@ impl<'b, 'a> Checker<'b, 'a> {
         let graphs = loop {
             let mut graphs = HashMap::new();
             for (function, body) in defined(module) {
-                graphs.insert(function.name, Graph::new(body, &|name| never_return.contains(name))?);
+                graphs.insert(
+                    function.name,
+                    Graph::new(body, &|name| never_return.contains(name))?,
+                );
             }
             let before = never_return.len();
             let doomed = graphs.iter().filter(|(_, graph)| graph.is_doomed[0]);
@@ -86,7 +89,9 @@ impl<'b, 'a> Checker<'b, 'a> {
     fn refuse_recursion(&self) -> Result<(), Refusal> {
         let calls: HashMap<&str, Vec<&str>> = defined(self.module)
             .map(|(function, body)| {
-                let called = instructions(body).filter(|i| i.opcode.starts_with("call")).filter_map(callee);
+                let called = instructions(body)
+                    .filter(|i| i.opcode.starts_with("call"))
+                    .filter_map(callee);
                 (function.name, called.collect())
             })
             .collect();
@@ -115,16 +120,26 @@ impl<'b, 'a> Checker<'b, 'a> {
     /// What a call does; what is refused in it is kept.
     fn call(&self, kernel: &str, name: &str, arguments: &[Differs]) -> Summary {
         if name == PRINTS {
-            return Summary { result: Differs::ByThread, ..Summary::default() };
+            return Summary {
+                result: Differs::ByThread,
+                ..Summary::default()
+            };
         }
         let key = (name.to_owned(), arguments.to_vec());
         if let Some(known) = self.summaries.borrow().get(&key) {
             return *known;
         }
-        let function = self.module.functions.iter().find(|function| function.name == name);
+        let function = self
+            .module
+            .functions
+            .iter()
+            .find(|function| function.name == name);
         let summary = match function.filter(|function| function.body.is_some()) {
             Some(function) => self.function(kernel, function, arguments, &[]),
-            None => Summary { result: Differs::ByThread, ..Summary::default() },
+            None => Summary {
+                result: Differs::ByThread,
+                ..Summary::default()
+            },
         };
         self.summaries.borrow_mut().insert(key, summary);
         summary
@@ -149,7 +164,16 @@ impl<'b, 'a> Checker<'b, 'a> {
         }
         for block in (0..graph.blocks.len()).filter(|block| graph.is_reachable[*block]) {
             for (instruction, effect) in &graph.blocks[block].instructions {
-                let check = Check { checker: self, kernel, function, body, analysis: &analysis, given, block, instruction };
+                let check = Check {
+                    checker: self,
+                    kernel,
+                    function,
+                    body,
+                    analysis: &analysis,
+                    given,
+                    block,
+                    instruction,
+                };
                 check.instruction(*effect, &mut summary);
             }
         }
@@ -213,7 +237,11 @@ impl Check<'_, '_, '_> {
         match collective {
             Collective::Barrier { returns } => {
                 let is_number = |at: usize| matches!(operands.get(at), Some(Operand::Number(_)));
-                let is_whole = if returns { operands.len() == 3 && is_number(1) } else { operands.len() == 1 && is_number(0) };
+                let is_whole = if returns {
+                    operands.len() == 3 && is_number(1)
+                } else {
+                    operands.len() == 1 && is_number(0)
+                };
                 if !is_whole {
                     self.form("is for some threads, or of a number that is not known: a barrier of a safe kernel is for all threads of the block");
                 }
@@ -234,19 +262,29 @@ impl Check<'_, '_, '_> {
 
     /// -1, or a register that holds nothing else.
     fn is_whole_warp(&self, mask: &Operand<'_>) -> bool {
-        let is_all = |operand: &Operand<'_>| {
-            matches!(operand, Operand::Number(n) if ["-1", "4294967295", "0xffffffff", "0xFFFFFFFF"].contains(&n.as_str()))
+        let is_all = |operand: &Operand<'_>| matches!(operand, Operand::Number(n) if ["-1", "4294967295", "0xffffffff", "0xFFFFFFFF"].contains(&n.as_str()));
+        let Operand::Name(register) = mask else {
+            return is_all(mask);
         };
-        let Operand::Name(register) = mask else { return is_all(mask) };
-        let mut writes = instructions(self.body).filter(|i| writes(i, *register)).peekable();
+        let mut writes = instructions(self.body)
+            .filter(|i| writes(i, *register))
+            .peekable();
         writes.peek().is_some()
-            && writes.all(|i| i.opcode.starts_with("mov.") && i.guard.is_none() && i.operands.get(1).is_some_and(is_all))
+            && writes.all(|i| {
+                i.opcode.starts_with("mov.") && i.guard.is_none() && i.operands.get(1).is_some_and(is_all)
+            })
     }
 
     fn call(&self, summary: &mut Summary) {
         let name = callee(self.instruction).unwrap_or("");
-        let known = self.checker.module.functions.iter().find(|function| function.name == name);
-        if known.is_none_or(|function| function.body.is_none()) && ![PRINTS, ENDS_THE_LAUNCH].contains(&name) {
+        let known = self
+            .checker
+            .module
+            .functions
+            .iter()
+            .find(|function| function.name == name);
+        if known.is_none_or(|function| function.body.is_none()) && ![PRINTS, ENDS_THE_LAUNCH].contains(&name)
+        {
             self.form("calls a function that is not in the module");
         }
         let mut differs = Vec::new();
@@ -265,7 +303,9 @@ impl Check<'_, '_, '_> {
         if called.writes {
             let mut is_table = false;
             for argument in arguments(self.instruction) {
-                argument.each_name(&mut |name| is_table |= self.analysis.origins.of_name(name).has(Origin::MODULE));
+                argument.each_name(&mut |name| {
+                    is_table |= self.analysis.origins.of_name(name).has(Origin::MODULE)
+                });
             }
             if is_table {
                 self.memory_refusal("may write to memory of the module, which all kernels share");
@@ -282,17 +322,26 @@ impl Check<'_, '_, '_> {
             Effect::Store(access) | Effect::Atomic { access, .. } => (access, true),
             _ => return,
         };
-        let address = self.instruction.operands.iter().find(|o| matches!(o, Operand::Address(..)));
+        let address = self
+            .instruction
+            .operands
+            .iter()
+            .find(|o| matches!(o, Operand::Address(..)));
         let Some(address) = address else {
             return self.memory_refusal("has no address that the verifier can read");
         };
-        let origin = self.analysis.origins.address(self.checker.module, self.body, access, address);
+        let origin = self
+            .analysis
+            .origins
+            .address(self.checker.module, self.body, access, address);
         if writes && access.space != Some(Space::Param) {
             if origin.has(Origin::MODULE) {
                 self.memory_refusal("may write to memory of the module, which all kernels share");
             } else if origin.is_unknown() {
                 if self.function.is_entry {
-                    self.memory_refusal("writes to an address of which the verifier does not know what it points to");
+                    self.memory_refusal(
+                        "writes to an address of which the verifier does not know what it points to",
+                    );
                 }
                 summary.writes = true;
             }
@@ -315,7 +364,10 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
 }
 
 fn defined<'b, 'a>(module: &'b Module<'a>) -> impl Iterator<Item = (&'b Function<'a>, &'b Body<'a>)> {
-    module.functions.iter().filter_map(|function| Some((function, function.body.as_ref()?)))
+    module
+        .functions
+        .iter()
+        .filter_map(|function| Some((function, function.body.as_ref()?)))
 }
 
 fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
@@ -333,11 +385,21 @@ pub(super) fn check_variables(module: &Module<'_>) -> Result<(), Refusal> {
             Space::Shared if variable.size.is_some() => "shared memory that the launch does not give",
             _ => continue,
         };
-        return Err(Refusal::Variable { name: variable.name.to_owned(), line: variable.line, reason });
+        return Err(Refusal::Variable {
+            name: variable.name.to_owned(),
+            line: variable.line,
+            reason,
+        });
     }
     for (function, body) in defined(module) {
         if body.shared_bytes > 0 {
-            return text(0, format!("`{}` has static shared memory, which the launch does not give", function.name));
+            return text(
+                0,
+                format!(
+                    "`{}` has static shared memory, which the launch does not give",
+                    function.name
+                ),
+            );
         }
     }
     Ok(())

@@ -21,7 +21,9 @@ pub enum Refusal {
         cycle: Vec<String>,
     },
     /// A barrier, or an exchange between lanes, that only some threads may reach.
-    #[error("the kernel `{kernel}`: {operation} may be reached by some threads {group} only (H32)\n{reasons}")]
+    #[error(
+        "the kernel `{kernel}`: {operation} may be reached by some threads {group} only (H32)\n{reasons}"
+    )]
     Divergent {
         /// The entry.
         kernel: String,

@@ -21,7 +21,11 @@ pub(super) enum End<'b, 'a> {
     /// Goes on at one block.
     Next(usize),
     /// Goes on at a block that a value chooses.
-    Choice { by: Name, at: &'b Instruction<'a>, targets: Vec<usize> },
+    Choice {
+        by: Name,
+        at: &'b Instruction<'a>,
+        targets: Vec<usize>,
+    },
     /// Ends the function, or the thread.
     #[default]
     Return,
@@ -74,7 +78,12 @@ impl<'b, 'a> Builder<'b, 'a> {
         }
     }
 
-    fn instruction(&mut self, body: &'b Body<'a>, instruction: &'b Instruction<'a>, never_returns: &dyn Fn(&str) -> bool) -> Result<(), Refusal> {
+    fn instruction(
+        &mut self,
+        body: &'b Body<'a>,
+        instruction: &'b Instruction<'a>,
+        never_returns: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refusal> {
         let line = instruction.line;
         let effect = match effect(instruction) {
             Ok(effect) => effect,
@@ -91,8 +100,16 @@ impl<'b, 'a> Builder<'b, 'a> {
         // A guarded instruction is a branch around it.
         if let Some(by) = instruction.guard {
             let after = self.new_block();
-            let then = if effect == Effect::Branch { target(self)? } else { self.new_block() };
-            self.end(End::Choice { by, at: instruction, targets: vec![then, after] });
+            let then = if effect == Effect::Branch {
+                target(self)?
+            } else {
+                self.new_block()
+            };
+            self.end(End::Choice {
+                by,
+                at: instruction,
+                targets: vec![then, after],
+            });
             if effect != Effect::Branch {
                 self.start(then);
                 self.plain(body, instruction, effect, never_returns)?;
@@ -108,7 +125,13 @@ impl<'b, 'a> Builder<'b, 'a> {
         self.plain(body, instruction, effect, never_returns)
     }
 
-    fn plain(&mut self, body: &'b Body<'a>, instruction: &'b Instruction<'a>, effect: Effect, never_returns: &dyn Fn(&str) -> bool) -> Result<(), Refusal> {
+    fn plain(
+        &mut self,
+        body: &'b Body<'a>,
+        instruction: &'b Instruction<'a>,
+        effect: Effect,
+        never_returns: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refusal> {
         let line = instruction.line;
         self.blocks[self.current].instructions.push((instruction, effect));
         match effect {
@@ -120,8 +143,15 @@ impl<'b, 'a> Builder<'b, 'a> {
                 let Some(list) = list else {
                     return text(line, "the list of targets is missing");
                 };
-                let targets = list.iter().map(|label| self.label(label, line)).collect::<Result<_, _>>()?;
-                self.end(End::Choice { by, at: instruction, targets });
+                let targets = list
+                    .iter()
+                    .map(|label| self.label(label, line))
+                    .collect::<Result<_, _>>()?;
+                self.end(End::Choice {
+                    by,
+                    at: instruction,
+                    targets,
+                });
             }
             Effect::Return | Effect::Exit => self.end(End::Return),
             Effect::Trap => self.end(End::Trap),
@@ -148,7 +178,12 @@ pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
 impl<'b, 'a> Graph<'b, 'a> {
     /// The graph of `body`, where calls of some functions never return.
     pub(super) fn new(body: &'b Body<'a>, never_returns: &dyn Fn(&str) -> bool) -> Result<Self, Refusal> {
-        let mut builder = Builder { blocks: vec![Block::default()], labels: HashMap::new(), current: 0, is_open: true };
+        let mut builder = Builder {
+            blocks: vec![Block::default()],
+            labels: HashMap::new(),
+            current: 0,
+            is_open: true,
+        };
         for statement in &body.statements {
             if let Statement::Label(label, line) = statement {
                 let block = builder.new_block();
@@ -163,13 +198,20 @@ impl<'b, 'a> Graph<'b, 'a> {
                     let block = builder.label(label, *line)?;
                     builder.start(block);
                 }
-                Statement::Instruction(instruction) => builder.instruction(body, instruction, never_returns)?,
+                Statement::Instruction(instruction) => {
+                    builder.instruction(body, instruction, never_returns)?
+                }
             }
         }
         if builder.is_open {
             builder.end(End::Return);
         }
-        let mut graph = Self { blocks: builder.blocks, is_reachable: Vec::new(), is_doomed: Vec::new(), meets_at: Vec::new() };
+        let mut graph = Self {
+            blocks: builder.blocks,
+            is_reachable: Vec::new(),
+            is_doomed: Vec::new(),
+            meets_at: Vec::new(),
+        };
         graph.is_reachable = vec![false; graph.blocks.len()];
         let mut open = vec![0];
         while let Some(block) = open.pop() {
@@ -193,7 +235,10 @@ impl<'b, 'a> Graph<'b, 'a> {
 
     /// Where a block goes on, but for what ends in a trap.
     pub(super) fn living_targets(&self, block: usize) -> impl Iterator<Item = usize> {
-        self.targets(block).iter().copied().filter(|target| !self.is_doomed[*target])
+        self.targets(block)
+            .iter()
+            .copied()
+            .filter(|target| !self.is_doomed[*target])
     }
 
     /// Whether threads can part here.
@@ -216,7 +261,9 @@ impl<'b, 'a> Graph<'b, 'a> {
                 let is_doomed = match end {
                     End::Trap => true,
                     End::Return => false,
-                    End::Next(_) | End::Choice { .. } => self.targets(block).iter().all(|t| self.is_doomed[*t]),
+                    End::Next(_) | End::Choice { .. } => {
+                        self.targets(block).iter().all(|t| self.is_doomed[*t])
+                    }
                 };
                 let is_together = |(_, effect): &(_, Effect)| matches!(effect, Effect::Collective(_));
                 if is_doomed && !instructions.iter().any(is_together) {
@@ -297,7 +344,9 @@ fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
         }
     }
     next.truncate(exit);
-    next.into_iter().map(|meeting| meeting.filter(|block| *block != exit)).collect()
+    next.into_iter()
+        .map(|meeting| meeting.filter(|block| *block != exit))
+        .collect()
 }
 
 /// Reverse postorder from `start`.

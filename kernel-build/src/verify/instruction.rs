@@ -15,7 +15,10 @@ pub(super) enum Effect {
     Load(Access),
     Store(Access),
     /// Reads and writes memory; the first operand is what was there, if `returns`.
-    Atomic { access: Access, returns: bool },
+    Atomic {
+        access: Access,
+        returns: bool,
+    },
     Collective(Collective),
     Call,
     Branch,
@@ -47,10 +50,11 @@ pub(super) enum Collective {
 
 /// What compute a value from their operands alone: the same operands give the same value in every thread.
 const COMPUTE: &[&str] = &[
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt",
-    "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "lg2", "lop3", "mad", "mad24", "madc", "max",
-    "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set",
-    "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh", "testp", "xor",
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
+    "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "lg2", "lop3", "mad", "mad24",
+    "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt",
+    "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
+    "testp", "xor",
 ];
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
 
@@ -66,19 +70,28 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
         "activemask" => Effect::Differ,
         "ld" | "ldu" => Effect::Load(access(&parts)),
         "st" => Effect::Store(access(&parts)),
-        "atom" => Effect::Atomic { access: access(&parts), returns: true },
-        "red" => Effect::Atomic { access: access(&parts), returns: false },
+        "atom" => Effect::Atomic {
+            access: access(&parts),
+            returns: true,
+        },
+        "red" => Effect::Atomic {
+            access: access(&parts),
+            returns: false,
+        },
         "bra" => Effect::Branch,
         "brx" => Effect::BranchTable,
         "call" => Effect::Call,
         "ret" => Effect::Return,
         "exit" => Effect::Exit,
         "trap" => Effect::Trap,
-        "bar" | "barrier" if has("warp") => {
-            Effect::Collective(Collective::Exchange { agrees: true, returns: false })
-        }
+        "bar" | "barrier" if has("warp") => Effect::Collective(Collective::Exchange {
+            agrees: true,
+            returns: false,
+        }),
         "bar" | "barrier" if has("cluster") => return Err("is for clusters, which safe kernels do not have"),
-        "bar" | "barrier" if has("arrive") => return Err("waits for no one, as no barrier of a safe kernel does"),
+        "bar" | "barrier" if has("arrive") => {
+            return Err("waits for no one, as no barrier of a safe kernel does");
+        }
         "bar" | "barrier" => Effect::Collective(Collective::Barrier { returns: has("red") }),
         "shfl" | "vote" | "match" if !has("sync") => return Err("names no lanes: it lacks `.sync`"),
         "shfl" => exchange(false),
@@ -89,7 +102,10 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
 }
 
 fn exchange(agrees: bool) -> Effect {
-    Effect::Collective(Collective::Exchange { agrees, returns: true })
+    Effect::Collective(Collective::Exchange {
+        agrees,
+        returns: true,
+    })
 }
 
 fn access(parts: &[&str]) -> Access {
@@ -124,9 +140,12 @@ impl<'a> Instruction<'a> {
         let writes_first = match effect {
             Effect::Compute | Effect::Differ | Effect::Load(_) => true,
             Effect::Atomic { returns, .. } => returns,
-            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. }) => returns,
+            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. }) => {
+                returns
+            }
             _ => false,
         };
-        self.operands.split_at(usize::from(writes_first).min(self.operands.len()))
+        self.operands
+            .split_at(usize::from(writes_first).min(self.operands.len()))
     }
 }

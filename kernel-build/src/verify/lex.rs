@@ -28,7 +28,10 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
         match bytes[at] {
             b'\n' => {
                 if ends_with_line {
-                    tokens.push(Token { text: END_OF_LINE, line });
+                    tokens.push(Token {
+                        text: END_OF_LINE,
+                        line,
+                    });
                     ends_with_line = false;
                 }
                 line += 1;
@@ -36,7 +39,10 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
             }
             byte if byte.is_ascii_whitespace() => at += 1,
             b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at);
+                at += bytes[at..]
+                    .iter()
+                    .position(|b| *b == b'\n')
+                    .unwrap_or(bytes.len() - at);
             }
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
                 let Some(length) = ptx[at..].find("*/") else {
@@ -50,24 +56,36 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
                     return text(line, "a string has no end");
                 };
                 at += length + 2;
-                tokens.push(Token { text: &ptx[start..at], line });
+                tokens.push(Token {
+                    text: &ptx[start..at],
+                    line,
+                });
                 line += count_lines(&bytes[start..at]);
             }
             byte if is_word(byte) => {
-                at += bytes[at..].iter().position(|b| !is_word(*b)).unwrap_or(bytes.len() - at);
+                at += bytes[at..]
+                    .iter()
+                    .position(|b| !is_word(*b))
+                    .unwrap_or(bytes.len() - at);
                 let word = &ptx[start..at];
                 ends_with_line |= LINES.contains(&word);
                 tokens.push(Token { text: word, line });
             }
             byte if byte.is_ascii() => {
                 at += 1;
-                tokens.push(Token { text: &ptx[start..at], line });
+                tokens.push(Token {
+                    text: &ptx[start..at],
+                    line,
+                });
             }
             _ => return text(line, "a character that PTX does not have"),
         }
     }
     if ends_with_line {
-        tokens.push(Token { text: END_OF_LINE, line });
+        tokens.push(Token {
+            text: END_OF_LINE,
+            line,
+        });
     }
     Ok(tokens)
 }

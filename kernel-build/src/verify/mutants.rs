@@ -26,9 +26,18 @@ fn read(path: &str) -> String {
 fn all_committed_kernels_are_proved() {
     for (path, entries, barriers, exchanges) in PROVED {
         let verified = verify(&read(path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
-        let count = |of: fn(&super::Proved) -> usize| verified.entries.iter().map(|(_, proved)| of(proved)).sum::<usize>();
+        let count = |of: fn(&super::Proved) -> usize| {
+            verified
+                .entries
+                .iter()
+                .map(|(_, proved)| of(proved))
+                .sum::<usize>()
+        };
         assert_eq!(verified.entries.len(), entries, "{path}");
-        assert!(count(|p| p.barriers) >= barriers && count(|p| p.exchanges) >= exchanges, "{path}");
+        assert!(
+            count(|p| p.barriers) >= barriers && count(|p| p.exchanges) >= exchanges,
+            "{path}"
+        );
     }
 }
 
@@ -53,10 +62,16 @@ fn kernels_whose_threads_part_are_refused() {
     for (path, entries) in [("nan_of_two_values", 1), ("statics_made_registers", 3)] {
         let text = read(&format!("kernel-build/tests/ptx/{path}.ptx"));
         let texts = split(&text);
-        let refused = texts.iter().filter(|text| verify_threads(text).is_err_and(|refusal| refusal.to_string().contains("H32")));
+        let refused = texts
+            .iter()
+            .filter(|text| verify_threads(text).is_err_and(|refusal| refusal.to_string().contains("H32")));
         let refused = refused.count();
         // The race of the statics has as many barriers for all threads; what parts there are views of memory.
-        assert_eq!((texts.len(), refused), (entries, if entries == 3 { 2 } else { 1 }), "{path}");
+        assert_eq!(
+            (texts.len(), refused),
+            (entries, if entries == 3 { 2 } else { 1 }),
+            "{path}"
+        );
     }
 }
 
@@ -71,11 +86,16 @@ fn split(text: &str) -> Vec<String> {
         at = end_of(*start);
     }
     outside.push_str(&text[at..]);
-    starts.iter().map(|start| format!("{outside}\n{}", &text[*start..end_of(*start)])).collect()
+    starts
+        .iter()
+        .map(|start| format!("{outside}\n{}", &text[*start..end_of(*start)]))
+        .collect()
 }
 
 fn is_together(line: &str) -> bool {
-    ["bar.", "shfl.", "vote.", "match.", "redux."].iter().any(|name| line.trim_start().starts_with(name))
+    ["bar.", "shfl.", "vote.", "match.", "redux."]
+        .iter()
+        .any(|name| line.trim_start().starts_with(name))
 }
 
 fn is_instruction(line: &str) -> bool {
@@ -97,17 +117,37 @@ fn mutants_whose_threads_part_are_refused() {
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     let library = read("device-std/tests/kernels/ptx/library_kernels.ptx");
     let shipped = read("device-kernels/ptx/device_kernels.ptx");
-    let kernels = ["votes", "rounds", "block_sum_f32", "exclusive_sum_u64", "shared_atomic_u32", "warp_any_large", "match_u32", "shuffle_from_u32"];
-    let chosen = split(&library).into_iter().filter(|text| kernels.iter().any(|k| text.contains(&format!(".entry {k}__"))));
-    let texts: Vec<String> = split(&shipped).into_iter().filter(|t| t.lines().any(is_together)).chain(chosen).collect();
+    let kernels = [
+        "votes",
+        "rounds",
+        "block_sum_f32",
+        "exclusive_sum_u64",
+        "shared_atomic_u32",
+        "warp_any_large",
+        "match_u32",
+        "shuffle_from_u32",
+    ];
+    let chosen = split(&library)
+        .into_iter()
+        .filter(|text| kernels.iter().any(|k| text.contains(&format!(".entry {k}__"))));
+    let texts: Vec<String> = split(&shipped)
+        .into_iter()
+        .filter(|t| t.lines().any(is_together))
+        .chain(chosen)
+        .collect();
     assert!(texts.len() >= 10, "{}", texts.len());
     for text in &texts {
         let lines: Vec<&str> = text.lines().collect();
         let first = lines.iter().position(|line| line.contains(".entry")).unwrap();
-        let places: Vec<usize> = (first..lines.len()).filter(|at| is_instruction(lines[*at])).collect();
+        let places: Vec<usize> = (first..lines.len())
+            .filter(|at| is_instruction(lines[*at]))
+            .collect();
         let targets = (first..lines.len()).filter(|at| is_together(lines[*at]));
         for (number, target) in targets.enumerate() {
-            let own = format!(".reg .b32 %mutant; .reg .pred %guard; mov.u32 %mutant, %tid.x; setp.eq.s32 %guard, %mutant, 0; @%guard {}", lines[target].trim());
+            let own = format!(
+                ".reg .b32 %mutant; .reg .pred %guard; mov.u32 %mutant, %tid.x; setp.eq.s32 %guard, %mutant, 0; @%guard {}",
+                lines[target].trim()
+            );
             let all = own.replace("%tid.x", "%ctaid.x");
             let mut change = |kind: &'static str, changes: &[(usize, &str)]| {
                 let mut mutant = lines.clone();
@@ -124,7 +164,12 @@ fn mutants_whose_threads_part_are_refused() {
             change("guarded by the block", &[(target, &all)]);
             // Each place for the first ones, and some for the others, which are alike.
             let step = if number == 0 { 3 } else { 41 };
-            for place in places.iter().copied().filter(|place| *place != target).step_by(step) {
+            for place in places
+                .iter()
+                .copied()
+                .filter(|place| *place != target)
+                .step_by(step)
+            {
                 let before = format!("{}\n{}", lines[target], lines[place]);
                 change("moved", &[(target, ""), (place, &before)]);
             }
@@ -132,7 +177,10 @@ fn mutants_whose_threads_part_are_refused() {
     }
     println!("{} kernels, {outcomes:#?}", texts.len());
     assert_eq!(outcomes["guarded by the thread"].accepted, 0);
-    assert!(outcomes["moved"].refused > 100 && outcomes["moved"].accepted > 100, "{outcomes:?}");
+    assert!(
+        outcomes["moved"].refused > 100 && outcomes["moved"].accepted > 100,
+        "{outcomes:?}"
+    );
     assert_eq!(outcomes["doubled"].refused, 0);
 }
 
@@ -143,9 +191,16 @@ fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
             outcome.accepted += 1;
             let modules = Module::parse(text).unwrap();
             let checker = Checker::new(&modules[0]).unwrap();
-            let entry = modules[0].functions.iter().find(|function| function.is_entry).unwrap();
+            let entry = modules[0]
+                .functions
+                .iter()
+                .find(|function| function.is_entry)
+                .unwrap();
             let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
-            assert!(!parts(body, graph, 60), "accepted, though threads part: {kind}\n{text}");
+            assert!(
+                !parts(body, graph, 60),
+                "accepted, though threads part: {kind}\n{text}"
+            );
         }
     }
 }

@@ -49,10 +49,20 @@ impl Thread<'_, '_> {
                 // Nobody wrote it.
                 self.registers.get(name).copied().unwrap_or_else(|| self.own())
             }
-            Operand::Name(name) => self.registers.get(name).copied().unwrap_or_else(|| self.hash(name)),
+            Operand::Name(name) => self
+                .registers
+                .get(name)
+                .copied()
+                .unwrap_or_else(|| self.hash(name)),
             Operand::Special(register) => {
-                let is_uniform = ["%ctaid", "%ntid", "%nctaid"].iter().any(|known| register.starts_with(known));
-                if is_uniform { self.hash(register) } else { self.hash((register, self.warp, self.lane)) }
+                let is_uniform = ["%ctaid", "%ntid", "%nctaid"]
+                    .iter()
+                    .any(|known| register.starts_with(known));
+                if is_uniform {
+                    self.hash(register)
+                } else {
+                    self.hash((register, self.warp, self.lane))
+                }
             }
             Operand::Symbol(symbol) => self.hash(symbol),
             Operand::Number(number) => self.hash(number),
@@ -81,13 +91,22 @@ impl Thread<'_, '_> {
                 let computed = self.hash((instruction.opcode, &operands));
                 let value = match effect {
                     // So that a value stays what it is on its way through registers.
-                    Effect::Compute if instruction.opcode.starts_with("mov.") && read.len() == 1 => operands[0],
+                    Effect::Compute if instruction.opcode.starts_with("mov.") && read.len() == 1 => {
+                        operands[0]
+                    }
                     Effect::Compute => computed,
                     Effect::Load(access) if access.space == Some(Space::Local) => {
                         self.local.get(&operands[0]).copied().unwrap_or(computed)
                     }
-                    Effect::Load(access) if access.space == Some(Space::Shared) => self.hash((computed, self.barriers)),
-                    Effect::Load(access) if access.is_read_only || matches!(access.space, Some(Space::Param | Space::Const)) => computed,
+                    Effect::Load(access) if access.space == Some(Space::Shared) => {
+                        self.hash((computed, self.barriers))
+                    }
+                    Effect::Load(access)
+                        if access.is_read_only
+                            || matches!(access.space, Some(Space::Param | Space::Const)) =>
+                    {
+                        computed
+                    }
                     Effect::Collective(collective) => {
                         met.push(instruction.line);
                         match collective {
@@ -95,7 +114,9 @@ impl Thread<'_, '_> {
                                 self.barriers += 1;
                                 self.hash(("barrier", met.len()))
                             }
-                            Collective::Exchange { agrees: true, .. } => self.hash(("warp", self.warp, met.len())),
+                            Collective::Exchange { agrees: true, .. } => {
+                                self.hash(("warp", self.warp, met.len()))
+                            }
                             Collective::Exchange { .. } => self.own(),
                         }
                     }
@@ -131,16 +152,31 @@ impl Thread<'_, '_> {
 /// Whether two threads meet different barriers, or two lanes of a warp different exchanges, in any of so many runs.
 pub(super) fn parts(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
     let is_barrier = |line: &u32| {
-        graph.blocks.iter().flat_map(|block| &block.instructions).any(|(instruction, effect)| {
-            instruction.line == *line && matches!(effect, Effect::Collective(Collective::Barrier { .. }))
-        })
+        graph
+            .blocks
+            .iter()
+            .flat_map(|block| &block.instructions)
+            .any(|(instruction, effect)| {
+                instruction.line == *line && matches!(effect, Effect::Collective(Collective::Barrier { .. }))
+            })
     };
     (0..runs).any(|seed| {
         let run = |warp, lane| {
-            let thread = Thread { body, seed, warp, lane, registers: HashMap::new(), local: HashMap::new(), barriers: 0, steps: 0 };
+            let thread = Thread {
+                body,
+                seed,
+                warp,
+                lane,
+                registers: HashMap::new(),
+                local: HashMap::new(),
+                barriers: 0,
+                steps: 0,
+            };
             thread.run(graph)
         };
-        let (Some(first), Some(beside)) = (run(0, 0), run(0, 1)) else { return false };
+        let (Some(first), Some(beside)) = (run(0, 0), run(0, 1)) else {
+            return false;
+        };
         if first != beside {
             return true;
         }

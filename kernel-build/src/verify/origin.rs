@@ -75,8 +75,17 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub(super) fn new(module: &Module<'_>, function: &Function<'_>, body: &Body<'_>, graph: &Graph<'_, '_>, roles: &[Role]) -> Self {
-        let mut origins = Self { of: vec![Origin::NONE; body.names.len()], in_local: Origin::NONE };
+    pub(super) fn new(
+        module: &Module<'_>,
+        function: &Function<'_>,
+        body: &Body<'_>,
+        graph: &Graph<'_, '_>,
+        roles: &[Role],
+    ) -> Self {
+        let mut origins = Self {
+            of: vec![Origin::NONE; body.names.len()],
+            in_local: Origin::NONE,
+        };
         // The first names are the results and the parameters.
         for at in 0..function.parameters.len() {
             let name = function.results.len() + at;
@@ -88,12 +97,19 @@ impl Origins {
         }
         loop {
             let before = (origins.of.clone(), origins.in_local);
-            for (block, _) in graph.blocks.iter().zip(&graph.is_reachable).filter(|(_, is_reachable)| **is_reachable) {
+            for (block, _) in graph
+                .blocks
+                .iter()
+                .zip(&graph.is_reachable)
+                .filter(|(_, is_reachable)| **is_reachable)
+            {
                 for (instruction, effect) in &block.instructions {
                     let (written, read) = instruction.split(*effect);
                     match effect {
                         Effect::Compute => {
-                            let from = read.iter().fold(Origin::NONE, |all, o| all | origins.value(module, body, o));
+                            let from = read
+                                .iter()
+                                .fold(Origin::NONE, |all, o| all | origins.value(module, body, o));
                             origins.give(written, from);
                         }
                         Effect::Load(access) => {
@@ -103,11 +119,16 @@ impl Origins {
                             origins.give(written, from);
                         }
                         Effect::Store(access) => {
-                            let [address, value] = instruction.operands.as_slice() else { continue };
+                            let [address, value] = instruction.operands.as_slice() else {
+                                continue;
+                            };
                             let value = origins.value(module, body, value);
                             if access.space == Some(Space::Param) {
                                 address.each_name(&mut |name| origins.of[name.0] |= value);
-                            } else if origins.address(module, body, *access, address).may_be(Origin::LOCAL) {
+                            } else if origins
+                                .address(module, body, *access, address)
+                                .may_be(Origin::LOCAL)
+                            {
                                 origins.in_local |= value;
                             }
                         }
@@ -138,7 +159,9 @@ impl Origins {
             return symbol_origin(module, symbol);
         }
         if let Operand::List(list) = operand {
-            return list.iter().fold(origin, |all, o| all | self.value(module, body, o));
+            return list
+                .iter()
+                .fold(origin, |all, o| all | self.value(module, body, o));
         }
         operand.each_name(&mut |name| origin |= self.name(body, name));
         origin
@@ -154,7 +177,13 @@ impl Origins {
     }
 
     /// What an access may touch.
-    pub(super) fn address(&self, module: &Module<'_>, body: &Body<'_>, access: Access, address: &Operand<'_>) -> Origin {
+    pub(super) fn address(
+        &self,
+        module: &Module<'_>,
+        body: &Body<'_>,
+        access: Access,
+        address: &Operand<'_>,
+    ) -> Origin {
         match access.space {
             Some(Space::Local) => return Origin::LOCAL,
             Some(Space::Shared) => return Origin::SHARED,
@@ -162,16 +191,27 @@ impl Origins {
             Some(Space::Const) => return Origin::MODULE,
             Some(Space::Global) | None => {}
         }
-        let Operand::Address(base, _) = address else { return Origin::NONE };
+        let Operand::Address(base, _) = address else {
+            return Origin::NONE;
+        };
         let origin = self.value(module, body, base);
         match access.space {
             // Numbers that were computed from other addresses are no addresses of theirs here.
-            Some(Space::Global) => Origin(origin.0 & !(Origin::LOCAL.0 | Origin::SHARED.0 | Origin::PARAMETERS.0)),
+            Some(Space::Global) => {
+                Origin(origin.0 & !(Origin::LOCAL.0 | Origin::SHARED.0 | Origin::PARAMETERS.0))
+            }
             _ => origin,
         }
     }
 
-    fn loaded(&self, module: &Module<'_>, body: &Body<'_>, access: Access, address: &Operand<'_>, wide: bool) -> Origin {
+    fn loaded(
+        &self,
+        module: &Module<'_>,
+        body: &Body<'_>,
+        access: Access,
+        address: &Operand<'_>,
+        wide: bool,
+    ) -> Origin {
         if access.space == Some(Space::Param) {
             let mut origin = Origin::NONE;
             address.each_name(&mut |name| {

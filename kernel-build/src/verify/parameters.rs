@@ -34,18 +34,31 @@ impl Passed {
             1 => Role::Reads,
             _ => Role::Writes,
         };
-        Self { size: word & 0xffff_ffff, align: word >> 32 & 0xffff, role }
+        Self {
+            size: word & 0xffff_ffff,
+            align: word >> 32 & 0xffff,
+            role,
+        }
     }
 }
 
 /// Compares, and returns what each parameter is for.
 pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<Role>, Refusal> {
     let refuse = |difference: String| {
-        Err(Refusal::Parameters { kernel: entry.name.to_owned(), difference })
+        Err(Refusal::Parameters {
+            kernel: entry.name.to_owned(),
+            difference,
+        })
     };
-    let table = module.variables.iter().find(|v| v.name.strip_prefix(PREFIX) == Some(entry.name));
+    let table = module
+        .variables
+        .iter()
+        .find(|v| v.name.strip_prefix(PREFIX) == Some(entry.name));
     let Some(table) = table.and_then(|table| table.words()) else {
-        return refuse(format!("there is no table `{PREFIX}{}` that says what is passed: was the entry made by another version of `#[kernel]`?", entry.name));
+        return refuse(format!(
+            "there is no table `{PREFIX}{}` that says what is passed: was the entry made by another version of `#[kernel]`?",
+            entry.name
+        ));
     };
     let passed: Vec<Passed> = table.into_iter().map(Passed::of).collect();
     for (at, passed) in passed.iter().enumerate() {
@@ -56,7 +69,11 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
         }
     }
     if passed.len() != entry.parameters.len() {
-        return refuse(format!("{} are passed, and the entry takes {}", passed.len(), entry.parameters.len()));
+        return refuse(format!(
+            "{} are passed, and the entry takes {}",
+            passed.len(),
+            entry.parameters.len()
+        ));
     }
     for (at, (passed, taken)) in passed.iter().zip(&entry.parameters).enumerate() {
         if Some(passed.size) != taken.size || passed.align != taken.align {

@@ -79,7 +79,9 @@ fn unsigned(text: &str) -> Option<u64> {
     if let Some(hexadecimal) = text.strip_prefix("0x") {
         return u64::from_str_radix(hexadecimal, 16).ok();
     }
-    text.parse().ok().or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
+    text.parse()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
 }
 
 /// A function, or an entry.
@@ -149,9 +151,17 @@ impl<'a> Module<'a> {
 
     fn function(&self, cursor: &mut Cursor<'a, '_>) -> Result<Function<'a>, Refusal> {
         let is_entry = cursor.next()? == ".entry";
-        let results = if cursor.peek() == Some("(") { parameters(cursor)? } else { Vec::new() };
+        let results = if cursor.peek() == Some("(") {
+            parameters(cursor)?
+        } else {
+            Vec::new()
+        };
         let name = cursor.next()?;
-        let parameters = if cursor.peek() == Some("(") { parameters(cursor)? } else { Vec::new() };
+        let parameters = if cursor.peek() == Some("(") {
+            parameters(cursor)?
+        } else {
+            Vec::new()
+        };
         // Directives for performance, and `.noreturn`.
         while !matches!(cursor.peek(), Some("{" | ";") | None) {
             cursor.next()?;
@@ -162,7 +172,13 @@ impl<'a> Module<'a> {
             let outer = results.iter().chain(&parameters);
             Some(parse_body(cursor, outer)?)
         };
-        Ok(Function { name, is_entry, results, parameters, body })
+        Ok(Function {
+            name,
+            is_entry,
+            results,
+            parameters,
+            body,
+        })
     }
 }
 

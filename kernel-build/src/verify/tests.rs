@@ -45,8 +45,14 @@ fn refused(body: &str) -> String {
 fn a_barrier_under_a_branch() {
     accepted("@%p2 bra L;\nbar.sync 0;\nL:");
     let words = refused("@%p1 bra L;\nbar.sync 0;\nL:");
-    assert!(words.contains("the kernel `k`: `bar.sync 0` (line 22 of the PTX)"), "{words}");
-    assert!(words.contains("`mov.u32 %r1, %tid.x`") && words.contains("another in each thread"), "{words}");
+    assert!(
+        words.contains("the kernel `k`: `bar.sync 0` (line 22 of the PTX)"),
+        "{words}"
+    );
+    assert!(
+        words.contains("`mov.u32 %r1, %tid.x`") && words.contains("another in each thread"),
+        "{words}"
+    );
     accepted("@%p1 bra L;\nadd.s32 %r3, %r2, 1;\nL: bar.sync 0;");
 }
 
@@ -73,7 +79,11 @@ fn a_path_that_traps_ends_the_launch() {
 
 #[test]
 fn a_value_that_only_some_threads_write() {
-    let phi = |value: &str| format!("mov.b32 %r3, 1;\n@%p1 bra L;\nmov.b32 %r3, {value};\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;");
+    let phi = |value: &str| {
+        format!(
+            "mov.b32 %r3, 1;\n@%p1 bra L;\nmov.b32 %r3, {value};\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;"
+        )
+    };
     let words = refused(&phi("0"));
     assert!(words.contains("only some threads write `%r3` here"), "{words}");
     accepted(&phi("0").replace("@%p1", "@%p2"));
@@ -92,7 +102,9 @@ fn a_value_that_leaves_a_loop() {
     refused(&after("%r3", "%r1"));
     accepted(&after("%r2", "%r1"));
     let inside = |limit: &str| {
-        format!("mov.b32 %r3, 0;\nL: bar.sync 0;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p3, %r3, {limit};\n@%p3 bra L;")
+        format!(
+            "mov.b32 %r3, 0;\nL: bar.sync 0;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p3, %r3, {limit};\n@%p3 bra L;"
+        )
     };
     accepted(&inside("%r2"));
     refused(&inside("%r1"));
@@ -117,13 +129,23 @@ fn exchanges_need_the_lanes_of_their_warp_only() {
     accepted(&format!("{voted}@%p3 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;"));
     refused(&format!("{voted}@%p3 bar.sync 0;"));
     refused("@%p1 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;");
-    refused("shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 redux.sync.add.s32 %r4, %r3, -1;");
+    refused(
+        "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 redux.sync.add.s32 %r4, %r3, -1;",
+    );
     accepted("bar.red.or.pred %p3, 0, %p1;\n@%p3 bar.sync 0;");
     accepted("mov.b32 %r4, -1;\nredux.sync.add.s32 %r3, %r1, %r4;");
-    for some in ["vote.sync.any.pred %p3, %p1, 1;", "redux.sync.add.s32 %r3, %r1, %r2;", "bar.warp.sync 7;"] {
+    for some in [
+        "vote.sync.any.pred %p3, %p1, 1;",
+        "redux.sync.add.s32 %r3, %r1, %r2;",
+        "bar.warp.sync 7;",
+    ] {
         assert!(refused(some).contains("whole warps"), "{some}");
     }
-    for some in ["bar.sync 0, 64;", "bar.sync %r2;", "bar.red.or.pred %p3, 0, 64, %p1;"] {
+    for some in [
+        "bar.sync 0, 64;",
+        "bar.sync %r2;",
+        "bar.red.or.pred %p3, 0, 64, %p1;",
+    ] {
         assert!(refused(some).contains("for all threads of the block"), "{some}");
     }
 }
@@ -162,7 +184,11 @@ fn what_is_read_from_memory() {
 
 #[test]
 fn the_carry_of_an_addition() {
-    let carried = |a: &str| format!("add.cc.u32 %r3, {a}, {a};\naddc.u32 %r4, %r2, %r2;\nsetp.eq.s32 %p3, %r4, 0;\n@%p3 bar.sync 0;");
+    let carried = |a: &str| {
+        format!(
+            "add.cc.u32 %r3, {a}, {a};\naddc.u32 %r4, %r2, %r2;\nsetp.eq.s32 %p3, %r4, 0;\n@%p3 bar.sync 0;"
+        )
+    };
     accepted(&carried("%r2"));
     refused(&carried("%r1"));
 }
@@ -193,7 +219,8 @@ fn recursion_is_refused_with_its_cycle() {
 
 /// The whole text is given, with the table of parameters.
 fn whole(table: &str, body: &str) -> Result<(), String> {
-    let text = entry(body) + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
+    let text =
+        entry(body) + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
     verify(&text).map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -211,7 +238,11 @@ fn memory_that_is_written() {
         whole(WRITES, store).unwrap_err();
     }
     whole(READS, "ld.global.nc.b32 %r3, [%rd1];").unwrap();
-    assert!(whole(WRITES, "ld.global.nc.b32 %r3, [%rd1];").unwrap_err().contains("read-only cache"));
+    assert!(
+        whole(WRITES, "ld.global.nc.b32 %r3, [%rd1];")
+            .unwrap_err()
+            .contains("read-only cache")
+    );
     let read = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
     whole(READS, read).unwrap();
     whole(WRITES, read).unwrap_err();
@@ -234,14 +265,25 @@ fn parameters_of_an_entry() {
     for (table, words) in [
         ("562984313159688", "1 are passed, and the entry takes 2"),
         ("562984313159688, 17179869184", "number 1 has no size"),
-        ("562984313159688, 34359738376", "number 1 is passed as 8 bytes aligned to 8, and taken as 4 aligned to 4"),
+        (
+            "562984313159688, 34359738376",
+            "number 1 is passed as 8 bytes aligned to 8, and taken as 4 aligned to 4",
+        ),
     ] {
         let text = entry("")
-            + &format!(".global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{table}}};\n", table.split(',').count());
+            + &format!(
+                ".global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{table}}};\n",
+                table.split(',').count()
+            );
         let refusal = verify(&text).unwrap_err().to_string();
         assert!(refusal.contains(words), "{refusal}");
     }
-    assert!(verify(&entry("")).unwrap_err().to_string().contains("there is no table"));
+    assert!(
+        verify(&entry(""))
+            .unwrap_err()
+            .to_string()
+            .contains("there is no table")
+    );
 }
 
 #[test]
@@ -256,12 +298,30 @@ fn source_lines_are_told() {
 fn what_is_no_ptx_is_an_error() {
     let whole = entry("L: bar.sync 0;\n@%p2 bra L;");
     assert!(verify_threads(&whole).is_ok());
-    for text in ["ret;", ".version 7.0\n}", ".version 7.0\n.entry", ".version 7.0\n.entry a() {", ".version 7.0\n.func f() { bra X; }"] {
+    for text in [
+        "ret;",
+        ".version 7.0\n}",
+        ".version 7.0\n.entry",
+        ".version 7.0\n.entry a() {",
+        ".version 7.0\n.func f() { bra X; }",
+    ] {
         assert!(verify_threads(text).is_err(), "{text}");
     }
-    for body in ["wgmma.fence;", "bra L;", "@%q ret;", "mov.b32 %r1, [%r2, 3];", "L: L: ret;", ".reg .b32 %x, %x;", "brx.idx %r1, T;", "call (%r1), %rd1, (%r2), proto;"] {
+    for body in [
+        "wgmma.fence;",
+        "bra L;",
+        "@%q ret;",
+        "mov.b32 %r1, [%r2, 3];",
+        "L: L: ret;",
+        ".reg .b32 %x, %x;",
+        "brx.idx %r1, T;",
+        "call (%r1), %rd1, (%r2), proto;",
+    ] {
         let error = verify_threads(&entry(body)).unwrap_err().to_string();
-        assert!(error.contains("line ") || error.contains("not in the module"), "{error}");
+        assert!(
+            error.contains("line ") || error.contains("not in the module"),
+            "{error}"
+        );
     }
     // Cut anywhere.
     for end in 0..whole.len() {

@@ -152,7 +152,9 @@ impl<'b, 'a> Analysis<'b, 'a> {
     /// Finds the regions of branches on values that differ.
     fn part(&mut self) {
         for block in 0..self.graph.blocks.len() {
-            let End::Choice { by, .. } = &self.graph.blocks[block].end else { continue };
+            let End::Choice { by, .. } = &self.graph.blocks[block].end else {
+                continue;
+            };
             let differs = self.differs[by.0];
             if differs == Differs::Never || !self.graph.is_reachable[block] || !self.graph.is_choice(block) {
                 continue;
@@ -181,7 +183,14 @@ impl<'b, 'a> Analysis<'b, 'a> {
         most
     }
 
-    fn step(&mut self, block: usize, instruction: &'b Instruction<'a>, effect: Effect, given: Given<'_>, ask: &Ask<'_>) {
+    fn step(
+        &mut self,
+        block: usize,
+        instruction: &'b Instruction<'a>,
+        effect: Effect,
+        given: Given<'_>,
+        ask: &Ask<'_>,
+    ) {
         let (written, read) = instruction.split(effect);
         let (mut differs, name) = self.most(read);
         let mut cause = match name {
@@ -195,7 +204,9 @@ impl<'b, 'a> Analysis<'b, 'a> {
         };
         match effect {
             Effect::Compute => {
-                let special = read.iter().find(|operand| matches!(operand, Operand::Special(s) if !is_uniform(s)));
+                let special = read
+                    .iter()
+                    .find(|operand| matches!(operand, Operand::Special(s) if !is_uniform(s)));
                 if special.is_some() {
                     source(Differs::ByThread, "this register is another in each thread");
                 }
@@ -209,15 +220,26 @@ impl<'b, 'a> Analysis<'b, 'a> {
             }
             Effect::Collective(Collective::Barrier { .. }) => (differs, cause) = (Differs::Never, cause),
             Effect::Collective(Collective::Exchange { agrees, .. }) => {
-                let is = if agrees { Differs::ByWarp } else { Differs::ByThread };
-                (differs, cause) = (is, Cause::Source(instruction, "each warp, or lane, gets another result"));
+                let is = if agrees {
+                    Differs::ByWarp
+                } else {
+                    Differs::ByThread
+                };
+                (differs, cause) = (
+                    is,
+                    Cause::Source(instruction, "each warp, or lane, gets another result"),
+                );
             }
             Effect::Load(access) => {
                 let address = read.first().unwrap_or(&Operand::Sink);
                 let from = self.origins.address(self.module, self.body, access, address);
-                let is_read_only = from.only_parameter().is_some_and(|at| given.roles.get(at) == Some(&Role::Reads));
+                let is_read_only = from
+                    .only_parameter()
+                    .is_some_and(|at| given.roles.get(at) == Some(&Role::Reads));
                 match access.space {
-                    _ if !access.is_weak => source(Differs::ByThread, "other threads may write what is read here"),
+                    _ if !access.is_weak => {
+                        source(Differs::ByThread, "other threads may write what is read here")
+                    }
                     Some(Space::Param | Space::Const) => {}
                     _ if access.is_read_only || is_read_only || from.is_only(Origin::MODULE) => {}
                     _ if from.is_only(Origin::LOCAL) => {
@@ -227,15 +249,24 @@ impl<'b, 'a> Analysis<'b, 'a> {
                     }
                     _ if from.is_only(Origin::SHARED) => {
                         if self.shared_written[block] || !self.function.is_entry {
-                            source(Differs::ByThread, "shared memory that is written between the same barriers");
+                            source(
+                                Differs::ByThread,
+                                "shared memory that is written between the same barriers",
+                            );
                         }
                     }
-                    _ => source(Differs::ByThread, "other threads may write the memory that is read here"),
+                    _ => source(
+                        Differs::ByThread,
+                        "other threads may write the memory that is read here",
+                    ),
                 }
             }
             Effect::Call => {
                 let arguments = arguments(instruction);
-                let given: Vec<Differs> = arguments.iter().map(|a| self.most(std::slice::from_ref(a)).0).collect();
+                let given: Vec<Differs> = arguments
+                    .iter()
+                    .map(|a| self.most(std::slice::from_ref(a)).0)
+                    .collect();
                 let summary = ask(callee(instruction).unwrap_or(""), &given);
                 differs = summary.result;
                 cause = Cause::Source(instruction, "the function's result may differ");
@@ -292,19 +323,28 @@ impl<'b, 'a> Analysis<'b, 'a> {
     }
 
     fn writes_shared(&self, block: usize, ask: &Ask<'_>) -> bool {
-        self.graph.blocks[block].instructions.iter().any(|(instruction, effect)| match effect {
-            Effect::Store(access) | Effect::Atomic { access, .. } => {
-                let at = instruction.operands.iter().find(|o| matches!(o, Operand::Address(..)));
-                let to = self.origins.address(self.module, self.body, *access, at.unwrap_or(&Operand::Sink));
-                !matches!(access.space, Some(Space::Param | Space::Local | Space::Global)) && to.may_be(Origin::SHARED)
-            }
-            // A barrier in a function ends no interval here.
-            Effect::Call => {
-                let summary = ask(callee(instruction).unwrap_or(""), &[]);
-                summary.writes || summary.has_barrier
-            }
-            _ => false,
-        })
+        self.graph.blocks[block]
+            .instructions
+            .iter()
+            .any(|(instruction, effect)| match effect {
+                Effect::Store(access) | Effect::Atomic { access, .. } => {
+                    let at = instruction
+                        .operands
+                        .iter()
+                        .find(|o| matches!(o, Operand::Address(..)));
+                    let to =
+                        self.origins
+                            .address(self.module, self.body, *access, at.unwrap_or(&Operand::Sink));
+                    !matches!(access.space, Some(Space::Param | Space::Local | Space::Global))
+                        && to.may_be(Origin::SHARED)
+                }
+                // A barrier in a function ends no interval here.
+                Effect::Call => {
+                    let summary = ask(callee(instruction).unwrap_or(""), &[]);
+                    summary.writes || summary.has_barrier
+                }
+                _ => false,
+            })
     }
 
     /// Registers that some path reads before it writes them: live at the function's start.
@@ -316,15 +356,20 @@ impl<'b, 'a> Analysis<'b, 'a> {
             for block in (0..self.graph.blocks.len()).rev() {
                 let mut here = vec![false; self.body.names.len()];
                 for target in self.graph.targets(block) {
-                    here.iter_mut().zip(&live[*target]).for_each(|(here, there)| *here |= *there);
+                    here.iter_mut()
+                        .zip(&live[*target])
+                        .for_each(|(here, there)| *here |= *there);
                 }
                 if let End::Choice { by, .. } = &self.graph.blocks[block].end {
                     here[by.0] = true;
                 }
                 for (instruction, effect) in self.graph.blocks[block].instructions.iter().rev() {
                     let (written, read) = instruction.split(*effect);
-                    written.iter().for_each(|o| o.each_name(&mut |name| here[name.0] = false));
-                    read.iter().for_each(|o| o.each_name(&mut |name| here[name.0] = true));
+                    written
+                        .iter()
+                        .for_each(|o| o.each_name(&mut |name| here[name.0] = false));
+                    read.iter()
+                        .for_each(|o| o.each_name(&mut |name| here[name.0] = true));
                 }
                 if here != live[block] {
                     live[block] = here;
@@ -332,8 +377,14 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 }
             }
         }
-        let names = live[0].iter().enumerate().filter(|(_, live)| **live).map(|(at, _)| Name(at));
-        names.filter(|name| self.body.names[name.0].1 == Kind::Register).collect()
+        let names = live[0]
+            .iter()
+            .enumerate()
+            .filter(|(_, live)| **live)
+            .map(|(at, _)| Name(at));
+        names
+            .filter(|name| self.body.names[name.0].1 == Kind::Register)
+            .collect()
     }
 
     pub(super) fn cause(&self, name: Name) -> Option<Cause<'b, 'a>> {
@@ -351,7 +402,10 @@ impl<'b, 'a> Analysis<'b, 'a> {
 
 /// The operands of a call: `(results), function, (arguments)`.
 pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
-    let at = instruction.operands.iter().position(|o| matches!(o, Operand::Symbol(_)));
+    let at = instruction
+        .operands
+        .iter()
+        .position(|o| matches!(o, Operand::Symbol(_)));
     match at.and_then(|at| instruction.operands.get(at + 1)) {
         Some(Operand::List(list)) => list,
         _ => &[],
@@ -368,7 +422,14 @@ fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
 /// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA, chapter 10). `%smid` is not: a block may
 /// be moved.
 fn is_uniform(register: &str) -> bool {
-    ["%ctaid", "%ntid", "%nctaid", "%gridid", "%total_smem_size", "%dynamic_smem_size"]
-        .iter()
-        .any(|known| register.split('.').next() == Some(known))
+    [
+        "%ctaid",
+        "%ntid",
+        "%nctaid",
+        "%gridid",
+        "%total_smem_size",
+        "%dynamic_smem_size",
+    ]
+    .iter()
+    .any(|known| register.split('.').next() == Some(known))
 }

@@ -342,7 +342,8 @@ mod tests {
     /// What a parameter of no size did: the entry has none for it, and all later ones were shifted.
     #[test]
     fn parameters_must_be_those_of_the_entry() {
-        const HEADS: &str = ".visible .entry two(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+        const HEADS: &str =
+            ".visible .entry two(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
         static SAME: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 8)]);
         compare_parameters(&SAME, HEADS).expect("the same on both sides");
         static OF_ANOTHER_MODULE: Kernel = kernel_with(c"elsewhere", &[], &[passed(8, 8)]);
