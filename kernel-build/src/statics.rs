@@ -63,6 +63,9 @@ pub(crate) fn refuse(
         let text = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         names.extend(mutable_statics(&text));
     }
+    // A crate that uses another's has it too.
+    names.sort();
+    names.dedup();
     if names.is_empty() {
         return Ok(());
     }

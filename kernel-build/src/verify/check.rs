@@ -301,13 +301,12 @@ impl Check<'_, '_, '_> {
             self.must_be_together(Differs::ByThread, "of a warp");
         }
         if called.writes {
-            let mut is_table = false;
+            let origins = &self.analysis.origins;
+            let mut pointed = Origin::NONE;
             for argument in arguments(self.instruction) {
-                argument.each_name(&mut |name| {
-                    is_table |= self.analysis.origins.of_name(name).has(Origin::MODULE)
-                });
+                argument.each_name(&mut |name| pointed |= origins.reached_from(name));
             }
-            if is_table {
+            if pointed.has(Origin::MODULE) {
                 self.memory_refusal("may write to memory of the module, which all kernels share");
             }
         }

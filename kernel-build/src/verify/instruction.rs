@@ -68,6 +68,9 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
         _ if COMPUTE.contains(&base) => Effect::Compute,
         _ if NOTHING.contains(&base) => Effect::Nothing,
         "activemask" => Effect::Differ,
+        "ld" | "st" | "red" if has("async") || has("bulk") => {
+            return Err("is for clusters, which safe kernels do not have");
+        }
         "ld" | "ldu" => Effect::Load(access(&parts)),
         "st" => Effect::Store(access(&parts)),
         "atom" => Effect::Atomic {

@@ -245,6 +245,16 @@ fn symbol_origin(module: &Module<'_>, symbol: &str) -> Origin {
 }
 
 impl Origins {
+    /// What a register or a parameter of a call may point to, or what may be stored there.
+    pub(super) fn reached_from(&self, name: Name) -> Origin {
+        let origin = self.of[name.0];
+        if origin.may_be(Origin::LOCAL) {
+            origin | self.in_local
+        } else {
+            origin
+        }
+    }
+
     /// What a register or a parameter of a call may point to.
     pub(super) fn of_name(&self, name: Name) -> Origin {
         self.of[name.0]

@@ -241,7 +241,8 @@ impl<'b, 'a> Analysis<'b, 'a> {
                         source(Differs::ByThread, "other threads may write what is read here")
                     }
                     Some(Space::Param | Space::Const) => {}
-                    _ if access.is_read_only || is_read_only || from.is_only(Origin::MODULE) => {}
+                    _ if is_read_only || from.is_only(Origin::MODULE) => {}
+                    _ if access.is_read_only && !from.is_unknown() => {}
                     _ if from.is_only(Origin::LOCAL) => {
                         if differs < self.local.0 {
                             (differs, cause) = (self.local.0, Cause::Local(instruction));
