@@ -49,7 +49,7 @@ impl Origin {
     /// Which parameter alone it points into. `None` too for one of the last, which share a bit.
     pub(super) fn only_parameter(self) -> Option<usize> {
         let at = self.0.trailing_zeros();
-        let is_one = self.0.is_power_of_two() && at >= Self::FIRST && at < u64::BITS - 1;
+        let is_one = self.0.is_power_of_two() && (Self::FIRST..u64::BITS - 1).contains(&at);
         is_one.then(|| (at - Self::FIRST) as usize)
     }
 
