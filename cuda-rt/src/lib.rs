@@ -136,8 +136,8 @@ pub use timestamp::{Reached, Timestamp};
 pub mod __private {
     pub use crate::fence::{Fence, StreamAt};
     pub use crate::memory::{
-        Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach, back,
-        by_ref, detach, has_parts, host_has, retire, same_type, view,
+        Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach,
+        back, by_ref, detach, has_parts, host_has, retire, same_type, view,
     };
     pub use crate::unless::Unless;
     // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).

@@ -4,7 +4,7 @@
 //! procedural macro means whatever the user's crate calls so, and the `unsafe` beside it would vouch for that (H42). So a procedural
 //! macro writes no `unsafe` at all: a stand-in for this crate must bring its own, where `forbid(unsafe_code)` finds it.
 
-/// The entry of a kernel in the PTX, and the table of its layouts.
+/// The entry of a kernel in the PTX, and the tables of its layouts and parameters.
 ///
 /// `$symbol` is the promise: whoever calls this by hand with another kernel's makes PTX that is not what the host takes it for, as
 /// with a false file in `kernel_module!`.
@@ -12,7 +12,7 @@
 #[macro_export]
 macro_rules! __entry {
     (
-        $symbol:literal, $table:literal, $function:ident($($given:ident),*),
+        $symbol:literal, $table:literal, $parameters:literal, $function:ident($($given:ident),*),
         ($($value:ident: $type:ty),*),
         slices = [$($slice:ident, $slice_len:ident, $slice_element:ident;)*],
         exclusive = [$($output:ident, $output_len:ident, $output_type:ident;)*],
@@ -21,6 +21,7 @@ macro_rules! __entry {
         index = [$($index:ident, $of:ident)?],
         block = [$($block:ident, $dimensions:ident, $x:literal, $y:literal)?],
         layout = [$($layout:ident $crossing:ident $(<$brand:lifetime>)?;)*],
+        passed = [$($use:ident $passed:ty;)*],
         checked = $checked:ident,
     ) => {
         // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go unsaid.
@@ -71,6 +72,14 @@ macro_rules! __entry {
             $crate::rt::count(&[$($crate::__private::core::stringify!($crossing)),*])
         ] =
             { $checked; [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*] };
+
+        // What a launch passes, to be compared with what the entry in the PTX takes.
+        #[unsafe(export_name = $parameters)]
+        pub static __CUDA_RT_PARAMETERS: [
+            $crate::__private::core::primitive::u64;
+            $crate::rt::count(&[$($crate::__private::core::stringify!($use)),*]) + 1
+        ] =
+            [$($crate::rt::entry::$use::<$passed>(),)* $crate::rt::entry::value::<$crate::Extent>()];
     };
 }
 

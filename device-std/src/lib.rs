@@ -75,8 +75,14 @@
 //!
 //! # What is not caught
 //!
-//! An atomic in a `static` would let block-level code see what other threads did, and so diverge at a barrier; `kernel-build` refuses
-//! modules that hold a mutable static. A kernel that never ends is not caught on a GPU without a watchdog.
+//! A kernel that never ends is not caught on a GPU without a watchdog.
+//!
+//! # What `kernel-build` refuses
+//!
+//! - A mutable static, in any crate that the kernels depend on: block-level code would see through it what other threads did.
+//! - Recursion: the stack of a thread is small, and nothing guards its end.
+//! - PTX in which threads may part at a barrier, or whose entries take other parameters than a launch passes. Safe code gives no cause for
+//!   that; should the compiler find one, the kernel does not build.
 //!
 //! # Where the two devices compute otherwise
 //!

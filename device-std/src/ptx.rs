@@ -35,6 +35,64 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
     })
 }
 
+/// What the name of a kernel's table of parameters starts with; the entry's name follows.
+pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
+
+/// Size and alignment, in bytes, of each parameter that the entry `symbol` takes, as its head in the PTX declares them. `None` where the
+/// PTX has no such entry, or a head that cannot be read.
+///
+/// ```
+/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+/// assert_eq!(device_std::ptx::parameters(ptx, "scale"), Some(vec![(8, 8), (24, 8)]));
+/// ```
+pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
+    let head = ptx.split(".entry").skip(1).find_map(|rest| {
+        let rest = rest.trim_start().strip_prefix(symbol)?.trim_start();
+        // Without parentheses it takes none.
+        match rest.strip_prefix('(') {
+            Some(head) => head.split_once(')').map(|(head, _)| head),
+            None => rest.starts_with('{').then_some(""),
+        }
+    })?;
+    let without_comments: String = head
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<Vec<_>>()
+        .join(" ");
+    without_comments
+        .split(',')
+        .map(str::trim)
+        .filter(|parameter| !parameter.is_empty())
+        .map(parameter)
+        .collect()
+}
+
+/// `.param [.align n] .type [.ptr [.space] [.align n]] name[[n]]`
+fn parameter(text: &str) -> Option<(usize, usize)> {
+    let (text, length) = match text.split_once('[') {
+        Some((text, length)) => (text, length.strip_suffix(']')?.trim().parse().ok()?),
+        None => (text, 1),
+    };
+    let mut words = text.split_whitespace();
+    if words.next()? != ".param" {
+        return None;
+    }
+    let mut align = None;
+    let mut word = words.next()?;
+    if word == ".align" {
+        align = Some(words.next()?.parse().ok()?);
+        word = words.next()?;
+    }
+    let size: usize = match word {
+        ".b8" | ".u8" | ".s8" => 1,
+        ".b16" | ".u16" | ".s16" | ".f16" | ".bf16" => 2,
+        ".b32" | ".u32" | ".s32" | ".f32" | ".f16x2" | ".bf16x2" => 4,
+        ".b64" | ".u64" | ".s64" | ".f64" => 8,
+        _ => return None,
+    };
+    Some((size.checked_mul(length)?, align.unwrap_or(size)))
+}
+
 /// The names of all entries, in order of appearance.
 pub fn entries(ptx: &str) -> Vec<&str> {
     ptx.lines()
@@ -83,7 +141,7 @@ fn word(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{entries, layout_table};
+    use super::{entries, layout_table, parameters};
 
     #[test]
     fn words_bytes_and_signs_are_read() {
@@ -121,6 +179,20 @@ mod tests {
                 "{table}"
             );
         }
+    }
+
+    #[test]
+    fn parameters_are_read_from_the_head_of_their_own_entry() {
+        let ptx = "// .entry a(\n.visible .entry ab(.param .u32 x)\n{ ret; }\n.visible .entry a(\n\
+            \t.param .u64 .ptr .global .align 16 p, // a pointer\n\t.param .u16 h,\n\t.param .align 4 .b8 s[12]\n)\n{ ret; }\n\
+            .entry none { ret; } .entry empty() { ret; }";
+        assert_eq!(parameters(ptx, "ab"), Some(vec![(4, 4)]));
+        assert_eq!(parameters(ptx, "a"), Some(vec![(8, 8), (2, 2), (12, 4)]));
+        assert_eq!(parameters(ptx, "none"), Some(vec![]));
+        assert_eq!(parameters(ptx, "empty"), Some(vec![]));
+        assert_eq!(parameters(ptx, "b"), None);
+        assert_eq!(parameters(".entry a(.param .texref t) {}", "a"), None);
+        assert_eq!(parameters(".entry a(.param .u32 t", "a"), None);
     }
 
     #[test]

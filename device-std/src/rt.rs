@@ -165,6 +165,26 @@ pub mod entry {
     use super::*;
     use crate::device::registers;
 
+    /// A parameter in the table of parameters: its size, its alignment, and its use.
+    const fn word<T>(of: u64) -> u64 {
+        size_of::<T>() as u64 | (align_of::<T>() as u64) << 32 | of << 48
+    }
+
+    /// A parameter that is a value.
+    pub const fn value<T>() -> u64 {
+        word::<T>(0)
+    }
+
+    /// A parameter that is the address of what nobody writes during the launch.
+    pub const fn reads<T>() -> u64 {
+        word::<T>(1)
+    }
+
+    /// A parameter that is the address of what the launch may write.
+    pub const fn writes<T>() -> u64 {
+        word::<T>(2)
+    }
+
     /// An index that an entry gives its thread.
     pub trait EntryIndex: Sized {
         #[doc(hidden)]

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::verify::Refusal;
+
 /// Why a crate of kernels was not built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,11 +81,11 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
-    /// The module has a static that kernels could change. Block-level code could see through it what other threads did, and threads
+    /// A crate of the kernels has a static that could change. Block-level code could see through it what other threads did, and threads
     /// would part at a barrier; and its contents would outlive a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
-        /// Its name, or theirs, as in the module.
+        /// Its path, or theirs.
         names: Vec<String>,
     },
     /// A kernel has a remainder of floats, which a GPU does not compute exactly: by a division, which is rounded.
@@ -95,6 +97,10 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         kernels: Vec<String>,
     },
+    /// The PTX has something that kernels may not have, or cannot be proved to lack it: the compiler made of the sources what their
+    /// types do not allow.
+    #[error("the PTX of the kernels is refused: {0}")]
+    Refused(#[from] Refusal),
     /// An entry lacks its layout table.
     #[error("the entry `{entry}` has no layout table: was it made by another version of `#[kernel]`?")]
     NoLayoutTable {

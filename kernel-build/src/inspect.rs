@@ -1,6 +1,8 @@
 //! What a module must have, and must not.
 
 use crate::error::BuildError;
+use crate::statics::mutable_statics;
+use crate::verify::verify;
 
 /// The entries of a module that can be used.
 pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<String>, BuildError> {
@@ -23,6 +25,7 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
             return Err(BuildError::NoLayoutTable { entry: entry.clone() });
         }
     }
+    verify(ptx)?;
     Ok(entries)
 }
 
@@ -32,28 +35,6 @@ fn entries(ptx: &str) -> Vec<String> {
         .filter_map(|rest| rest.split(['(', ' ']).next())
         .map(str::to_owned)
         .collect()
-}
-
-/// Globals that are neither `constant` nor shared memory. The PTX does not tell them apart; LLVM's own text does.
-fn mutable_statics(llvm_ir: &str) -> Vec<String> {
-    llvm_ir
-        .lines()
-        .filter_map(|line| line.strip_prefix('@')?.split_once(" = "))
-        .filter(|(_, definition)| is_mutable(definition))
-        .map(|(name, _)| format!("`{}`", name.trim_matches('"')))
-        .collect()
-}
-
-/// Reads what stands before the initialiser only: the bytes in that are the user's, and may spell anything.
-fn is_mutable(definition: &str) -> bool {
-    for word in definition.split_whitespace() {
-        match word {
-            "global" => return true,
-            "constant" | "addrspace(3)" => return false,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// The functions that have a remainder of floats, which LLVM computes on a GPU by a rounded division. A function's lines are indented,
@@ -87,9 +68,16 @@ mod tests {
     use super::*;
 
     const PTX: &str = "\
+.version 7.0
+.target sm_80
 .visible .global .align 8 .b8 __cuda_rt_layout_a__1[8] = {1};
+.visible .global .align 8 .u64 __cuda_rt_parameters_a__1[1] = {34359738392};
 .visible .entry a__1(
-.func helper
+.param .align 8 .b8 extent[24]
+)
+{
+ret;
+}
 ";
 
     #[test]
@@ -125,17 +113,17 @@ mod tests {
 
     #[test]
     fn a_mutable_static_is_refused() {
-        for definition in [
-            "internal unnamed_addr global i32 0, align 4",
-            "local_unnamed_addr global [4 x i8] zeroinitializer",
-            // A static that holds the text of the exception.
-            "internal global <{ [4 x i8], [12 x i8] }> <{ [4 x i8] zeroinitializer, [12 x i8] c\"addrspace(3)\" }>",
-        ] {
-            let error = inspect("p", PTX, &format!("@COUNT = {definition}")).unwrap_err();
-            assert!(
-                matches!(&error, BuildError::MutableStatic { names } if names == &["`COUNT`"]),
-                "{error}"
-            );
-        }
+        let error = inspect("p", PTX, "@COUNT = internal global i32 0").unwrap_err();
+        assert!(
+            matches!(&error, BuildError::MutableStatic { names } if names == &["`COUNT`"]),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn ptx_that_cannot_be_proved_is_refused() {
+        let ptx = PTX.replace("ret;", "bar.sync 0, 32;");
+        let error = inspect("p", &ptx, "").unwrap_err();
+        assert!(matches!(error, BuildError::Refused(_)), "{error}");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::BuildError;
 use crate::inspect::inspect;
 use crate::shim;
+use crate::statics;
 use crate::text::renumber_crate_hashes;
 use crate::toolchain::Toolchain;
 
@@ -15,7 +16,7 @@ pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 /// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
 const PROFILE: &str = "cuda-rt-kernels";
 /// Entries survive only under LTO, and only with a `cdylib` that names the crates which have them.
-const PROFILE_SETTINGS: [&str; 7] = [
+pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
     "inherits=\"release\"",
     "opt-level=3",
     "panic=\"abort\"",
@@ -244,9 +245,12 @@ impl Kernels {
         for setting in PROFILE_SETTINGS.iter().chain(&lines) {
             cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
+        // Instead of `build.rustflags` in the user's configuration, which `statics` would not see.
+        cargo.arg("--config").arg(format!(
+            "target.{TARGET}.rustflags=[\"-Csymbol-mangling-version=v0\"]"
+        ));
         cargo.args(["--", "--emit=asm,llvm-ir", "-Zno-link"]);
         cargo.arg(format!("-Ctarget-cpu={architecture}"));
-        cargo.arg("-Csymbol-mangling-version=v0");
         if let Some(remap) = remap.filter(|_| !self.debug_info) {
             cargo.arg(format!("--remap-path-prefix={remap}"));
         }
@@ -255,6 +259,8 @@ impl Kernels {
             let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(BuildError::Compile { diagnostics });
         }
+
+        statics::refuse(toolchain, architecture, manifest, target_dir)?;
 
         let built = target_dir.join(TARGET).join(PROFILE).join("deps");
         let ptx = read_newest(&built, &library.name, "s")?;

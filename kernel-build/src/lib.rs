@@ -24,8 +24,12 @@
 //!   fits best.
 //! - The text is the same wherever the sources lie: what depends on paths is trimmed or renumbered, so that it can be committed
 //!   and compared. (Not with [`debug_info`](Kernels::debug_info), which is there to tell the paths.)
-//! - A module without entries, with a mutable static, or with an entry whose layout table is missing is refused here, not when it is
-//!   loaded.
+//! - A module without entries, or with an entry whose layout table is missing, is refused here, not when it is loaded. So are kernels in
+//!   whose crates there is a mutable static. For that the crates are checked once more, unoptimised: some seconds for the first build, and
+//!   little for later ones.
+//! - The PTX is [proved](verify): that threads meet at each barrier, and that entries take what launches pass. That takes milliseconds, and
+//!   there is no way around it. Most refusals are of barriers under a condition that differs by thread; the message has the chain of
+//!   values from the branch to the thread's index.
 //! - A committed text names its sources by a hash. Where the toolchain is missing it stands in for those sources only: with others,
 //!   the kernels that run would not be those that are read.
 #![forbid(unsafe_code)]
@@ -37,8 +41,10 @@ mod kernels;
 mod script;
 mod shim;
 mod sources;
+mod statics;
 mod text;
 mod toolchain;
+pub mod verify;
 
 pub use error::BuildError;
 pub use kernels::{Kernels, Module};

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::error::BuildError;
 use crate::kernels::{Kernels, Source, TARGET};
 use crate::sources::{Sources, noted};
+use crate::verify::verify;
 
 /// Set to 1, a build writes the PTX that is committed.
 const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
@@ -99,6 +100,7 @@ fn fall_back(committed: &Path, note: &str, missing: BuildError) -> Result<String
             missing: Box::new(missing),
         });
     }
+    verify(&text)?;
     println!(
         "cargo::warning=kernels are taken from {}, which was built from these sources: {missing}",
         committed.display()
@@ -132,6 +134,12 @@ mod tests {
 
         fs::write(&source, "fn two() {}\n").unwrap();
         let changed = Sources::of_module(&source).note(&[]).unwrap();
+        let unproved = format!("{note}.version 7.0\n.global .align 4 .b8 changes[4];\n");
+        fs::write(&file, unproved).unwrap();
+        let error = fall_back(&file, &note, missing()).unwrap_err();
+        assert!(matches!(error, BuildError::Refused(_)), "{error}");
+        fs::write(&file, &text).unwrap();
+
         let error = fall_back(&file, &changed, missing()).unwrap_err();
         assert!(matches!(error, BuildError::Stale { .. }), "{error}");
         let words = error.to_string();

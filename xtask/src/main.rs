@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod broken_cores;
-mod fuzz_kernels;
 mod coexist;
+mod fuzz_kernels;
 mod hazard_programs;
 mod hazards;
-mod platforms;
 mod invariants;
+mod platforms;
 mod ptx;
 mod ptxas;
 mod sanitize;

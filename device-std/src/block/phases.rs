@@ -132,7 +132,9 @@ impl<'k, D: Dimensions> Block<'k, D> {
     /// A value of each thread's own. No barrier, for no shared memory is in reach.
     #[inline(always)]
     pub fn map<T: Copy + 'static, F: Fn(&Lane<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
-        self.collect(|thread| f(thread))
+        let private = self.collect(|thread| f(thread));
+        self.end_of_phase();
+        private
     }
 
     /// Changes a value of each thread's own. No barrier, for no shared memory is in reach.
@@ -142,6 +144,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
         F: Fn(&Lane<'k, D>, &mut T) + PhaseSafe,
     {
         self.run(|thread| f(thread, private.slot(thread.index())));
+        self.end_of_phase();
     }
 
     /// Reads element `at` of shared memory at block level.
@@ -194,6 +197,13 @@ impl<'k, D: Dimensions> Block<'k, D> {
         unsafe {
             registers::barrier();
         }
+    }
+
+    /// Keeps what follows the same for all threads where LLVM could tell them apart by what they did (invariant 2).
+    #[inline(always)]
+    fn end_of_phase(&self) {
+        #[cfg(target_arch = "nvptx64")]
+        registers::end_of_phase();
     }
 
     #[cfg(target_arch = "nvptx64")]

@@ -95,6 +95,24 @@ pub(crate) unsafe fn barrier_count(predicate: bool) -> u32 {
     unsafe { barriers::popc(0, predicate) }
 }
 
+mod convergence {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.activemask"]
+        pub(super) fn active_mask() -> u32;
+    }
+}
+
+/// Ends code that differs by thread, where no barrier does.
+///
+/// LLVM neither duplicates this instruction, nor leads a branch around it. Without it, a thread that has asked in its own code what
+/// block-level code asks next would be led past the second question, and take the answer's value from another place than the other
+/// threads. The values would be equal, but not provably so (`kernel-build` would refuse the PTX), and the bits of a NaN not even that.
+#[inline(always)]
+pub(crate) fn end_of_phase() {
+    // SAFETY: reads which lanes are active; every thread may, anywhere.
+    let _ = unsafe { convergence::active_mask() };
+}
+
 /// Where the block's dynamic shared memory starts, aligned to 16 bytes.
 #[inline(always)]
 pub(crate) fn shared_memory() -> *mut u8 {

@@ -15,6 +15,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let aliases = aliases(kernel);
 
     let (mut declared, mut given, mut before) = (Vec::new(), Vec::new(), Vec::new());
+    let mut passed = Vec::new();
     let (mut slices, mut exclusive, mut atomics, mut shared) = (vec![], vec![], vec![], vec![]);
     let (mut index, mut block) = (mixed!(), mixed!());
     for (at, parameter) in kernel.parameters.iter().enumerate() {
@@ -23,6 +24,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             Role::Slice { .. } => {
                 declared
                     .push(mixed!(#value: &[#ty; 0], #len: ::device_std::__private::core::primitive::usize));
+                passed.push(mixed!(reads &[#ty; 0]; value ::device_std::__private::core::primitive::usize;));
                 slices.push(mixed!(#value, #len, #ty;));
             }
             Role::Output { kind, .. } => {
@@ -32,9 +34,13 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                     declared.push(
                         mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize),
                     );
+                    passed.push(
+                        mixed!(writes *mut #element; value ::device_std::__private::core::primitive::usize;),
+                    );
                     atomics.push(mixed!(#value, #len, #ty;));
                 } else {
                     declared.push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
+                    passed.push(mixed!(writes &mut [#element; 0]; value ::device_std::__private::core::primitive::usize;));
                     exclusive.push(mixed!(#value, #len, #ty;));
                 }
             }
@@ -51,11 +57,15 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
                 block = mixed!(#value, #dimensions, #x, #y);
             }
-            Role::Scalar => declared.push(mixed!(#value: #ty)),
+            Role::Scalar => {
+                declared.push(mixed!(#value: #ty));
+                passed.push(mixed!(value #ty;));
+            }
         }
         given.push(value);
     }
     let table_symbol = format!("__cuda_rt_layout_{symbol}");
+    let parameters_symbol = format!("__cuda_rt_parameters_{symbol}");
     let layout = layout(kernel);
 
     mixed! {
@@ -64,7 +74,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #aliases
             #body
             ::device_std::__entry! {
-                #symbol, #table_symbol, #name(#(#given),*),
+                #symbol, #table_symbol, #parameters_symbol, #name(#(#given),*),
                 (#(#declared),*),
                 slices = [#(#slices)*],
                 exclusive = [#(#exclusive)*],
@@ -73,6 +83,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 index = [#index],
                 block = [#block],
                 layout = [#(#layout)*],
+                passed = [#(#passed)*],
                 checked = __CUDA_RT_CHECKED,
             }
         };

@@ -53,7 +53,7 @@ pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]
-pub(in crate::driver) use module::{compare_layouts, ptx_for};
+pub(in crate::driver) use module::{compare_layouts, compare_parameters, ptx_for};
 use peer::Peers;
 
 /// A GPU, through the CUDA driver API.

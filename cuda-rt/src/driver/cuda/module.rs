@@ -70,6 +70,7 @@ impl Modules {
         let module = loaded.module(context, kernel.module, ptx)?;
         let function = find_function(context, module, kernel)?;
         compare_layouts(kernel, ptx)?;
+        compare_parameters(kernel, ptx)?;
         match kernel.cache.0.get(context.ordinal()) {
             Some(cache) => cache.store(function.expose_provenance() as u64, Ordering::Release),
             None => drop(loaded.functions.insert(key, function.expose_provenance())),
@@ -233,6 +234,45 @@ pub(in crate::driver) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> 
     ))
 }
 
+/// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and all after it would be taken for
+/// another. (`cuLaunchKernel` gets an address for each, and asks for no number and no size.)
+pub(in crate::driver) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
+    let symbol = kernel.symbol.to_str().unwrap_or_default();
+    let refuse = |why: String| {
+        Err(DriverError::with_detail(
+            "cuModuleGetFunction",
+            ErrorCode::INVALID_IMAGE,
+            format!(
+                "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
+                kernel.name, kernel.file, kernel.line
+            ),
+        ))
+    };
+    let Some(taken) = device_std::ptx::parameters(ptx, symbol) else {
+        // The text of a module that someone else loaded may be missing. Kernels by `#[kernel]` have an output, and so a layout.
+        if kernel.layout.is_empty() {
+            return Ok(());
+        }
+        return refuse("the PTX has no entry whose parameters can be read".to_owned());
+    };
+    if taken.len() != kernel.parameters.len() {
+        return refuse(format!(
+            "a launch passes {}, and the entry in the PTX takes {}",
+            kernel.parameters.len(),
+            taken.len()
+        ));
+    }
+    for (at, (passed, (size, align))) in kernel.parameters.iter().zip(taken).enumerate() {
+        if (passed.size_bytes, passed.align_bytes) != (size, align) {
+            return refuse(format!(
+                "a launch passes {} bytes aligned to {} as number {at}, and the entry in the PTX takes {size} aligned to {align}",
+                passed.size_bytes, passed.align_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The layout table in the PTX of a kernel, if it has one.
 fn layout_table(kernel: &Kernel, ptx: &str) -> Option<Vec<u64>> {
     let symbol = kernel.symbol.to_str().ok()?;
@@ -242,13 +282,21 @@ fn layout_table(kernel: &Kernel, ptx: &str) -> Option<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{KernelCache, LaunchShape};
+    use crate::kernel::{KernelCache, LaunchShape, Parameter, ParameterKind};
 
     const PTX: &str = ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};";
     // SAFETY: never loaded.
     static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", PTX) };
 
     const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
+        kernel_with(symbol, layout, &[])
+    }
+
+    const fn kernel_with(
+        symbol: &'static std::ffi::CStr,
+        layout: &'static [u64],
+        parameters: &'static [Parameter],
+    ) -> Kernel {
         /// # Safety
         /// None is needed.
         unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
@@ -258,7 +306,7 @@ mod tests {
             file: file!(),
             line: line!(),
             module: &MODULE,
-            parameters: &[],
+            parameters,
             layout,
             simulate: nothing,
             cache: KernelCache::new(),
@@ -278,6 +326,35 @@ mod tests {
         static MISSING: Kernel = kernel(c"untold", &[1]);
         for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
             let error = compare_layouts(kernel, PTX).expect_err("not the same");
+            assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
+
+    const fn passed(size_bytes: usize, align_bytes: usize) -> Parameter {
+        Parameter {
+            size_bytes,
+            align_bytes,
+            kind: ParameterKind::Scalar,
+        }
+    }
+
+    /// What a parameter of no size did: the entry has none for it, and all later ones were shifted.
+    #[test]
+    fn parameters_must_be_those_of_the_entry() {
+        const HEADS: &str =
+            ".visible .entry two(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+        static SAME: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 8)]);
+        compare_parameters(&SAME, HEADS).expect("the same on both sides");
+        static OF_ANOTHER_MODULE: Kernel = kernel_with(c"elsewhere", &[], &[passed(8, 8)]);
+        compare_parameters(&OF_ANOTHER_MODULE, HEADS).expect("adopted, and launched by hand");
+
+        static NO_SIZE: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(0, 4), passed(24, 8)]);
+        static FEWER: Kernel = kernel_with(c"two", &[1], &[passed(8, 8)]);
+        static SMALLER: Kernel = kernel_with(c"two", &[1], &[passed(4, 4), passed(24, 8)]);
+        static ALIGNED: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 16)]);
+        static MISSING: Kernel = kernel_with(c"three", &[1], &[passed(8, 8)]);
+        for kernel in [&NO_SIZE, &FEWER, &SMALLER, &ALIGNED, &MISSING] {
+            let error = compare_parameters(kernel, HEADS).expect_err("not the same");
             assert!(error.detail().contains("tests::kernel"), "{error}");
         }
     }

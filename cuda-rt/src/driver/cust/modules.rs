@@ -8,7 +8,7 @@ use cust::function::Function;
 use cust::module::Module;
 
 use super::error::{check, error};
-use crate::driver::cuda::{CudaDriver, compare_layouts, ptx_for};
+use crate::driver::cuda::{CudaDriver, compare_layouts, compare_parameters, ptx_for};
 use crate::driver::{Driver, DriverResult};
 use crate::interop::cust::handles;
 use crate::kernel::{Kernel, ModuleImage};
@@ -63,6 +63,7 @@ impl Loaded {
         // What the other driver says of the same kernel has the compiler's words in it.
         let function = found.map_err(|ours| cuda.prepare(kernel).err().unwrap_or(ours))?;
         compare_layouts(kernel, ptx)?;
+        compare_parameters(kernel, ptx)?;
         Ok(function)
     }
 

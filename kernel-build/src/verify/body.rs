@@ -1,0 +1,333 @@
+//! The body of a function: labels and instructions, with each name resolved in its scope.
+
+use std::collections::HashMap;
+
+use super::error::{Refusal, text};
+use super::lex::{Cursor, END_OF_LINE};
+use super::parse::{Space, Variable, number, type_size, variable};
+
+/// A register or a variable of a function: an index into [`Body::names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Name(pub(super) usize);
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Register,
+    Variable(Space),
+}
+
+/// A body.
+#[derive(Debug, Default)]
+pub(super) struct Body<'a> {
+    pub(super) statements: Vec<Statement<'a>>,
+    pub(super) names: Vec<(String, Kind)>,
+    /// Bytes of static shared memory that it declares.
+    pub(super) shared_bytes: u64,
+    /// Labels that `brx.idx` jumps to, by the name of their list.
+    pub(super) targets: HashMap<&'a str, Vec<&'a str>>,
+}
+
+/// What a body consists of.
+#[derive(Debug)]
+pub(super) enum Statement<'a> {
+    Label(&'a str, u32),
+    Instruction(Instruction<'a>),
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Instruction<'a> {
+    pub(super) opcode: &'a str,
+    /// `@%p` or `@!%p`.
+    pub(super) guard: Option<Name>,
+    pub(super) operands: Vec<Operand<'a>>,
+    pub(super) text: String,
+    pub(super) line: u32,
+    /// File and line, by `.loc`.
+    pub(super) location: Option<(u32, u32)>,
+}
+
+/// An operand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Operand<'a> {
+    Name(Name),
+    /// A special register: `%tid.x`.
+    Special(&'a str),
+    /// Of the module, a label, or a function.
+    Symbol(&'a str),
+    /// A number as it is written.
+    Number(String),
+    /// `[base+offset]`
+    Address(Box<Operand<'a>>, i64),
+    /// `{a, b}`, `(a, b)` or `p|q`
+    List(Vec<Operand<'a>>),
+    /// `_`
+    Sink,
+}
+
+impl Operand<'_> {
+    /// Calls `f` for each register or variable in it.
+    pub(super) fn each_name(&self, f: &mut impl FnMut(Name)) {
+        match self {
+            Self::Name(name) => f(*name),
+            Self::Address(base, _) => base.each_name(f),
+            Self::List(list) => list.iter().for_each(|operand| operand.each_name(f)),
+            Self::Special(_) | Self::Symbol(_) | Self::Number(_) | Self::Sink => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scope<'a> {
+    names: HashMap<String, Name>,
+    /// `%r<6>`
+    ranges: Vec<(&'a str, u64)>,
+}
+
+struct Parser<'a> {
+    body: Body<'a>,
+    scopes: Vec<Scope<'a>>,
+    location: Option<(u32, u32)>,
+}
+
+/// The body at `{`, in which the names in `outer` are known.
+pub(super) fn parse_body<'a, 'v>(
+    cursor: &mut Cursor<'a, '_>,
+    outer: impl Iterator<Item = &'v Variable<'a>>,
+) -> Result<Body<'a>, Refusal>
+where
+    'a: 'v,
+{
+    let mut parser = Parser {
+        body: Body::default(),
+        scopes: vec![Scope::default()],
+        location: None,
+    };
+    for parameter in outer {
+        parser.declare(parameter.name, Kind::Variable(Space::Param), parameter.line)?;
+    }
+    cursor.expect("{")?;
+    let mut depth = 1;
+    while depth > 0 {
+        match cursor.peek() {
+            Some("{") => {
+                cursor.next()?;
+                parser.scopes.push(Scope::default());
+                depth += 1;
+            }
+            Some("}") => {
+                cursor.next()?;
+                parser.scopes.pop();
+                depth -= 1;
+            }
+            _ => parser.statement(cursor)?,
+        }
+    }
+    Ok(parser.body)
+}
+
+impl<'a> Parser<'a> {
+    fn declare(&mut self, name: &str, kind: Kind, line: u32) -> Result<(), Refusal> {
+        let id = Name(self.body.names.len());
+        self.body.names.push((name.to_owned(), kind));
+        let scope = self.scopes.last_mut().expect("a body has a scope");
+        if scope.names.insert(name.to_owned(), id).is_some() {
+            return text(line, format!("`{name}` is declared twice"));
+        }
+        Ok(())
+    }
+
+    fn lookup(&mut self, word: &str) -> Option<Name> {
+        let digits = word.len() - word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (prefix, index) = word.split_at(word.len() - digits);
+        let index: Option<u64> = index.parse().ok();
+        for scope in self.scopes.iter_mut().rev() {
+            if let Some(name) = scope.names.get(word) {
+                return Some(*name);
+            }
+            let is_in = |(range, count): &(&str, u64)| *range == prefix && index.is_some_and(|i| i < *count);
+            if scope.ranges.iter().any(is_in) {
+                let name = Name(self.body.names.len());
+                self.body.names.push((word.to_owned(), Kind::Register));
+                scope.names.insert(word.to_owned(), name);
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    fn statement(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
+        let line = cursor.line();
+        match cursor.peek() {
+            Some(".reg") => self.registers(cursor),
+            Some(".loc") => {
+                cursor.next()?;
+                let (file, line) = (number(cursor)?, number(cursor)?);
+                self.location = u32::try_from(file).ok().zip(u32::try_from(line).ok());
+                cursor.skip_past(END_OF_LINE)
+            }
+            Some(".pragma") => cursor.skip_past(";"),
+            Some(";") => cursor.next().map(drop),
+            Some(word) if Space::of(word).is_some() => {
+                let variable = variable(cursor)?;
+                if variable.space == Space::Shared {
+                    let bytes = variable.size.unwrap_or(0);
+                    self.body.shared_bytes = self.body.shared_bytes.saturating_add(bytes);
+                }
+                if matches!(variable.space, Space::Global | Space::Const) {
+                    return text(line, "a variable of the module inside of a function");
+                }
+                self.declare(variable.name, Kind::Variable(variable.space), line)?;
+                cursor.expect(";")
+            }
+            Some(word) if cursor.peek_second() == Some(":") => {
+                cursor.next()?;
+                cursor.next()?;
+                if cursor.take(".branchtargets") {
+                    let mut labels = Vec::new();
+                    while !cursor.take(";") {
+                        labels.push(cursor.next()?);
+                        cursor.take(",");
+                    }
+                    self.body.targets.insert(word, labels);
+                    return Ok(());
+                }
+                if matches!(cursor.peek(), Some(".callprototype" | ".calltargets")) {
+                    return text(line, "calls through a pointer are not supported");
+                }
+                self.body.statements.push(Statement::Label(word, line));
+                Ok(())
+            }
+            _ => self.instruction(cursor),
+        }
+    }
+
+    /// `.reg .b32 %r<6>, %x;`
+    fn registers(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
+        cursor.next()?;
+        let line = cursor.line();
+        let mut word = cursor.next()?;
+        while matches!(word, ".v2" | ".v4") {
+            word = cursor.next()?;
+        }
+        if type_size(word).is_none() {
+            return text(line, format!("the verifier does not know registers of `{word}`"));
+        }
+        loop {
+            let name = cursor.next()?;
+            if cursor.take("<") {
+                let count = number(cursor)?;
+                cursor.expect(">")?;
+                let scope = self.scopes.last_mut().expect("a body has a scope");
+                scope.ranges.push((name, count));
+            } else {
+                self.declare(name, Kind::Register, line)?;
+            }
+            if cursor.take(";") {
+                return Ok(());
+            }
+            cursor.expect(",")?;
+        }
+    }
+
+    fn instruction(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
+        let line = cursor.line();
+        let mut words = String::new();
+        let mut guard = None;
+        if cursor.take("@") {
+            let negated = if cursor.take("!") { "!" } else { "" };
+            let word = cursor.next()?;
+            words = format!("@{negated}{word} ");
+            guard = self.lookup(word);
+            if guard.is_none() {
+                return text(line, format!("the predicate `{word}` is not declared"));
+            }
+        }
+        let opcode = cursor.next()?;
+        if !opcode.starts_with(|c: char| c.is_ascii_lowercase()) {
+            return text(line, format!("the verifier does not know `{opcode}` here"));
+        }
+        words.push_str(opcode);
+        let mut operands = Vec::new();
+        while !cursor.take(";") {
+            words.push_str(if operands.is_empty() { " " } else { ", " });
+            let operand = self.operand(cursor, &mut words)?;
+            operands.push(operand);
+            if !cursor.take(",") {
+                cursor.expect(";")?;
+                break;
+            }
+        }
+        self.body.statements.push(Statement::Instruction(Instruction {
+            opcode,
+            guard,
+            operands,
+            text: words,
+            line,
+            location: self.location,
+        }));
+        Ok(())
+    }
+
+    fn operand(&mut self, cursor: &mut Cursor<'a, '_>, words: &mut String) -> Result<Operand<'a>, Refusal> {
+        let line = cursor.line();
+        let word = cursor.next()?;
+        words.push_str(word);
+        let operand = match word {
+            "[" => {
+                let base = self.operand(cursor, words)?;
+                let mut offset = 0;
+                if cursor.take("+") {
+                    words.push('+');
+                    let sign = if cursor.take("-") { -1 } else { 1 };
+                    let number = number(cursor)?;
+                    words.push_str(&number.to_string());
+                    offset = sign * i64::try_from(number).unwrap_or(i64::MAX);
+                }
+                if cursor.take(",") {
+                    return text(line, "the verifier does not know addresses of more than one part");
+                }
+                cursor.expect("]")?;
+                words.push(']');
+                Operand::Address(Box::new(base), offset)
+            }
+            "{" | "(" => {
+                let end = if word == "{" { "}" } else { ")" };
+                let mut list = Vec::new();
+                while !cursor.take(end) {
+                    if !list.is_empty() {
+                        words.push_str(", ");
+                    }
+                    list.push(self.operand(cursor, words)?);
+                    cursor.take(",");
+                }
+                words.push_str(end);
+                Operand::List(list)
+            }
+            "-" | "!" => {
+                let operand = self.operand(cursor, words)?;
+                match operand {
+                    Operand::Number(number) => Operand::Number(format!("{word}{number}")),
+                    other => other,
+                }
+            }
+            "_" => Operand::Sink,
+            _ if word.starts_with(|c: char| c.is_ascii_digit()) => Operand::Number(word.to_owned()),
+            _ => match self.lookup(word) {
+                Some(name) => Operand::Name(name),
+                None if word.starts_with('%') => Operand::Special(word),
+                None if word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$')) => {
+                    Operand::Symbol(word)
+                }
+                None => return text(line, format!("`{word}` is no operand")),
+            },
+        };
+        if cursor.take("|") {
+            words.push('|');
+            let second = self.operand(cursor, words)?;
+            return Ok(Operand::List(vec![operand, second]));
+        }
+        Ok(operand)
+    }
+}

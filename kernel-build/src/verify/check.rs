@@ -1,0 +1,405 @@
+//! What is refused: each entry, and each function in the way in which it is called.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use super::body::{Body, Instruction, Name, Operand, Statement};
+use super::error::{Refusal, text};
+use super::graph::{Graph, callee};
+use super::instruction::{Collective, Effect};
+use super::origin::Origin;
+use super::parameters::Role;
+use super::parse::{Function, Module, Space};
+use super::reason::{place, reasons};
+use super::uniform::{Analysis, Differs, Given, Summary, arguments};
+
+/// What of CUDA's own is called: it ends the launch.
+const ENDS_THE_LAUNCH: &str = "__assertfail";
+/// And it prints.
+const PRINTS: &str = "vprintf";
+
+/// What one entry has of barriers and exchanges, all of them proved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Proved {
+    /// Barriers of the block.
+    pub barriers: usize,
+    /// Exchanges between the lanes of a warp.
+    pub exchanges: usize,
+}
+
+/// The functions of a module, ready to be checked.
+pub(super) struct Checker<'b, 'a> {
+    module: &'b Module<'a>,
+    graphs: HashMap<&'a str, Graph<'b, 'a>>,
+    summaries: RefCell<HashMap<(String, Vec<Differs>), Summary>>,
+    refusal: RefCell<Option<Refusal>>,
+    proved: RefCell<Proved>,
+}
+
+impl<'b, 'a> Checker<'b, 'a> {
+    pub(super) fn new(module: &'b Module<'a>) -> Result<Self, Refusal> {
+        let mut never_return = HashSet::from([ENDS_THE_LAUNCH]);
+        let graphs = loop {
+            let mut graphs = HashMap::new();
+            for (function, body) in defined(module) {
+                graphs.insert(
+                    function.name,
+                    Graph::new(body, &|name| never_return.contains(name))?,
+                );
+            }
+            let before = never_return.len();
+            let doomed = graphs.iter().filter(|(_, graph)| graph.is_doomed[0]);
+            never_return.extend(doomed.map(|(name, _)| *name));
+            if never_return.len() == before {
+                break graphs;
+            }
+        };
+        let checker = Self {
+            module,
+            graphs,
+            summaries: RefCell::default(),
+            refusal: RefCell::default(),
+            proved: RefCell::default(),
+        };
+        checker.refuse_recursion()?;
+        Ok(checker)
+    }
+
+    /// Proves an entry.
+    pub(super) fn entry(&self, function: &'b Function<'a>, roles: &[Role]) -> Result<Proved, Refusal> {
+        self.summaries.borrow_mut().clear();
+        self.proved.replace(Proved::default());
+        self.function(function.name, function, &[], roles);
+        match self.refusal.take() {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.proved.take()),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn graph(&self, name: &str) -> Option<&Graph<'b, 'a>> {
+        self.graphs.get(name)
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.refusal.borrow_mut().get_or_insert(refusal);
+    }
+
+    /// Recursion would need a stack that no one measured, and the analysis no end.
+    fn refuse_recursion(&self) -> Result<(), Refusal> {
+        let calls: HashMap<&str, Vec<&str>> = defined(self.module)
+            .map(|(function, body)| {
+                let called = instructions(body)
+                    .filter(|i| i.opcode.starts_with("call"))
+                    .filter_map(callee);
+                (function.name, called.collect())
+            })
+            .collect();
+        for function in calls.keys() {
+            let mut open = vec![vec![*function]];
+            let mut seen = HashSet::new();
+            while let Some(path) = open.pop() {
+                for called in path.last().and_then(|last| calls.get(last)).into_iter().flatten() {
+                    let mut cycle: Vec<&str> = path.clone();
+                    cycle.push(called);
+                    if called == function {
+                        return Err(Refusal::Recursion {
+                            function: (*function).to_owned(),
+                            cycle: cycle.into_iter().map(str::to_owned).collect(),
+                        });
+                    }
+                    if seen.insert(*called) {
+                        open.push(cycle);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call does; what is refused in it is kept.
+    fn call(&self, kernel: &str, name: &str, arguments: &[Differs]) -> Summary {
+        if name == PRINTS {
+            return Summary {
+                result: Differs::ByThread,
+                ..Summary::default()
+            };
+        }
+        let key = (name.to_owned(), arguments.to_vec());
+        if let Some(known) = self.summaries.borrow().get(&key) {
+            return *known;
+        }
+        let function = self
+            .module
+            .functions
+            .iter()
+            .find(|function| function.name == name);
+        let summary = match function.filter(|function| function.body.is_some()) {
+            Some(function) => self.function(kernel, function, arguments, &[]),
+            None => Summary {
+                result: Differs::ByThread,
+                ..Summary::default()
+            },
+        };
+        self.summaries.borrow_mut().insert(key, summary);
+        summary
+    }
+
+    fn function(
+        &self,
+        kernel: &str,
+        function: &'b Function<'a>,
+        arguments: &[Differs],
+        roles: &[Role],
+    ) -> Summary {
+        let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
+            return Summary::default();
+        };
+        let given = Given { arguments, roles };
+        let ask = |name: &str, arguments: &[Differs]| self.call(kernel, name, arguments);
+        let analysis = Analysis::run(self.module, function, body, graph, given, &ask);
+        let mut summary = Summary::default();
+        for result in 0..function.results.len() {
+            summary.result = summary.result.max(analysis.differs[result]);
+        }
+        for block in (0..graph.blocks.len()).filter(|block| graph.is_reachable[*block]) {
+            for (instruction, effect) in &graph.blocks[block].instructions {
+                let check = Check {
+                    checker: self,
+                    kernel,
+                    function,
+                    body,
+                    analysis: &analysis,
+                    given,
+                    block,
+                    instruction,
+                };
+                check.instruction(*effect, &mut summary);
+            }
+        }
+        summary
+    }
+}
+
+/// The instruction that is checked.
+struct Check<'c, 'b, 'a> {
+    checker: &'c Checker<'b, 'a>,
+    kernel: &'c str,
+    function: &'b Function<'a>,
+    body: &'b Body<'a>,
+    analysis: &'c Analysis<'b, 'a>,
+    given: Given<'c>,
+    block: usize,
+    instruction: &'b Instruction<'a>,
+}
+
+impl Check<'_, '_, '_> {
+    fn instruction(&self, effect: Effect, summary: &mut Summary) {
+        match effect {
+            Effect::Collective(collective) => self.collective(collective, summary),
+            Effect::Call => self.call(summary),
+            Effect::Exit if !self.function.is_entry => self.form("ends a thread inside of a function"),
+            Effect::Load(_) | Effect::Store(_) | Effect::Atomic { .. } => self.memory(effect, summary),
+            _ => {}
+        }
+    }
+
+    fn form(&self, reason: &'static str) {
+        self.checker.refuse(Refusal::Form {
+            kernel: self.kernel.to_owned(),
+            operation: place(self.checker.module, self.instruction),
+            reason,
+        });
+    }
+
+    fn memory_refusal(&self, reason: &'static str) {
+        self.checker.refuse(Refusal::Memory {
+            kernel: self.kernel.to_owned(),
+            operation: place(self.checker.module, self.instruction),
+            reason,
+        });
+    }
+
+    /// The threads of the block, or of each warp, are together here.
+    fn must_be_together(&self, parted: Differs, group: &'static str) {
+        if self.analysis.region[self.block].0 >= parted {
+            self.checker.refuse(Refusal::Divergent {
+                kernel: self.kernel.to_owned(),
+                operation: place(self.checker.module, self.instruction),
+                group,
+                reasons: reasons(self.checker.module, self.analysis, self.block),
+            });
+        }
+    }
+
+    fn collective(&self, collective: Collective, summary: &mut Summary) {
+        let operands = self.instruction.operands.as_slice();
+        match collective {
+            Collective::Barrier { returns } => {
+                let is_number = |at: usize| matches!(operands.get(at), Some(Operand::Number(_)));
+                let is_whole = if returns {
+                    operands.len() == 3 && is_number(1)
+                } else {
+                    operands.len() == 1 && is_number(0)
+                };
+                if !is_whole {
+                    self.form("is for some threads, or of a number that is not known: a barrier of a safe kernel is for all threads of the block");
+                }
+                summary.has_barrier = true;
+                self.checker.proved.borrow_mut().barriers += 1;
+                self.must_be_together(Differs::ByWarp, "of the block");
+            }
+            Collective::Exchange { .. } => {
+                if !operands.last().is_some_and(|mask| self.is_whole_warp(mask)) {
+                    self.form("is for some lanes, or for lanes that are not known: exchanges of a safe kernel are for whole warps");
+                }
+                summary.has_exchange = true;
+                self.checker.proved.borrow_mut().exchanges += 1;
+                self.must_be_together(Differs::ByThread, "of a warp");
+            }
+        }
+    }
+
+    /// -1, or a register that holds nothing else.
+    fn is_whole_warp(&self, mask: &Operand<'_>) -> bool {
+        let is_all = |operand: &Operand<'_>| matches!(operand, Operand::Number(n) if ["-1", "4294967295", "0xffffffff", "0xFFFFFFFF"].contains(&n.as_str()));
+        let Operand::Name(register) = mask else {
+            return is_all(mask);
+        };
+        let mut writes = instructions(self.body)
+            .filter(|i| writes(i, *register))
+            .peekable();
+        writes.peek().is_some()
+            && writes.all(|i| {
+                i.opcode.starts_with("mov.") && i.guard.is_none() && i.operands.get(1).is_some_and(is_all)
+            })
+    }
+
+    fn call(&self, summary: &mut Summary) {
+        let name = callee(self.instruction).unwrap_or("");
+        let known = self
+            .checker
+            .module
+            .functions
+            .iter()
+            .find(|function| function.name == name);
+        if known.is_none_or(|function| function.body.is_none()) && ![PRINTS, ENDS_THE_LAUNCH].contains(&name)
+        {
+            self.form("calls a function that is not in the module");
+        }
+        let mut differs = Vec::new();
+        for argument in arguments(self.instruction) {
+            let mut most = Differs::Never;
+            argument.each_name(&mut |name| most = most.max(self.analysis.differs[name.0]));
+            differs.push(most);
+        }
+        let called = self.checker.call(self.kernel, name, &differs);
+        if called.has_barrier {
+            self.must_be_together(Differs::ByWarp, "of the block");
+        }
+        if called.has_exchange {
+            self.must_be_together(Differs::ByThread, "of a warp");
+        }
+        if called.writes {
+            let origins = &self.analysis.origins;
+            let mut pointed = Origin::NONE;
+            for argument in arguments(self.instruction) {
+                argument.each_name(&mut |name| pointed |= origins.reached_from(name));
+            }
+            if pointed.has(Origin::MODULE) {
+                self.memory_refusal("may write to memory of the module, which all kernels share");
+            }
+        }
+        summary.has_barrier |= called.has_barrier;
+        summary.has_exchange |= called.has_exchange;
+        summary.writes |= called.writes;
+    }
+
+    fn memory(&self, effect: Effect, summary: &mut Summary) {
+        let (access, writes) = match effect {
+            Effect::Load(access) => (access, false),
+            Effect::Store(access) | Effect::Atomic { access, .. } => (access, true),
+            _ => return,
+        };
+        let address = self
+            .instruction
+            .operands
+            .iter()
+            .find(|o| matches!(o, Operand::Address(..)));
+        let Some(address) = address else {
+            return self.memory_refusal("has no address that the verifier can read");
+        };
+        let origin = self
+            .analysis
+            .origins
+            .address(self.checker.module, self.body, access, address);
+        if writes && access.space != Some(Space::Param) {
+            if origin.has(Origin::MODULE) {
+                self.memory_refusal("may write to memory of the module, which all kernels share");
+            } else if origin.is_unknown() {
+                if self.function.is_entry {
+                    self.memory_refusal(
+                        "writes to an address of which the verifier does not know what it points to",
+                    );
+                }
+                summary.writes = true;
+            }
+        }
+        if access.is_read_only && !writes {
+            let mut roles = self.given.roles.iter().enumerate();
+            if roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at))) {
+                self.memory_refusal("reads through the read-only cache what the kernel may write");
+            }
+        }
+    }
+}
+
+fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
+    let mut found = false;
+    if let Some(first) = instruction.operands.first() {
+        first.each_name(&mut |name| found |= name == register);
+    }
+    found && !instruction.opcode.starts_with("st.") && !instruction.opcode.starts_with("bar")
+}
+
+fn defined<'b, 'a>(module: &'b Module<'a>) -> impl Iterator<Item = (&'b Function<'a>, &'b Body<'a>)> {
+    module
+        .functions
+        .iter()
+        .filter_map(|function| Some((function, function.body.as_ref()?)))
+}
+
+fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
+    body.statements.iter().filter_map(|statement| match statement {
+        Statement::Instruction(instruction) => Some(instruction),
+        Statement::Label(..) => None,
+    })
+}
+
+/// Refuses variables that a kernel could change, and shared memory that no host knows of.
+pub(super) fn check_variables(module: &Module<'_>) -> Result<(), Refusal> {
+    for variable in &module.variables {
+        let reason = match variable.space {
+            Space::Global if !variable.is_initialised => "memory of the module that is no constant table",
+            Space::Shared if variable.size.is_some() => "shared memory that the launch does not give",
+            _ => continue,
+        };
+        return Err(Refusal::Variable {
+            name: variable.name.to_owned(),
+            line: variable.line,
+            reason,
+        });
+    }
+    for (function, body) in defined(module) {
+        if body.shared_bytes > 0 {
+            return text(
+                0,
+                format!(
+                    "`{}` has static shared memory, which the launch does not give",
+                    function.name
+                ),
+            );
+        }
+    }
+    Ok(())
+}

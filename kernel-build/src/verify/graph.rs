@@ -1,0 +1,371 @@
+//! The control flow of a function: blocks, which of them must end in a trap, and where threads that part meet again.
+//!
+//! Post-dominators are found as Cooper, Harvey and Kennedy do ("A Simple, Fast Dominance Algorithm", 2001), on the reversed graph.
+
+use std::collections::HashMap;
+
+use super::body::{Body, Instruction, Name, Operand, Statement};
+use super::error::{Refusal, text};
+use super::instruction::{Collective, Effect, effect};
+
+/// A block: it is entered at its start only, and left at its end only.
+#[derive(Debug, Default)]
+pub(super) struct Block<'b, 'a> {
+    pub(super) instructions: Vec<(&'b Instruction<'a>, Effect)>,
+    pub(super) end: End<'b, 'a>,
+}
+
+/// How a block ends.
+#[derive(Debug, Default)]
+pub(super) enum End<'b, 'a> {
+    /// Goes on at one block.
+    Next(usize),
+    /// Goes on at a block that a value chooses.
+    Choice {
+        by: Name,
+        at: &'b Instruction<'a>,
+        targets: Vec<usize>,
+    },
+    /// Ends the function, or the thread.
+    #[default]
+    Return,
+    /// Ends the launch with an error.
+    Trap,
+}
+
+/// The blocks of a function; the first is where it starts.
+#[derive(Debug)]
+pub(super) struct Graph<'b, 'a> {
+    pub(super) blocks: Vec<Block<'b, 'a>>,
+    pub(super) is_reachable: Vec<bool>,
+    /// Whether every path from here ends in a trap, and meets no barrier or exchange before.
+    pub(super) is_doomed: Vec<bool>,
+    /// The first block that all paths from here meet, but those that end in a trap. `None`: only the end of the function.
+    pub(super) meets_at: Vec<Option<usize>>,
+}
+
+struct Builder<'b, 'a> {
+    blocks: Vec<Block<'b, 'a>>,
+    labels: HashMap<&'a str, usize>,
+    /// The block that instructions go to.
+    current: usize,
+    is_open: bool,
+}
+
+impl<'b, 'a> Builder<'b, 'a> {
+    fn new_block(&mut self) -> usize {
+        self.blocks.push(Block::default());
+        self.blocks.len() - 1
+    }
+
+    fn end(&mut self, end: End<'b, 'a>) {
+        self.blocks[self.current].end = end;
+        self.is_open = false;
+    }
+
+    fn start(&mut self, block: usize) {
+        if self.is_open {
+            self.end(End::Next(block));
+        }
+        self.current = block;
+        self.is_open = true;
+    }
+
+    fn label(&self, label: &str, line: u32) -> Result<usize, Refusal> {
+        match self.labels.get(label) {
+            Some(block) => Ok(*block),
+            None => text(line, format!("there is no label `{label}`")),
+        }
+    }
+
+    fn instruction(
+        &mut self,
+        body: &'b Body<'a>,
+        instruction: &'b Instruction<'a>,
+        never_returns: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refusal> {
+        let line = instruction.line;
+        let effect = match effect(instruction) {
+            Ok(effect) => effect,
+            Err(reason) => return text(line, format!("`{}` {reason}", instruction.text)),
+        };
+        if !self.is_open {
+            let block = self.new_block();
+            self.start(block);
+        }
+        let target = |builder: &Self| match instruction.operands.as_slice() {
+            [Operand::Symbol(label)] => builder.label(label, line),
+            _ => text(line, format!("`{}` names no label", instruction.text)),
+        };
+        // A guarded instruction is a branch around it.
+        if let Some(by) = instruction.guard {
+            let after = self.new_block();
+            let then = if effect == Effect::Branch {
+                target(self)?
+            } else {
+                self.new_block()
+            };
+            self.end(End::Choice {
+                by,
+                at: instruction,
+                targets: vec![then, after],
+            });
+            if effect != Effect::Branch {
+                self.start(then);
+                self.plain(body, instruction, effect, never_returns)?;
+            }
+            self.start(after);
+            return Ok(());
+        }
+        if effect == Effect::Branch {
+            let target = target(self)?;
+            self.end(End::Next(target));
+            return Ok(());
+        }
+        self.plain(body, instruction, effect, never_returns)
+    }
+
+    fn plain(
+        &mut self,
+        body: &'b Body<'a>,
+        instruction: &'b Instruction<'a>,
+        effect: Effect,
+        never_returns: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refusal> {
+        let line = instruction.line;
+        self.blocks[self.current].instructions.push((instruction, effect));
+        match effect {
+            Effect::BranchTable => {
+                let (by, list) = match instruction.operands.as_slice() {
+                    [Operand::Name(by), Operand::Symbol(list)] => (*by, body.targets.get(list)),
+                    _ => return text(line, "the verifier does not know this form of `brx`"),
+                };
+                let Some(list) = list else {
+                    return text(line, "the list of targets is missing");
+                };
+                let targets = list
+                    .iter()
+                    .map(|label| self.label(label, line))
+                    .collect::<Result<_, _>>()?;
+                self.end(End::Choice {
+                    by,
+                    at: instruction,
+                    targets,
+                });
+            }
+            Effect::Return | Effect::Exit => self.end(End::Return),
+            Effect::Trap => self.end(End::Trap),
+            Effect::Call if callee(instruction).is_some_and(never_returns) => self.end(End::Trap),
+            // What one barrier parts from the next are blocks of their own.
+            Effect::Collective(Collective::Barrier { .. }) => {
+                let next = self.new_block();
+                self.start(next);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The function that is called.
+pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
+    instruction.operands.iter().find_map(|operand| match operand {
+        Operand::Symbol(name) => Some(*name),
+        _ => None,
+    })
+}
+
+impl<'b, 'a> Graph<'b, 'a> {
+    /// The graph of `body`, where calls of some functions never return.
+    pub(super) fn new(body: &'b Body<'a>, never_returns: &dyn Fn(&str) -> bool) -> Result<Self, Refusal> {
+        let mut builder = Builder {
+            blocks: vec![Block::default()],
+            labels: HashMap::new(),
+            current: 0,
+            is_open: true,
+        };
+        for statement in &body.statements {
+            if let Statement::Label(label, line) = statement {
+                let block = builder.new_block();
+                if builder.labels.insert(label, block).is_some() {
+                    return text(*line, format!("the label `{label}` stands twice"));
+                }
+            }
+        }
+        for statement in &body.statements {
+            match statement {
+                Statement::Label(label, line) => {
+                    let block = builder.label(label, *line)?;
+                    builder.start(block);
+                }
+                Statement::Instruction(instruction) => {
+                    builder.instruction(body, instruction, never_returns)?
+                }
+            }
+        }
+        if builder.is_open {
+            builder.end(End::Return);
+        }
+        let mut graph = Self {
+            blocks: builder.blocks,
+            is_reachable: Vec::new(),
+            is_doomed: Vec::new(),
+            meets_at: Vec::new(),
+        };
+        graph.is_reachable = vec![false; graph.blocks.len()];
+        let mut open = vec![0];
+        while let Some(block) = open.pop() {
+            if !std::mem::replace(&mut graph.is_reachable[block], true) {
+                open.extend(graph.targets(block));
+            }
+        }
+        graph.find_doomed();
+        graph.meets_at = post_dominators(&graph);
+        Ok(graph)
+    }
+
+    /// Where a block goes on.
+    pub(super) fn targets(&self, block: usize) -> &[usize] {
+        match &self.blocks[block].end {
+            End::Next(next) => std::slice::from_ref(next),
+            End::Choice { targets, .. } => targets,
+            End::Return | End::Trap => &[],
+        }
+    }
+
+    /// Where a block goes on, but for what ends in a trap.
+    pub(super) fn living_targets(&self, block: usize) -> impl Iterator<Item = usize> {
+        self.targets(block)
+            .iter()
+            .copied()
+            .filter(|target| !self.is_doomed[*target])
+    }
+
+    /// Whether threads can part here.
+    pub(super) fn is_choice(&self, block: usize) -> bool {
+        let mut targets = self.living_targets(block);
+        let first = targets.next();
+        targets.any(|target| Some(target) != first)
+    }
+
+    fn find_doomed(&mut self) {
+        self.is_doomed = vec![false; self.blocks.len()];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for block in (0..self.blocks.len()).rev() {
+                if self.is_doomed[block] {
+                    continue;
+                }
+                let Block { instructions, end } = &self.blocks[block];
+                let is_doomed = match end {
+                    End::Trap => true,
+                    End::Return => false,
+                    End::Next(_) | End::Choice { .. } => {
+                        self.targets(block).iter().all(|t| self.is_doomed[*t])
+                    }
+                };
+                let is_together = |(_, effect): &(_, Effect)| matches!(effect, Effect::Collective(_));
+                if is_doomed && !instructions.iter().any(is_together) {
+                    self.is_doomed[block] = true;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    /// All blocks on the paths from `block` to where all of them meet, both ends left out. (The block itself is among them where a path
+    /// leads back to it.)
+    pub(super) fn region(&self, block: usize) -> Vec<usize> {
+        let end = self.meets_at[block];
+        let mut seen = vec![false; self.blocks.len()];
+        let mut open: Vec<usize> = self.living_targets(block).collect();
+        let mut region = Vec::new();
+        while let Some(next) = open.pop() {
+            if Some(next) != end && !std::mem::replace(&mut seen[next], true) {
+                region.push(next);
+                open.extend(self.living_targets(next));
+            }
+        }
+        region
+    }
+}
+
+/// For each block the next one that all paths from it meet. A path that never ends counts as one that ends at once.
+fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
+    let exit = graph.blocks.len();
+    let lives = |block: usize| graph.is_reachable[block] && !graph.is_doomed[block];
+    let mut successors: Vec<Vec<usize>> = vec![Vec::new(); exit + 1];
+    let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); exit + 1];
+    for block in (0..exit).filter(|block| lives(*block)) {
+        successors[block].extend(graph.living_targets(block));
+        if successors[block].is_empty() {
+            successors[block].push(exit);
+        }
+        for target in &successors[block] {
+            predecessors[*target].push(block);
+        }
+    }
+    let mut order = order(exit, &predecessors);
+    for block in (0..exit).filter(|block| lives(*block)) {
+        if !order.contains(&block) {
+            successors[block].push(exit);
+            predecessors[exit].push(block);
+        }
+    }
+    order = self::order(exit, &predecessors);
+
+    let mut rank = vec![usize::MAX; exit + 1];
+    for (at, block) in order.iter().enumerate() {
+        rank[*block] = at;
+    }
+    let mut next: Vec<Option<usize>> = vec![None; exit + 1];
+    next[exit] = Some(exit);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in order.iter().skip(1).copied() {
+            let mut known = successors[block].iter().copied().filter(|s| next[*s].is_some());
+            let Some(mut meeting) = known.next() else { continue };
+            for mut other in known {
+                while meeting != other {
+                    // The end has rank 0, and each block's own has a lower rank than the block.
+                    if rank[meeting] > rank[other] {
+                        meeting = next[meeting].unwrap_or(exit);
+                    } else {
+                        other = next[other].unwrap_or(exit);
+                    }
+                }
+            }
+            if next[block] != Some(meeting) {
+                next[block] = Some(meeting);
+                changed = true;
+            }
+        }
+    }
+    next.truncate(exit);
+    next.into_iter()
+        .map(|meeting| meeting.filter(|block| *block != exit))
+        .collect()
+}
+
+/// Reverse postorder from `start`.
+fn order(start: usize, edges: &[Vec<usize>]) -> Vec<usize> {
+    let mut seen = vec![false; edges.len()];
+    let mut order = Vec::new();
+    let mut open = vec![(start, 0)];
+    seen[start] = true;
+    while let Some((block, at)) = open.pop() {
+        match edges[block].get(at) {
+            Some(next) => {
+                open.push((block, at + 1));
+                if !std::mem::replace(&mut seen[*next], true) {
+                    open.push((*next, 0));
+                }
+            }
+            None => order.push(block),
+        }
+    }
+    order.reverse();
+    order
+}

@@ -1,0 +1,154 @@
+//! What an instruction does, as far as the verifier needs to know (PTX ISA, chapter 9, "Instruction Set").
+
+use super::body::{Instruction, Operand};
+use super::parse::Space;
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The first operand is computed from the others.
+    Compute,
+    /// The first operand is another in every thread, whatever the others are.
+    Differ,
+    /// Nothing that matters here.
+    Nothing,
+    Load(Access),
+    Store(Access),
+    /// Reads and writes memory; the first operand is what was there, if `returns`.
+    Atomic {
+        access: Access,
+        returns: bool,
+    },
+    Collective(Collective),
+    Call,
+    Branch,
+    BranchTable,
+    Return,
+    Exit,
+    Trap,
+}
+
+/// An access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    /// `None`: any, by a generic address.
+    pub(super) space: Option<Space>,
+    /// Not volatile, and of no memory order.
+    pub(super) is_weak: bool,
+    /// Through the read-only cache (`.nc`).
+    pub(super) is_read_only: bool,
+}
+
+/// What threads do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collective {
+    /// A barrier of the block. `returns`: with a value, on which all threads agree.
+    Barrier { returns: bool },
+    /// An exchange of a warp. `agrees`: the value is the same in all its lanes.
+    Exchange { agrees: bool, returns: bool },
+}
+
+/// What compute a value from their operands alone: the same operands give the same value in every thread.
+const COMPUTE: &[&str] = &[
+    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
+    "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "lg2", "lop3", "mad", "mad24",
+    "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt",
+    "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
+    "testp", "xor",
+];
+const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
+
+/// What the instruction does; `Err` says why the verifier refuses it.
+pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static str> {
+    let mut parts = instruction.opcode.split('.');
+    let base = parts.next().unwrap_or("");
+    let parts: Vec<&str> = parts.collect();
+    let has = |part: &str| parts.contains(&part);
+    Ok(match base {
+        _ if COMPUTE.contains(&base) => Effect::Compute,
+        _ if NOTHING.contains(&base) => Effect::Nothing,
+        "activemask" => Effect::Differ,
+        "ld" | "st" | "red" if has("async") || has("bulk") => {
+            return Err("is for clusters, which safe kernels do not have");
+        }
+        "ld" | "ldu" => Effect::Load(access(&parts)),
+        "st" => Effect::Store(access(&parts)),
+        "atom" => Effect::Atomic {
+            access: access(&parts),
+            returns: true,
+        },
+        "red" => Effect::Atomic {
+            access: access(&parts),
+            returns: false,
+        },
+        "bra" => Effect::Branch,
+        "brx" => Effect::BranchTable,
+        "call" => Effect::Call,
+        "ret" => Effect::Return,
+        "exit" => Effect::Exit,
+        "trap" => Effect::Trap,
+        "bar" | "barrier" if has("warp") => Effect::Collective(Collective::Exchange {
+            agrees: true,
+            returns: false,
+        }),
+        "bar" | "barrier" if has("cluster") => return Err("is for clusters, which safe kernels do not have"),
+        "bar" | "barrier" if has("arrive") => {
+            return Err("waits for no one, as no barrier of a safe kernel does");
+        }
+        "bar" | "barrier" => Effect::Collective(Collective::Barrier { returns: has("red") }),
+        "shfl" | "vote" | "match" if !has("sync") => return Err("names no lanes: it lacks `.sync`"),
+        "shfl" => exchange(false),
+        "vote" | "redux" => exchange(true),
+        "match" => exchange(has("all")),
+        _ => return Err("is an instruction that the verifier does not know"),
+    })
+}
+
+fn exchange(agrees: bool) -> Effect {
+    Effect::Collective(Collective::Exchange {
+        agrees,
+        returns: true,
+    })
+}
+
+fn access(parts: &[&str]) -> Access {
+    let space = parts.iter().find_map(|part| match *part {
+        "global" => Some(Space::Global),
+        "shared" => Some(Space::Shared),
+        "local" => Some(Space::Local),
+        "const" => Some(Space::Const),
+        "param" => Some(Space::Param),
+        _ => None,
+    });
+    let orders = ["volatile", "relaxed", "acquire", "release", "mmio"];
+    Access {
+        space,
+        is_weak: !parts.iter().any(|part| orders.contains(part)),
+        is_read_only: parts.contains(&"nc"),
+    }
+}
+
+/// Whether it reads or writes the carry flag, which no operand names.
+pub(super) fn uses_carry(opcode: &str) -> (bool, bool) {
+    let base = opcode.split('.').next().unwrap_or("");
+    (
+        matches!(base, "addc" | "subc" | "madc"),
+        opcode.split('.').any(|part| part == "cc"),
+    )
+}
+
+impl<'a> Instruction<'a> {
+    /// Operands that are written, and those that are read.
+    pub(super) fn split(&self, effect: Effect) -> (&[Operand<'a>], &[Operand<'a>]) {
+        let writes_first = match effect {
+            Effect::Compute | Effect::Differ | Effect::Load(_) => true,
+            Effect::Atomic { returns, .. } => returns,
+            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. }) => {
+                returns
+            }
+            _ => false,
+        };
+        self.operands
+            .split_at(usize::from(writes_first).min(self.operands.len()))
+    }
+}

@@ -1,0 +1,213 @@
+//! The kernels that are committed are proved; and each of them with a barrier or an exchange deleted, doubled, guarded or moved is refused
+//! wherever two threads part.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::check::Checker;
+use super::oracle::parts;
+use super::parse::Module;
+use super::{verify, verify_threads};
+
+/// Crates of kernels, and how many entries, barriers and exchanges there are at least.
+const PROVED: [(&str, usize, usize, usize); 4] = [
+    ("device-kernels/ptx/device_kernels.ptx", 13, 7, 8),
+    ("device-std/tests/kernels/ptx/library_kernels.ptx", 160, 150, 400),
+    ("device-std/tests/panics/ptx/panicking_kernels.ptx", 2, 0, 0),
+    ("examples/own-kernels/kernels/kernels.ptx", 2, 0, 0),
+];
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join(path)).unwrap()
+}
+
+#[test]
+fn all_committed_kernels_are_proved() {
+    for (path, entries, barriers, exchanges) in PROVED {
+        let verified = verify(&read(path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
+        let count = |of: fn(&super::Proved) -> usize| {
+            verified
+                .entries
+                .iter()
+                .map(|(_, proved)| of(proved))
+                .sum::<usize>()
+        };
+        assert_eq!(verified.entries.len(), entries, "{path}");
+        assert!(
+            count(|p| p.barriers) >= barriers && count(|p| p.exchanges) >= exchanges,
+            "{path}"
+        );
+    }
+}
+
+/// Written by hand, or by nvcc, and launched as foreign kernels: their barriers are proved, their memory is not.
+#[test]
+fn threads_of_foreign_kernels_are_proved() {
+    for path in [
+        "examples/cuda-std/kernels.ptx",
+        "examples/from-cust/square.ptx",
+        "examples/cublas_gemm/bias_relu.ptx",
+        "cuda-rt/tests/conformance/kernels.ptx",
+        "cuda-rt/tests/conformance/architectures.ptx",
+        "cuda-rt/tests/rustacuda/settings.ptx",
+    ] {
+        verify_threads(&read(path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
+    }
+}
+
+/// What safe code was made of before it was refused.
+#[test]
+fn kernels_whose_threads_part_are_refused() {
+    for (path, entries) in [("nan_of_two_values", 1), ("statics_made_registers", 3)] {
+        let text = read(&format!("kernel-build/tests/ptx/{path}.ptx"));
+        let texts = split(&text);
+        let refused = texts
+            .iter()
+            .filter(|text| verify_threads(text).is_err_and(|refusal| refusal.to_string().contains("H32")));
+        let refused = refused.count();
+        // The race of the statics has as many barriers for all threads; what parts there are views of memory.
+        assert_eq!(
+            (texts.len(), refused),
+            (entries, if entries == 3 { 2 } else { 1 }),
+            "{path}"
+        );
+    }
+}
+
+/// A text with one entry of `text` for each, and all that is no entry.
+fn split(text: &str) -> Vec<String> {
+    let starts: Vec<usize> = text.match_indices(".visible .entry").map(|(at, _)| at).collect();
+    let end_of = |start: usize| start + text[start..].find("\n}\n").unwrap() + 3;
+    let mut outside = String::new();
+    let mut at = 0;
+    for start in &starts {
+        outside.push_str(&text[at..*start]);
+        at = end_of(*start);
+    }
+    outside.push_str(&text[at..]);
+    starts
+        .iter()
+        .map(|start| format!("{outside}\n{}", &text[*start..end_of(*start)]))
+        .collect()
+}
+
+fn is_together(line: &str) -> bool {
+    ["bar.", "shfl.", "vote.", "match.", "redux."]
+        .iter()
+        .any(|name| line.trim_start().starts_with(name))
+}
+
+fn is_instruction(line: &str) -> bool {
+    let line = line.trim();
+    line.ends_with(';') && line.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
+}
+
+/// How often a kind of mutant was refused, and how often not.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    refused: usize,
+    /// And no run of it parts.
+    accepted: usize,
+    /// How often the threads of some run part.
+    parted: usize,
+}
+
+/// Changes one line at a time, and asks both the proof and the runs.
+#[test]
+fn mutants_whose_threads_part_are_refused() {
+    let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
+    let library = read("device-std/tests/kernels/ptx/library_kernels.ptx");
+    let shipped = read("device-kernels/ptx/device_kernels.ptx");
+    let kernels = [
+        "votes",
+        "rounds",
+        "block_sum_f32",
+        "exclusive_sum_u64",
+        "shared_atomic_u32",
+        "warp_any_large",
+        "match_u32",
+        "shuffle_from_u32",
+    ];
+    let chosen = split(&library)
+        .into_iter()
+        .filter(|text| kernels.iter().any(|k| text.contains(&format!(".entry {k}__"))));
+    let texts: Vec<String> = split(&shipped)
+        .into_iter()
+        .filter(|t| t.lines().any(is_together))
+        .chain(chosen)
+        .collect();
+    assert!(texts.len() >= 10, "{}", texts.len());
+    for text in &texts {
+        let lines: Vec<&str> = text.lines().collect();
+        let first = lines.iter().position(|line| line.contains(".entry")).unwrap();
+        let places: Vec<usize> = (first..lines.len())
+            .filter(|at| is_instruction(lines[*at]))
+            .collect();
+        let targets = (first..lines.len()).filter(|at| is_together(lines[*at]));
+        for (number, target) in targets.enumerate() {
+            let own = format!(
+                ".reg .b32 %mutant; .reg .pred %guard; mov.u32 %mutant, %tid.x; setp.eq.s32 %guard, %mutant, 0; @%guard {}",
+                lines[target].trim()
+            );
+            let all = own.replace("%tid.x", "%ctaid.x");
+            let mut change = |kind: &'static str, changes: &[(usize, &str)]| {
+                let mut mutant = lines.clone();
+                for (at, line) in changes {
+                    mutant[*at] = line;
+                }
+                let outcome = outcomes.entry(kind).or_default();
+                judge(&mutant.join("\n"), kind, outcome);
+            };
+            let twice = format!("{}\n{}", lines[target], lines[target]);
+            change("deleted", &[(target, "")]);
+            change("doubled", &[(target, &twice)]);
+            change("guarded by the thread", &[(target, &own)]);
+            change("guarded by the block", &[(target, &all)]);
+            // Each place for the first ones, and some for the others, which are alike.
+            let step = if number == 0 { 3 } else { 41 };
+            for place in places
+                .iter()
+                .copied()
+                .filter(|place| *place != target)
+                .step_by(step)
+            {
+                let before = format!("{}\n{}", lines[target], lines[place]);
+                change("moved", &[(target, ""), (place, &before)]);
+            }
+        }
+    }
+    println!("{} kernels, {outcomes:#?}", texts.len());
+    // The runs see what is there to see.
+    assert_eq!(
+        outcomes["guarded by the thread"].parted,
+        outcomes["guarded by the thread"].refused
+    );
+    assert_eq!(outcomes["guarded by the thread"].accepted, 0);
+    assert!(
+        outcomes["moved"].refused > 100 && outcomes["moved"].accepted > 100,
+        "{outcomes:?}"
+    );
+    assert_eq!(outcomes["doubled"].refused, 0);
+}
+
+fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
+    let modules = Module::parse(text).unwrap();
+    let checker = Checker::new(&modules[0]).unwrap();
+    let entry = modules[0]
+        .functions
+        .iter()
+        .find(|function| function.is_entry)
+        .unwrap();
+    let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
+    let do_part = parts(body, graph, 60);
+    match checker.entry(entry, &[]) {
+        Err(_) => outcome.refused += 1,
+        Ok(_) => outcome.accepted += 1,
+    }
+    outcome.parted += usize::from(do_part);
+    assert!(
+        !do_part || checker.entry(entry, &[]).is_err(),
+        "accepted, though threads part: {kind}\n{text}"
+    );
+}

@@ -1,0 +1,92 @@
+//! Why a value differs, told as a chain of instructions.
+
+use std::collections::HashSet;
+
+use super::body::{Instruction, Name};
+use super::error::{Place, Reasons};
+use super::graph::End;
+use super::parse::Module;
+use super::uniform::{Analysis, Cause};
+
+/// Longer chains say no more.
+const LONGEST: usize = 12;
+
+/// Where an instruction stands.
+pub(super) fn place(module: &Module<'_>, instruction: &Instruction<'_>) -> Place {
+    let source = instruction.location.and_then(|(file, line)| {
+        let file = module.files.get(&file)?;
+        Some(((*file).to_owned(), line))
+    });
+    Place {
+        text: instruction.text.clone(),
+        line: instruction.line,
+        source,
+    }
+}
+
+/// From the branch whose region `block` lies in, to a value that differs by itself.
+pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: usize) -> Reasons {
+    let mut reasons = Reasons::default();
+    let Some(branch) = analysis.region[block].1 else {
+        return reasons;
+    };
+    let End::Choice { by, at, .. } = &analysis.graph.blocks[branch].end else {
+        return reasons;
+    };
+    let mut add = |instruction: &Instruction<'_>, reason: String| {
+        reasons.0.push((place(module, instruction), reason));
+    };
+    add(
+        at,
+        format!(
+            "threads part at this branch, for `{}` differs",
+            analysis.text(*by)
+        ),
+    );
+    let (mut next, mut seen): (Option<Name>, _) = (Some(*by), HashSet::new());
+    while let Some(name) = next.take() {
+        if !seen.insert(name) || seen.len() > LONGEST {
+            break;
+        }
+        let text = analysis.text(name);
+        let mut cause = analysis.cause(name);
+        if let Some(Cause::Local(instruction)) = cause {
+            add(
+                instruction,
+                format!("`{text}` is read from local memory, where it differs"),
+            );
+            cause = analysis.local_cause();
+        }
+        match cause {
+            Some(Cause::Value(instruction, from)) => {
+                add(
+                    instruction,
+                    format!("`{text}` is computed from `{}`", analysis.text(from)),
+                );
+                next = Some(from);
+            }
+            Some(Cause::Branch(instruction, by, at)) => {
+                add(
+                    instruction,
+                    format!("only some threads write `{text}` here, or not equally often"),
+                );
+                add(
+                    at,
+                    format!("for threads part at this branch, on `{}`", analysis.text(by)),
+                );
+                next = Some(by);
+            }
+            Some(Cause::Source(instruction, reason)) => add(instruction, reason.to_owned()),
+            Some(Cause::Argument) => add(
+                at,
+                format!("`{text}` is a parameter that was given a value that differs"),
+            ),
+            Some(Cause::Unwritten) => add(
+                at,
+                format!("`{text}` is read on a path on which nothing wrote it"),
+            ),
+            Some(Cause::Local(_)) | None => {}
+        }
+    }
+    reasons
+}

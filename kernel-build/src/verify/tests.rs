@@ -1,0 +1,336 @@
+//! Small texts of PTX, each with one thing that is refused, and twins that are not.
+
+use super::{Refusal, verify, verify_threads};
+
+/// A module with one entry of this body, which has an address and a number as parameters.
+fn entry(body: &str) -> String {
+    module("", body)
+}
+
+fn module(before: &str, body: &str) -> String {
+    format!(
+        ".version 7.0\n.target sm_80\n.address_size 64\n{before}\n\
+         .extern .shared .align 16 .b8 dynamic[];\n\
+         .global .align 4 .b8 table[8] = {{1, 2, 3}};\n\
+         .visible .entry k(.param .u64 address, .param .u32 number)\n{{\n\
+         .local .align 8 .b8 depot[16];\n\
+         .reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\
+         mov.u32 %r1, %tid.x;\nld.param.b32 %r2, [number];\nld.param.b64 %rd1, [address];\n\
+         setp.eq.s32 %p1, %r1, 0;\nsetp.eq.s32 %p2, %r2, 0;\n{body}\nret;\n}}\n"
+    )
+}
+
+/// Two functions: one with a barrier, and one that traps.
+const FUNCTIONS: &str = ".func waits() { bar.sync 0; ret; }\n\
+    .func (.param .b32 out) twice(.param .b32 in) { .reg .b32 %r<3>; ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; \
+    st.param.b32 [out], %r2; ret; }\n\
+    .func fails() .noreturn { trap; exit; }\n";
+
+fn accepted(body: &str) {
+    if let Err(refusal) = verify_threads(&module(FUNCTIONS, body)) {
+        panic!("{body}\n{refusal}");
+    }
+}
+
+/// The words of the refusal.
+fn refused(body: &str) -> String {
+    match verify_threads(&module(FUNCTIONS, body)) {
+        Ok(_) => panic!("accepted: {body}"),
+        Err(refusal @ Refusal::Text { .. }) => panic!("{body}\n{refusal}"),
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+#[test]
+fn a_barrier_under_a_branch() {
+    accepted("@%p2 bra L;\nbar.sync 0;\nL:");
+    let words = refused("@%p1 bra L;\nbar.sync 0;\nL:");
+    assert!(
+        words.contains("the kernel `k`: `bar.sync 0` (line 22 of the PTX)"),
+        "{words}"
+    );
+    assert!(
+        words.contains("`mov.u32 %r1, %tid.x`") && words.contains("another in each thread"),
+        "{words}"
+    );
+    accepted("@%p1 bra L;\nadd.s32 %r3, %r2, 1;\nL: bar.sync 0;");
+}
+
+#[test]
+fn an_instruction_under_a_predicate() {
+    accepted("@%p2 bar.sync 0;");
+    refused("@%p1 bar.sync 0;");
+    refused("@!%p1 bar.sync 0;");
+    refused("@%p1 ret;\nbar.sync 0;");
+    refused("@%p1 exit;\nbar.sync 0;");
+    accepted("@%p2 ret;\nbar.sync 0;");
+    refused("@%p1 mov.b32 %r2, 7;\nsetp.eq.s32 %p3, %r2, 0;\n@%p3 bar.sync 0;");
+}
+
+#[test]
+fn a_path_that_traps_ends_the_launch() {
+    accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: trap;");
+    accepted("@%p1 trap;\nbar.sync 0;");
+    accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: call.uni fails, ();\nexit;");
+    refused("@%p1 bra L;\nbar.sync 0;\nret;\nL: exit;");
+    // A barrier before the trap is met by this thread alone.
+    refused("@%p1 bra L;\nret;\nL: bar.sync 0;\ntrap;");
+}
+
+#[test]
+fn a_value_that_only_some_threads_write() {
+    let phi = |value: &str| {
+        format!(
+            "mov.b32 %r3, 1;\n@%p1 bra L;\nmov.b32 %r3, {value};\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;"
+        )
+    };
+    let words = refused(&phi("0"));
+    assert!(words.contains("only some threads write `%r3` here"), "{words}");
+    accepted(&phi("0").replace("@%p1", "@%p2"));
+}
+
+/// Threads leave the loop at different times, and so with different counts.
+#[test]
+fn a_value_that_leaves_a_loop() {
+    let after = |predicate: &str, limit: &str| {
+        format!(
+            "mov.b32 %r3, 0;\nL: add.s32 %r3, %r3, 1;\nsetp.lt.s32 %p3, %r3, {limit};\n@%p3 bra L;\n\
+             setp.eq.s32 %p4, {predicate}, 5;\n@%p4 bar.sync 0;"
+        )
+    };
+    accepted(&after("%r3", "%r2"));
+    refused(&after("%r3", "%r1"));
+    accepted(&after("%r2", "%r1"));
+    let inside = |limit: &str| {
+        format!(
+            "mov.b32 %r3, 0;\nL: bar.sync 0;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p3, %r3, {limit};\n@%p3 bra L;"
+        )
+    };
+    accepted(&inside("%r2"));
+    refused(&inside("%r1"));
+}
+
+#[test]
+fn a_table_of_branches() {
+    let table = |by: &str| format!("T: .branchtargets A, B;\nbrx.idx {by}, T;\nA: bar.sync 0;\nB:");
+    accepted(&table("%r2"));
+    refused(&table("%r1"));
+}
+
+#[test]
+fn a_register_that_a_path_leaves_unwritten() {
+    let words = refused("@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;");
+    assert!(words.contains("on which nothing wrote it"), "{words}");
+}
+
+#[test]
+fn exchanges_need_the_lanes_of_their_warp_only() {
+    let voted = "vote.sync.any.pred %p3, %p1, -1;\n";
+    accepted(&format!("{voted}@%p3 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;"));
+    refused(&format!("{voted}@%p3 bar.sync 0;"));
+    refused("@%p1 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;");
+    refused(
+        "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 redux.sync.add.s32 %r4, %r3, -1;",
+    );
+    accepted("bar.red.or.pred %p3, 0, %p1;\n@%p3 bar.sync 0;");
+    accepted("mov.b32 %r4, -1;\nredux.sync.add.s32 %r3, %r1, %r4;");
+    for some in [
+        "vote.sync.any.pred %p3, %p1, 1;",
+        "redux.sync.add.s32 %r3, %r1, %r2;",
+        "bar.warp.sync 7;",
+    ] {
+        assert!(refused(some).contains("whole warps"), "{some}");
+    }
+    for some in [
+        "bar.sync 0, 64;",
+        "bar.sync %r2;",
+        "bar.red.or.pred %p3, 0, 64, %p1;",
+    ] {
+        assert!(refused(some).contains("for all threads of the block"), "{some}");
+    }
+}
+
+#[test]
+fn what_is_read_from_memory() {
+    let branch = "setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
+    for same in [
+        "ld.global.nc.b32 %r3, [%rd1];\n",
+        "mov.b64 %rd2, table;\nld.global.b32 %r3, [%rd2];\n",
+        "mov.b64 %rd2, depot;\nst.local.b32 [%rd2], %r2;\nld.local.b32 %r3, [%rd2];\n",
+        "ld.shared.b32 %r3, [dynamic];\n",
+        "st.shared.b32 [dynamic], %r1;\nbar.sync 0;\nld.shared.b32 %r3, [dynamic];\nbar.sync 0;\nst.shared.b32 [dynamic], %r1;\n",
+    ] {
+        accepted(&format!("{same}{branch}"));
+    }
+    for differs in [
+        "ld.global.b32 %r3, [%rd1];\n",
+        "ld.volatile.global.b32 %r3, [%rd1];\n",
+        "ld.b32 %r3, [%rd1];\n",
+        "mov.b64 %rd2, depot;\nst.local.b32 [%rd2], %r1;\nld.local.b32 %r3, [%rd2];\n",
+        "mov.b64 %rd2, depot;\nst.local.b32 [%rd2], %r2;\n@%p1 bra L;\nst.local.b32 [%rd2], 7;\nL: ld.local.b32 %r3, [%rd2];\n",
+        "st.shared.b32 [dynamic], %r1;\nld.shared.b32 %r3, [dynamic];\n",
+        "ld.shared.b32 %r3, [dynamic];\nst.shared.b32 [dynamic], %r1;\n",
+        "bar.sync 0;\nL: ld.shared.b32 %r3, [dynamic];\nsetp.eq.s32 %p4, %r2, 0;\natom.shared.add.u32 %r5, [dynamic], 1;\n@%p4 bra L;\n",
+        "atom.global.add.u32 %r3, [%rd1], 1;\n",
+        "cvt.u64.u32 %rd3, %r1;\nadd.s64 %rd2, %rd1, %rd3;\nld.global.nc.b32 %r3, [%rd2];\n",
+        "activemask.b32 %r3;\n",
+        "mov.u32 %r3, %laneid;\n",
+        "mov.u32 %r3, %clock;\n",
+        "mov.u32 %r3, %smid;\n",
+    ] {
+        refused(&format!("{differs}{branch}"));
+    }
+}
+
+#[test]
+fn the_carry_of_an_addition() {
+    let carried = |a: &str| {
+        format!(
+            "add.cc.u32 %r3, {a}, {a};\naddc.u32 %r4, %r2, %r2;\nsetp.eq.s32 %p3, %r4, 0;\n@%p3 bar.sync 0;"
+        )
+    };
+    accepted(&carried("%r2"));
+    refused(&carried("%r1"));
+}
+
+#[test]
+fn functions_that_are_called() {
+    accepted("call.uni waits, ();");
+    accepted("@%p2 call.uni waits, ();");
+    refused("@%p1 call.uni waits, ();");
+    let doubled = |value: &str| {
+        format!(
+            "{{ .param .b32 a; .param .b32 b; st.param.b32 [a], {value}; call.uni (b), twice, (a); ld.param.b32 %r3, [b]; }}\n\
+             setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;"
+        )
+    };
+    accepted(&doubled("%r2"));
+    refused(&doubled("%r1"));
+    assert!(refused("call.uni elsewhere, ();").contains("not in the module"));
+}
+
+#[test]
+fn recursion_is_refused_with_its_cycle() {
+    let functions = ".func a() { call.uni b, (); ret; }\n.func b() { call.uni a, (); ret; }\n";
+    let refusal = verify_threads(&module(functions, "")).unwrap_err();
+    assert!(matches!(refusal, Refusal::Recursion { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("may not recurse"), "{refusal}");
+}
+
+/// The whole text is given, with the table of parameters.
+fn whole(table: &str, body: &str) -> Result<(), String> {
+    let text =
+        entry(body) + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
+    verify(&text).map(drop).map_err(|refusal| refusal.to_string())
+}
+
+const WRITES: &str = "562984313159688, 17179869188";
+const READS: &str = "281509336449032, 17179869188";
+
+#[test]
+fn memory_that_is_written() {
+    whole(WRITES, "st.global.b32 [%rd1], 1;").unwrap();
+    for store in [
+        "mov.b64 %rd2, table;\nst.global.b32 [%rd2], 1;",
+        "mov.b64 %rd2, table;\ncvta.global.u64 %rd3, %rd2;\natom.add.u32 %r3, [%rd3], 1;",
+        "mov.b64 %rd2, 4096;\nst.global.b32 [%rd2], 1;",
+    ] {
+        whole(WRITES, store).unwrap_err();
+    }
+    whole(READS, "ld.global.nc.b32 %r3, [%rd1];").unwrap();
+    assert!(
+        whole(WRITES, "ld.global.nc.b32 %r3, [%rd1];")
+            .unwrap_err()
+            .contains("read-only cache")
+    );
+    let read = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
+    whole(READS, read).unwrap();
+    whole(WRITES, read).unwrap_err();
+}
+
+#[test]
+fn variables_of_the_module() {
+    let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
+    assert!(verify(&(entry("") + &table)).is_ok());
+    for variable in [".global .align 4 .b8 count[4];", ".shared .align 4 .b8 tile[64];"] {
+        let refusal = verify(&(module(variable, "") + &table)).unwrap_err();
+        assert!(matches!(refusal, Refusal::Variable { .. }), "{refusal}");
+    }
+    assert!(verify(&(entry(".shared .align 4 .b8 tile[64];") + &table)).is_err());
+}
+
+#[test]
+fn parameters_of_an_entry() {
+    whole(WRITES, "").unwrap();
+    for (table, words) in [
+        ("562984313159688", "1 are passed, and the entry takes 2"),
+        ("562984313159688, 17179869184", "number 1 has no size"),
+        (
+            "562984313159688, 34359738376",
+            "number 1 is passed as 8 bytes aligned to 8, and taken as 4 aligned to 4",
+        ),
+    ] {
+        let text = entry("")
+            + &format!(
+                ".global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{table}}};\n",
+                table.split(',').count()
+            );
+        let refusal = verify(&text).unwrap_err().to_string();
+        assert!(refusal.contains(words), "{refusal}");
+    }
+    assert!(
+        verify(&entry(""))
+            .unwrap_err()
+            .to_string()
+            .contains("there is no table")
+    );
+}
+
+#[test]
+fn source_lines_are_told() {
+    let text = module("", ".loc 1 42 7\n@%p1 bar.sync 0;") + ".file 1 \"src/lib.rs\"\n";
+    let words = verify_threads(&text).unwrap_err().to_string();
+    assert!(words.contains("src/lib.rs:42"), "{words}");
+}
+
+/// An error each, and never a panic.
+#[test]
+fn what_is_no_ptx_is_an_error() {
+    let whole = entry("L: bar.sync 0;\n@%p2 bra L;");
+    assert!(verify_threads(&whole).is_ok());
+    for text in [
+        "ret;",
+        ".version 7.0\n}",
+        ".version 7.0\n.entry",
+        ".version 7.0\n.entry a() {",
+        ".version 7.0\n.func f() { bra X; }",
+    ] {
+        assert!(verify_threads(text).is_err(), "{text}");
+    }
+    for body in [
+        "wgmma.fence;",
+        "bra L;",
+        "@%q ret;",
+        "mov.b32 %r1, [%r2, 3];",
+        "L: L: ret;",
+        ".reg .b32 %x, %x;",
+        "brx.idx %r1, T;",
+        "call (%r1), %rd1, (%r2), proto;",
+    ] {
+        let error = verify_threads(&entry(body)).unwrap_err().to_string();
+        assert!(
+            error.contains("line ") || error.contains("not in the module"),
+            "{error}"
+        );
+    }
+    // Cut anywhere.
+    for end in 0..whole.len() {
+        let _ = verify_threads(&whole[..end]);
+    }
+    let words: Vec<&str> = whole.split(' ').collect();
+    for left_out in 0..words.len() {
+        let mut rest = words.clone();
+        rest.remove(left_out);
+        let _ = verify_threads(&rest.join(" "));
+    }
+}

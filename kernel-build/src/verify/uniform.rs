@@ -1,0 +1,436 @@
+//! Which values all threads of a block, or of a warp, agree on; and which blocks all of them run together.
+//!
+//! A divergence analysis (Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", CC 2012; Sampaio, de Souza, Collange and
+//! Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's `UniformityInfo`), on registers as they are, without SSA form:
+//!
+//! - A value differs where it is computed from one that differs, or read where threads may see different things.
+//! - A branch on a value that differs parts threads. They are together again at its immediate post-dominator; the blocks on
+//!   the way are the branch's *region*.
+//! - What is written in a region differs, whoever reads it: some threads may have written it and others not, or more often. So values
+//!   that leave a loop at different times differ too, for the loop is in the region of the branch that leaves it.
+//!
+//! Why a block outside of all regions is run by all threads together, equally often, with equal values in registers that do not differ:
+//! by induction over the points at which they are together. The first is the function's start. At a block whose branch they agree on, the
+//! next point is its target. At another they part; all that they run until its post-dominator lies in its region, where no
+//! register is written that counts as equal; and the post-dominator is the next point. (A path that traps ends the launch; one that
+//! never ends keeps all from going on.)
+
+use super::body::{Body, Instruction, Kind, Name, Operand};
+use super::graph::{End, Graph, callee};
+use super::instruction::{Collective, Effect, uses_carry};
+use super::interval::written_meanwhile;
+use super::origin::{Origin, Origins};
+use super::parameters::Role;
+use super::parse::{Function, Module, Space};
+
+/// Which threads may have different values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Differs {
+    /// None of the block.
+    #[default]
+    Never,
+    /// Those of two warps.
+    ByWarp,
+    /// Any two.
+    ByThread,
+}
+
+/// Why a value differs, or a block is not run by all.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cause<'b, 'a> {
+    /// It is computed from this one.
+    Value(&'b Instruction<'a>, Name),
+    /// It is written in a region of this branch.
+    Branch(&'b Instruction<'a>, Name, &'b Instruction<'a>),
+    /// It comes from here.
+    Source(&'b Instruction<'a>, &'static str),
+    /// It is read from local memory.
+    Local(&'b Instruction<'a>),
+    /// A parameter of a function that was given a value that differs.
+    Argument,
+    /// Some path reads it before it is written.
+    Unwritten,
+}
+
+/// What a function does when it is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) result: Differs,
+    pub(super) has_barrier: bool,
+    pub(super) has_exchange: bool,
+    /// Writes through addresses that it did not make.
+    pub(super) writes: bool,
+}
+
+/// What is known of the parameters of the function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given<'g> {
+    pub(super) arguments: &'g [Differs],
+    /// What the entry's parameters are for, where that is known.
+    pub(super) roles: &'g [Role],
+}
+
+/// The analysis of one function.
+pub(super) struct Analysis<'b, 'a> {
+    module: &'b Module<'a>,
+    function: &'b Function<'a>,
+    body: &'b Body<'a>,
+    pub(super) graph: &'b Graph<'b, 'a>,
+    pub(super) origins: Origins,
+    pub(super) differs: Vec<Differs>,
+    causes: Vec<Option<Cause<'b, 'a>>>,
+    /// Of each block, whether it lies in a region, and of which branch.
+    pub(super) region: Vec<(Differs, Option<usize>)>,
+    regions: Vec<Option<Vec<usize>>>,
+    local: (Differs, Option<Cause<'b, 'a>>),
+    carry: Differs,
+    shared_written: Vec<bool>,
+    changed: bool,
+}
+
+/// Asks what a callee does with arguments that differ so.
+pub(super) type Ask<'f> = dyn Fn(&str, &[Differs]) -> Summary + 'f;
+
+impl<'b, 'a> Analysis<'b, 'a> {
+    pub(super) fn run(
+        module: &'b Module<'a>,
+        function: &'b Function<'a>,
+        body: &'b Body<'a>,
+        graph: &'b Graph<'b, 'a>,
+        given: Given<'_>,
+        ask: &Ask<'_>,
+    ) -> Self {
+        let mut analysis = Self {
+            module,
+            function,
+            body,
+            graph,
+            origins: Origins::new(module, function, body, graph, given.roles),
+            differs: vec![Differs::Never; body.names.len()],
+            causes: vec![None; body.names.len()],
+            region: vec![(Differs::Never, None); graph.blocks.len()],
+            regions: vec![None; graph.blocks.len()],
+            local: (Differs::Never, None),
+            carry: Differs::Never,
+            shared_written: Vec::new(),
+            changed: true,
+        };
+        analysis.shared_written = written_meanwhile(graph, &|block| analysis.writes_shared(block, ask));
+        for (at, differs) in given.arguments.iter().enumerate() {
+            analysis.raise(Name(function.results.len() + at), *differs, Cause::Argument);
+        }
+        for name in analysis.read_before_written() {
+            analysis.raise(name, Differs::ByThread, Cause::Unwritten);
+        }
+        while std::mem::replace(&mut analysis.changed, false) {
+            analysis.part();
+            for block in 0..graph.blocks.len() {
+                if graph.is_reachable[block] {
+                    for (instruction, effect) in &graph.blocks[block].instructions {
+                        analysis.step(block, instruction, *effect, given, ask);
+                    }
+                }
+            }
+        }
+        analysis
+    }
+
+    fn raise(&mut self, name: Name, differs: Differs, cause: Cause<'b, 'a>) {
+        if self.differs[name.0] < differs {
+            self.differs[name.0] = differs;
+            self.causes[name.0] = Some(cause);
+            self.changed = true;
+        }
+    }
+
+    fn give(&mut self, written: &[Operand<'a>], differs: Differs, cause: Cause<'b, 'a>) {
+        for operand in written {
+            operand.each_name(&mut |name| self.raise(name, differs, cause));
+        }
+    }
+
+    /// Finds the regions of branches on values that differ.
+    fn part(&mut self) {
+        for block in 0..self.graph.blocks.len() {
+            let End::Choice { by, .. } = &self.graph.blocks[block].end else {
+                continue;
+            };
+            let differs = self.differs[by.0];
+            if differs == Differs::Never || !self.graph.is_reachable[block] || !self.graph.is_choice(block) {
+                continue;
+            }
+            let graph = self.graph;
+            let region = self.regions[block].get_or_insert_with(|| graph.region(block));
+            for inside in region.iter() {
+                if self.region[*inside].0 < differs {
+                    self.region[*inside] = (differs, Some(block));
+                    self.changed = true;
+                }
+            }
+        }
+    }
+
+    /// The value among `operands` that differs most.
+    fn most(&self, operands: &[Operand<'a>]) -> (Differs, Option<Name>) {
+        let mut most = (Differs::Never, None);
+        for operand in operands {
+            operand.each_name(&mut |name| {
+                if most.0 < self.differs[name.0] {
+                    most = (self.differs[name.0], Some(name));
+                }
+            });
+        }
+        most
+    }
+
+    fn step(
+        &mut self,
+        block: usize,
+        instruction: &'b Instruction<'a>,
+        effect: Effect,
+        given: Given<'_>,
+        ask: &Ask<'_>,
+    ) {
+        let (written, read) = instruction.split(effect);
+        let (mut differs, name) = self.most(read);
+        let mut cause = match name {
+            Some(name) => Cause::Value(instruction, name),
+            None => Cause::Source(instruction, "differs"),
+        };
+        let mut source = |is: Differs, reason: &'static str| {
+            if differs < is {
+                (differs, cause) = (is, Cause::Source(instruction, reason));
+            }
+        };
+        match effect {
+            Effect::Compute => {
+                let special = read
+                    .iter()
+                    .find(|operand| matches!(operand, Operand::Special(s) if !is_uniform(s)));
+                if special.is_some() {
+                    source(Differs::ByThread, "this register is another in each thread");
+                }
+                let (reads_carry, _) = uses_carry(instruction.opcode);
+                if reads_carry {
+                    source(self.carry, "the carry of an addition of values that differ");
+                }
+            }
+            Effect::Differ | Effect::Atomic { .. } => {
+                source(Differs::ByThread, "each thread gets another result");
+            }
+            Effect::Collective(Collective::Barrier { .. }) => (differs, cause) = (Differs::Never, cause),
+            Effect::Collective(Collective::Exchange { agrees, .. }) => {
+                let is = if agrees {
+                    Differs::ByWarp
+                } else {
+                    Differs::ByThread
+                };
+                (differs, cause) = (
+                    is,
+                    Cause::Source(instruction, "each warp, or lane, gets another result"),
+                );
+            }
+            Effect::Load(access) => {
+                let address = read.first().unwrap_or(&Operand::Sink);
+                let from = self.origins.address(self.module, self.body, access, address);
+                let is_read_only = from
+                    .only_parameter()
+                    .is_some_and(|at| given.roles.get(at) == Some(&Role::Reads));
+                match access.space {
+                    _ if !access.is_weak => {
+                        source(Differs::ByThread, "other threads may write what is read here")
+                    }
+                    Some(Space::Param | Space::Const) => {}
+                    _ if is_read_only || from.is_only(Origin::MODULE) => {}
+                    _ if access.is_read_only && !from.is_unknown() => {}
+                    _ if from.is_only(Origin::LOCAL) => {
+                        if differs < self.local.0 {
+                            (differs, cause) = (self.local.0, Cause::Local(instruction));
+                        }
+                    }
+                    _ if from.is_only(Origin::SHARED) => {
+                        if self.shared_written[block] || !self.function.is_entry {
+                            source(
+                                Differs::ByThread,
+                                "shared memory that is written between the same barriers",
+                            );
+                        }
+                    }
+                    _ => source(
+                        Differs::ByThread,
+                        "other threads may write the memory that is read here",
+                    ),
+                }
+            }
+            Effect::Call => {
+                let arguments = arguments(instruction);
+                let given: Vec<Differs> = arguments
+                    .iter()
+                    .map(|a| self.most(std::slice::from_ref(a)).0)
+                    .collect();
+                let summary = ask(callee(instruction).unwrap_or(""), &given);
+                differs = summary.result;
+                cause = Cause::Source(instruction, "the function's result may differ");
+                let local = arguments.iter().any(|a| self.points_to(a, Origin::LOCAL));
+                if summary.writes && local {
+                    self.raise_local(Differs::ByThread, cause);
+                }
+            }
+            _ => {}
+        }
+        let (region, branch) = self.region[block];
+        if differs < region
+            && let Some(branch) = branch
+            && let End::Choice { by, at, .. } = &self.graph.blocks[branch].end
+        {
+            (differs, cause) = (region, Cause::Branch(instruction, *by, at));
+        }
+        match effect {
+            Effect::Call => {
+                for result in results(instruction) {
+                    self.give(std::slice::from_ref(result), differs, cause);
+                }
+            }
+            Effect::Store(access) if access.space == Some(Space::Param) => {
+                self.give(&instruction.operands[..1], differs, cause);
+            }
+            Effect::Store(access) => {
+                let address = instruction.operands.first().unwrap_or(&Operand::Sink);
+                let to = self.origins.address(self.module, self.body, access, address);
+                if to.may_be(Origin::LOCAL) && access.space != Some(Space::Global) {
+                    self.raise_local(differs, cause);
+                }
+            }
+            _ => self.give(written, differs, cause),
+        }
+        if uses_carry(instruction.opcode).1 && self.carry < differs {
+            self.carry = differs;
+            self.changed = true;
+        }
+    }
+
+    fn raise_local(&mut self, differs: Differs, cause: Cause<'b, 'a>) {
+        if self.local.0 < differs {
+            self.local = (differs, Some(cause));
+            self.changed = true;
+        }
+    }
+
+    /// Whether an argument of a call may be such an address.
+    fn points_to(&self, argument: &Operand<'a>, origin: Origin) -> bool {
+        let mut found = false;
+        argument.each_name(&mut |name| found |= self.origins.of_name(name).may_be(origin));
+        found
+    }
+
+    fn writes_shared(&self, block: usize, ask: &Ask<'_>) -> bool {
+        self.graph.blocks[block]
+            .instructions
+            .iter()
+            .any(|(instruction, effect)| match effect {
+                Effect::Store(access) | Effect::Atomic { access, .. } => {
+                    let at = instruction
+                        .operands
+                        .iter()
+                        .find(|o| matches!(o, Operand::Address(..)));
+                    let to =
+                        self.origins
+                            .address(self.module, self.body, *access, at.unwrap_or(&Operand::Sink));
+                    !matches!(access.space, Some(Space::Param | Space::Local | Space::Global))
+                        && to.may_be(Origin::SHARED)
+                }
+                // A barrier in a function ends no interval here.
+                Effect::Call => {
+                    let summary = ask(callee(instruction).unwrap_or(""), &[]);
+                    summary.writes || summary.has_barrier
+                }
+                _ => false,
+            })
+    }
+
+    /// Registers that some path reads before it writes them: live at the function's start.
+    fn read_before_written(&self) -> Vec<Name> {
+        let mut live: Vec<Vec<bool>> = vec![vec![false; self.body.names.len()]; self.graph.blocks.len()];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for block in (0..self.graph.blocks.len()).rev() {
+                let mut here = vec![false; self.body.names.len()];
+                for target in self.graph.targets(block) {
+                    here.iter_mut()
+                        .zip(&live[*target])
+                        .for_each(|(here, there)| *here |= *there);
+                }
+                if let End::Choice { by, .. } = &self.graph.blocks[block].end {
+                    here[by.0] = true;
+                }
+                for (instruction, effect) in self.graph.blocks[block].instructions.iter().rev() {
+                    let (written, read) = instruction.split(*effect);
+                    written
+                        .iter()
+                        .for_each(|o| o.each_name(&mut |name| here[name.0] = false));
+                    read.iter()
+                        .for_each(|o| o.each_name(&mut |name| here[name.0] = true));
+                }
+                if here != live[block] {
+                    live[block] = here;
+                    changed = true;
+                }
+            }
+        }
+        let names = live[0]
+            .iter()
+            .enumerate()
+            .filter(|(_, live)| **live)
+            .map(|(at, _)| Name(at));
+        names
+            .filter(|name| self.body.names[name.0].1 == Kind::Register)
+            .collect()
+    }
+
+    pub(super) fn cause(&self, name: Name) -> Option<Cause<'b, 'a>> {
+        self.causes[name.0]
+    }
+
+    pub(super) fn local_cause(&self) -> Option<Cause<'b, 'a>> {
+        self.local.1
+    }
+
+    pub(super) fn text(&self, name: Name) -> &str {
+        &self.body.names[name.0].0
+    }
+}
+
+/// The operands of a call: `(results), function, (arguments)`.
+pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    let at = instruction
+        .operands
+        .iter()
+        .position(|o| matches!(o, Operand::Symbol(_)));
+    match at.and_then(|at| instruction.operands.get(at + 1)) {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
+}
+
+fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    match instruction.operands.first() {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
+}
+
+/// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA, chapter 10). `%smid` is not: a block may
+/// be moved.
+fn is_uniform(register: &str) -> bool {
+    [
+        "%ctaid",
+        "%ntid",
+        "%nctaid",
+        "%gridid",
+        "%total_smem_size",
+        "%dynamic_smem_size",
+    ]
+    .iter()
+    .any(|known| register.split('.').next() == Some(known))
+}
