@@ -1,7 +1,7 @@
 // H42 (E0080): `__resource!` is given a struct without buffers, whose destructor would run on the way to a stream.
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
-struct Noisy<P>(u8, PhantomData<P>);
+struct Noisy<P>(<P as Is<u8>>::Out);
 impl<P> Drop for Noisy<P> {
     fn drop(&mut self) {
         panic!("in the middle of a bundle");

@@ -53,7 +53,10 @@ fn transcribers(rules: &TokenStream) -> Vec<TokenStream> {
             _ => None,
         })
         .collect();
-    assert!(groups.len() >= 2 && groups.len() % 2 == 0, "rules are pairs");
+    assert!(
+        groups.len() >= 2 && groups.len().is_multiple_of(2),
+        "rules are pairs"
+    );
     groups.into_iter().skip(1).step_by(2).collect()
 }
 
