@@ -369,7 +369,7 @@ impl Waiting {
             }
             let waited = last.elapsed();
             if !pauses {
-                if turn.elapsed() >= TURN || pauses == pauses {
+                if turn.elapsed() >= TURN {
                     thread::yield_now();
                     turn = Instant::now();
                 }
