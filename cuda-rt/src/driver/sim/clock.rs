@@ -186,6 +186,8 @@ impl Clock {
     }
 
     /// The calling thread is busy for so long.
+    ///
+    /// CLOCK-1. No time overflows: a clock at its end stays there.
     pub(super) fn spend(&mut self, ns: u64) {
         let now = self.hosts.current();
         *now = now.saturating_add(ns);
