@@ -104,13 +104,14 @@ impl<T: Copy + 'static> Private<T> {
 
 /// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one thread's value.
 impl<T: Copy> Clone for Private<T> {
+    #[allow(clippy::iter_cloned_collect, reason = "`to_vec` calls the user's `Clone`")]
     #[inline(always)]
     fn clone(&self) -> Self {
         Self {
             #[cfg(target_arch = "nvptx64")]
             value: self.value,
             #[cfg(not(target_arch = "nvptx64"))]
-            values: self.values.to_vec(),
+            values: self.values.iter().copied().collect(),
         }
     }
 }
