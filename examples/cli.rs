@@ -25,7 +25,7 @@ macro_rules! on_device {
                 $run
             }
             $crate::cli::DeviceChoice::Sim => {
-                cuda_rt::Device::simulated(cuda_rt::driver::sim::SimConfig::default(), |gpu| {
+                cuda_rt::Device::simulated(cuda_rt::simulator::SimConfig::default(), |gpu| {
                     let $gpu = &gpu;
                     $run
                 })?

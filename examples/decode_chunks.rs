@@ -96,12 +96,12 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
     let mut decoder = Decoder::new(&stream, args)?;
     let mut chunk = stream.alloc_zeroed(args.elements)?;
     let mut host = gpu.pinned::<f32>(args.elements)?;
-    let first = stream.timestamp()?.synchronize()?;
+    let first = stream.record_timed_event()?.synchronize()?;
     let (mut busy_ms, mut last_ms) = (0.0, 0.0);
     for index in 0..args.chunks {
-        let start = stream.timestamp()?;
+        let start = stream.record_timed_event()?;
         decoder.decode(&stream, &mut chunk)?;
-        let end = stream.timestamp()?;
+        let end = stream.record_timed_event()?;
         let mut download = stream.adopt(host)?;
         stream.copy_to_host(&chunk, &mut download)?;
         host = stream.release(download)?.synchronize()?;
@@ -118,12 +118,12 @@ fn pageable<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
     let mut decoder = Decoder::new(&decode, args)?;
     let mut chunk = decode.alloc_zeroed(args.elements)?;
     let mut host = vec![0.0; args.elements];
-    let first = decode.timestamp()?.synchronize()?;
+    let first = decode.record_timed_event()?.synchronize()?;
     let (mut busy_ms, mut last_ms) = (0.0, 0.0);
     for index in 0..args.chunks {
-        let start = decode.timestamp()?;
+        let start = decode.record_timed_event()?;
         decoder.decode(&decode, &mut chunk)?;
-        let end = decode.timestamp()?;
+        let end = decode.record_timed_event()?;
         let there = download.acquire(decode.release(chunk)?)?;
         download.copy_to_slice(&there, &mut host)?;
         chunk = decode.acquire(download.release(there)?)?;

@@ -77,7 +77,7 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Duration> {
     let (mut source, mut result) = (gpu.pinned(args.elements)?, gpu.pinned(args.elements)?);
     let mut input = stream.alloc_zeroed(args.elements)?;
     let mut output = stream.alloc_zeroed(args.elements)?;
-    let start = stream.timestamp()?;
+    let start = stream.record_timed_event()?;
     for batch in 0..args.batches {
         fill(batch, &mut source);
         let from = stream.adopt(source)?;
@@ -88,7 +88,7 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Duration> {
         (source, result) = stream.release((from, to))?.synchronize()?;
         check(batch, &result)?;
     }
-    let end = stream.timestamp()?.synchronize()?;
+    let end = stream.record_timed_event()?.synchronize()?;
     let elapsed_ms = end.elapsed_ms_since(&start.synchronize()?)?;
     Ok(Duration::from_secs_f32(elapsed_ms / 1e3))
 }

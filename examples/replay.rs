@@ -65,11 +65,11 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     // The first launch loads the kernel.
     chain(&compute, (&mut x, &mut y), kernels, 1.0)?;
     compute.synchronize()?;
-    let start = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
     for number in 0..chains {
         chain(&compute, (&mut x, &mut y), kernels, factor(number))?;
     }
-    let end = compute.timestamp()?;
+    let end = compute.record_timed_event()?;
     let one_by_one = end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?;
 
     let mut graph = compute.capture((ones()?, ones()?), |stream, (mut x, mut y)| {
@@ -77,12 +77,12 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     })?;
     graph.launch(&compute)?;
     compute.synchronize()?;
-    let start = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
     for number in 0..chains {
         graph.update(|stream, (mut x, mut y)| chain(stream, (&mut x, &mut y), kernels, factor(number)))?;
         graph.launch(&compute)?;
     }
-    let end = compute.timestamp()?;
+    let end = compute.record_timed_event()?;
     let replayed = end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?;
 
     let expected: f32 = (0..chains).map(factor).product();

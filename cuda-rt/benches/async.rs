@@ -1,4 +1,4 @@
-//! What waiting in a task costs against blocking a thread, on the first GPU: `cargo bench -p cuda-rt --bench async`.
+//! What waiting in a task costs against blocking a thread, on the first GPU: `cargo bench -p cuda-handoff --bench async`.
 //!
 //! - *One at a time*: from the end of `release` until the waiting code goes on, for work of several lengths, and the processor
 //!   time of the whole process meanwhile. All ways are measured in alternating rounds of one run.
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Result, Settled, Stream};
+use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Query, Result, Stream};
 
 cuda_rt::streams! { First; Second; Third; Fourth; }
 
@@ -39,16 +39,16 @@ fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
     }
 }
 
-type Bundle = DeviceBuffer<u8>;
-type Way = (&'static str, fn(Handoff<Bundle>) -> Result<Bundle>);
+type Buffers = DeviceBuffer<u8>;
+type Way = (&'static str, fn(Handoff<Buffers>) -> Result<Buffers>);
 
 const WAYS: [Way; 4] = [
     ("synchronize", |handoff| handoff.synchronize()),
-    ("try_settle, spinning", |mut handoff| {
+    ("query, spinning", |mut handoff| {
         loop {
-            match handoff.try_settle()? {
-                Settled::Done(bundle) => return Ok(bundle),
-                Settled::Pending(again) => handoff = again,
+            match handoff.query()? {
+                Query::Done(bundle) => return Ok(bundle),
+                Query::Pending(again) => handoff = again,
             }
             spin_loop();
         }
@@ -154,7 +154,7 @@ impl Wake for Woken {
 }
 
 /// All at once, each as a task of its own: polled when it was woken, and not before.
-fn await_all(handoffs: Vec<Handoff<Bundle>>) -> Result<()> {
+fn await_all(handoffs: Vec<Handoff<Buffers>>) -> Result<()> {
     let (sender, woken) = channel();
     let mut pending = handoffs.len();
     let mut tasks = Vec::with_capacity(pending);
@@ -173,7 +173,7 @@ fn await_all(handoffs: Vec<Handoff<Bundle>>) -> Result<()> {
     Ok(())
 }
 
-type All = (&'static str, fn(Vec<Handoff<Bundle>>) -> Result<()>);
+type All = (&'static str, fn(Vec<Handoff<Buffers>>) -> Result<()>);
 
 const ALL: [All; 4] = [
     ("synchronize each in turn", |handoffs| {
@@ -202,7 +202,7 @@ const ALL: [All; 4] = [
 fn small(
     streams: &(Stream<First>, Stream<Second>, Stream<Third>, Stream<Fourth>),
     number: usize,
-) -> Result<Handoff<Bundle>> {
+) -> Result<Handoff<Buffers>> {
     macro_rules! on {
         ($stream:expr) => {{
             let mut buffer = $stream.alloc_zeroed::<u8>(4096)?;

@@ -1,5 +1,5 @@
 //! What a copy-bound pipeline reaches with raw calls, with handoffs by hand and with [`Pipeline`], on the first GPU:
-//! `cargo bench -p cuda-rt --bench copy_bound`.
+//! `cargo bench -p cuda-handoff --bench copy_bound`.
 //!
 //! Items lie in pinned memory, go to the device, are copied there once, and come back to pinned memory: upload, compute and download
 //! have a stream each, and N buffers at each boundary. Nothing reads or writes an item on the host, so the copy engines are the
@@ -20,9 +20,9 @@ use std::slice;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::pipeline::{Pipeline, PipelineError};
-use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer, Resource, Result, Stream};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Bundle, Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer, Result, Stream};
 use cudarc::driver::sys::{self, CUresult};
 
 cuda_rt::streams! { Upload; Compute; Download; }
@@ -181,9 +181,9 @@ struct ByHand<D: Live> {
 }
 
 /// Slots of one boundary, the one that is used next in front.
-struct Slots<R: Resource>(VecDeque<Handoff<R>>);
+struct Slots<R: Bundle>(VecDeque<Handoff<R>>);
 
-impl<R: Resource> Slots<R> {
+impl<R: Bundle> Slots<R> {
     fn new(buffers: usize, slot: impl Fn() -> Result<Handoff<R>>) -> Result<Self> {
         Ok(Self((0..buffers).map(|_| slot()).collect::<Result<_>>()?))
     }
@@ -422,7 +422,7 @@ fn main() {
         let checked = Device::simulated(SimConfig::default(), |gpu| check_simulated(&gpu));
         return checked.expect("a simulated device").expect("no call fails");
     }
-    match Device::nth(0, |gpu| measure(&gpu)) {
+    match Device::with_gpu(0, |gpu| measure(&gpu)) {
         Ok(measured) => measured.expect("no call fails"),
         Err(why) if std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some() => panic!("{why}"),
         Err(why) => println!("SKIPPED, nothing was measured: {why}"),

@@ -1,5 +1,5 @@
 //! Chains of small kernels, launched one by one and replayed as graphs, and what it costs to change a graph, on the first GPU:
-//! `cargo bench -p cuda-rt --bench graph`.
+//! `cargo bench -p cuda-handoff --bench graph`.
 //!
 //! The kernel is `device_kernels::scale` over 1024 elements in every way, so that launching it costs more than it takes. Raw ways call
 //! the driver with the same kernel, memory of the same size and the same stream. Figures as in `seam`: medians over rounds, and
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use cuda_rt::driver::DeviceAddress;
-use cuda_rt::driver::cuda::CudaDriver;
+use cuda_rt::driver_cuda::CudaDriver;
 use cuda_rt::kernel::Extent;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Graph, Grid1, Idle, Live, Result, Stream, StreamTag};
 use cudarc::driver::sys::{self, CUresult};
@@ -38,7 +38,7 @@ fn ok(result: CUresult) {
 
 fn main() {
     match CudaDriver::open(0) {
-        Ok(_) => Device::nth(0, |gpu| measure(&gpu)).expect("the GPU that the driver has open"),
+        Ok(_) => Device::with_gpu(0, |gpu| measure(&gpu)).expect("the GPU that the driver has open"),
         Err(why) if std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some() => panic!("{why}"),
         Err(why) => println!("SKIPPED, nothing was measured: {why}"),
     }

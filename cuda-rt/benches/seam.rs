@@ -1,4 +1,4 @@
-//! What the seam and the typed API cost over the raw calls, on the first GPU: `cargo bench -p cuda-rt --bench seam`.
+//! What the seam and the typed API cost over the raw calls, on the first GPU: `cargo bench -p cuda-handoff --bench seam`.
 //!
 //! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on both alike; the figures are medians over
 //! the rounds, ratios those of each round to the raw calls in it. Prints a table, what each call says with no context or another one
@@ -10,8 +10,8 @@ mod ways;
 use std::ffi::c_void;
 use std::ptr;
 
-use cuda_rt::driver::cuda::{ContextCheck, CudaDriver};
 use cuda_rt::driver::{Driver, RawEvent, RawStream};
+use cuda_rt::driver_cuda::{ContextCheck, CudaDriver};
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
 use cuda_rt::{Device, Live};
 use cudarc::driver::sys::{self, CUresult};
@@ -144,7 +144,8 @@ fn main() {
         group.report(&mut json);
     }
     driver.set_context_check(ContextCheck::DEFAULT);
-    Device::nth(0, |gpu| typed(&gpu, &raw, &settle, &mut json)).expect("the GPU that the driver has open");
+    Device::with_gpu(0, |gpu| typed(&gpu, &raw, &settle, &mut json))
+        .expect("the GPU that the driver has open");
 
     println!("raw calls with another current context (0 is success)");
     for (context, call, status) in raw.with_other_contexts() {

@@ -1,4 +1,4 @@
-//! What recording costs the host, for each call: `cargo bench -p cuda-rt --bench timeline`.
+//! What recording costs the host, for each call: `cargo bench -p cuda-handoff --bench timeline`.
 //!
 //! On the first GPU, or on the simulated device, whose calls cost what the simulation takes: there only the differences mean
 //! something.

@@ -53,15 +53,15 @@
 //! |---|---|
 //! | devices and streams | [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`] |
 //! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
-//! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Resource`]), several at once ([`Stream::acquire_all`]), [`Marker`] |
+//! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`] |
 //! | many readers, places to keep | [`Shared`] and [`Lease`], [`Constant`], [`Slot`] |
 //! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
 //! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
 //! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
 //! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
-//! | kernels | `#[kernel]` of [`device_std`], called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for those of other compilers |
-//! | whole programs | [`pipeline`], [`timeline`], [`Timestamp`], [`check`] |
+//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for those of other compilers |
+//! | whole programs | [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`] |
 //! | other libraries | [`interop`] |
 //!
 //! # Several GPUs
@@ -74,81 +74,24 @@
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
 //! work that other libraries enqueue behind this one's back.
 
-#[forbid(unsafe_code)]
-pub mod check;
-mod collective;
-mod completion;
-mod constant;
-mod core;
-mod device;
-pub mod driver;
-mod ended;
-mod error;
-mod fence;
-mod future;
-mod graph;
-mod handoff;
-pub mod interop;
-mod join;
-pub mod kernel;
-mod lend;
-mod marker;
-mod memory;
-mod peer;
-pub mod pipeline;
-mod place;
-mod pools;
-mod shared;
-mod slot;
-mod staged;
-mod stream;
-mod stream_pool;
-pub mod timeline;
-mod timestamp;
-mod unless;
-
-pub use collective::{Apart, Communicator, Devices, GivenBack, InPlace, Rank, Reducible};
-pub use constant::Constant;
-pub use device::Device;
-pub use driver::Reduction;
-pub use error::{Error, GridError, Refused, Result};
-pub use future::HandoffFuture;
-pub use graph::{Captured, Graph, InGraph};
-pub use handoff::{Handoff, Settled};
-pub use join::Handoffs;
-pub use kernel::{Grid1, Grid2, Grid3};
-pub use marker::Marker;
-pub use memory::{
-    ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element, OwnedBy,
-    PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex, Resource,
-};
-pub use place::{
-    DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Place, Priority, ReadBy, SameAs, Scoped, StreamTag,
-    WriteBy,
-};
-pub use shared::{Lease, Shared};
-pub use slot::Slot;
-pub use stream::Stream;
-pub use stream_pool::{Pooled, StreamPool};
-pub use timestamp::{Reached, Timestamp};
-
+#[doc(inline)]
+pub use cuda_rt_pipeline as pipeline;
+#[cfg(feature = "cuda")]
+pub use cuda_rt_runtime::driver_cuda;
 #[doc(hidden)]
-pub mod __private {
-    pub use crate::fence::{Fence, StreamAt};
-    pub use crate::memory::{
-        Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach,
-        back, by_ref, detach, has_parts, host_has, retire, same_type, view,
-    };
-    pub use crate::unless::Unless;
-    // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
-    pub use ::core;
-    pub use device_std;
-}
-
-pub use bytemuck;
-pub use cuda_rt_macros::{HostElement as Element, Resource};
+pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, __priority, __private};
 #[cfg(feature = "rustacuda")]
-pub use device_std::{AnyBits, DeviceCopied};
+pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
+pub use cuda_rt_runtime::{
+    Bundle, Captured, ChunksExact, ChunksExactMut, Communicator, Constant, Device, DeviceBuffer, DeviceSlice,
+    DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1,
+    Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle, InGraph, InPlace, Lease, Live,
+    NamedDevice, NamedStream, OutOfPlace, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
+    PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused,
+    RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+};
+pub use cuda_rt_runtime::{bytemuck, checker, driver, interop, kernel, simulator, timeline};
+pub use cuda_rt_runtime::{devices, streams};
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

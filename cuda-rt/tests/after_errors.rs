@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceViewMut, Error, Graph, Grid1, Idle, Live, Scoped, Stream,
 };
@@ -56,25 +56,25 @@ fn attempts() -> Vec<Attempt> {
         (Call::RecordEvent, "Stream::release", |_, compute| {
             compute.release(compute.alloc_uninit::<u32>(LEN)?).map(drop)
         }),
-        (Call::RecordEvent, "Stream::marker", |_, compute| {
-            compute.marker().map(drop)
+        (Call::RecordEvent, "Stream::record_event", |_, compute| {
+            compute.record_event().map(drop)
         }),
-        (Call::RecordEvent, "Stream::timestamp", |_, compute| {
-            compute.timestamp().map(drop)
+        (Call::RecordEvent, "Stream::record_timed_event", |_, compute| {
+            compute.record_timed_event().map(drop)
         }),
         (Call::WaitEvent, "Stream::acquire", |gpu, compute| {
             let handoff = compute.release(compute.alloc_uninit::<u32>(LEN)?)?;
             gpu.stream::<Download<_>>()?.acquire(handoff).map(drop)
         }),
-        (Call::WaitEvent, "Stream::wait_for", |gpu, compute| {
-            gpu.stream::<Download<_>>()?.wait_for(&compute.marker()?)
+        (Call::WaitEvent, "Stream::wait_event", |gpu, compute| {
+            gpu.stream::<Download<_>>()?.wait_event(&compute.record_event()?)
         }),
         (Call::SynchronizeEvent, "Handoff::synchronize", |_, compute| {
             let handoff = compute.release(compute.alloc_uninit::<u32>(LEN)?)?;
             handoff.synchronize().map(drop)
         }),
-        (Call::SynchronizeEvent, "Marker::synchronize", |_, compute| {
-            compute.marker()?.synchronize()
+        (Call::SynchronizeEvent, "Event::synchronize", |_, compute| {
+            compute.record_event()?.synchronize()
         }),
         (Call::SynchronizeStream, "Stream::synchronize", |_, compute| {
             compute.synchronize()
@@ -118,8 +118,8 @@ fn attempts() -> Vec<Attempt> {
             let replaced = graph(compute)?.replace(spare, |stream, pair| work(stream, pair, (0.0, 1.0)));
             Ok(replaced.map(drop)?)
         }),
-        (Call::QueryEvent, "Marker::is_reached", |_, compute| {
-            compute.marker()?.is_reached().map(drop)
+        (Call::QueryEvent, "Event::query", |_, compute| {
+            compute.record_event()?.query().map(drop)
         }),
     ]
 }
@@ -259,7 +259,7 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
                 let mut second = compute.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
                 compute.copy_to_host(&buffer, &mut second).unwrap();
                 let mut pending = compute.release((buffer, second)).unwrap();
-                let marker = compute.marker().unwrap();
+                let event = compute.record_event().unwrap();
                 let mut graph = graph(&compute).unwrap();
                 graph.launch(&compute).unwrap();
                 gpu.simulator().unwrap().fail_next(Call::Alloc, *code);
@@ -278,11 +278,11 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
                 for _ in 0..3 {
                     let refused = pending.try_synchronize().unwrap_err();
                     lost(refused.error);
-                    let refused = refused.value.try_settle().unwrap_err();
+                    let refused = refused.value.query().unwrap_err();
                     lost(refused.error);
                     pending = refused.value;
                 }
-                lost(marker.is_reached().unwrap_err());
+                lost(event.query().unwrap_err());
                 lost(compute.synchronize().unwrap_err());
                 lost(gpu.memory_info().unwrap_err());
                 lost(graph.launch(&compute).unwrap_err());
@@ -302,7 +302,7 @@ fn after_a_sticky_error_what_was_waited_for_stays_and_nothing_pending_is_shown()
                 // Dropping everything neither blocks nor panics; another device goes on.
                 drop(refused.value);
                 drop(graph.into_inner());
-                drop((compute, download, marker, first));
+                drop((compute, download, event, first));
                 round_trip(&other, 5).unwrap();
             })
             .unwrap();

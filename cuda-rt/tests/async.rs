@@ -15,7 +15,7 @@ use std::thread::{self, Thread, ThreadId};
 use std::time::{Duration, Instant};
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, Order, SimConfig, Simulator};
 use cuda_rt::{Device, Handoff, HandoffFuture, Idle, Live, PinnedBuffer, Result, Stream};
 
 use devices::for_each_device;

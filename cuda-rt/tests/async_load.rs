@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Handoff};
 
 cuda_rt::streams! { Compute; }

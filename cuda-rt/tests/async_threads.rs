@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::sim::{Order, SimConfig};
-use cuda_rt::{Device, HandoffFuture, Resource, Result};
+use cuda_rt::simulator::{Order, SimConfig};
+use cuda_rt::{Bundle, Device, HandoffFuture, Result};
 
 cuda_rt::streams! { Compute; }
 
@@ -32,7 +32,7 @@ fn becomes(threads: usize) {
     }
 }
 
-fn poll<R: Resource>(future: &mut HandoffFuture<R>) -> Poll<Result<R>>
+fn poll<R: Bundle>(future: &mut HandoffFuture<R>) -> Poll<Result<R>>
 where
     R::Device: cuda_rt::Live,
 {

@@ -12,13 +12,13 @@ extern crate device_std as real_std;
 extern crate self as cuda_rt;
 extern crate self as device_std;
 
-use real::driver::sim::SimConfig;
+use real::simulator::SimConfig;
 use real::{Device, DeviceSlice, Grid1, Result, Stream, StreamTag};
 use real::{DeviceBuffer, DeviceTag, Idle, Place};
 use real_std::prelude::*;
 
-pub use real::Resource;
-pub use real::{__block, __kernel, __module, __parameters, __resource};
+pub use real::Bundle;
+pub use real::{__block, __bundle, __kernel, __module, __parameters};
 pub use real_std::__element;
 
 real::streams! {
@@ -31,7 +31,7 @@ real_std::kernel_module!("conformance/kernels.ptx");
 
 /// What the expansion calls is real, or it does not build; what it could call besides is not.
 pub mod kernel {
-    pub use real::kernel::{ArgumentsOf, PositionOf, ReadBy, Reading, Simulate, WriteBy, Writing, launch};
+    pub use real::kernel::{ArgumentsOf, PositionOf, ReadArg, ReadBy, Simulate, WriteArg, WriteBy, launch};
 
     pub struct Slice<T>(T);
     pub struct Output<T>(T);
@@ -118,8 +118,8 @@ fn attack_hide_a_layout_behind_hashes_of_the_users() {
     assert_eq!(<Pair as real_std::Scalar>::LAYOUT, real);
 }
 
-#[derive(real::Resource)]
-struct Bundle<P: Place = Idle> {
+#[derive(real::Bundle)]
+struct Buffers<P: Place = Idle> {
     buffer: DeviceBuffer<u32, P>,
 }
 
@@ -132,7 +132,7 @@ fn attack_bundle_in_a_crate_called_cuda_rt() {
         );
         let buffer = compute.alloc_zeroed::<u32>(8).unwrap();
         let bundle = other
-            .acquire(compute.release(Bundle { buffer }).unwrap())
+            .acquire(compute.release(Buffers { buffer }).unwrap())
             .unwrap();
         drop(other.release(bundle).unwrap().synchronize().unwrap());
     })

@@ -1,8 +1,8 @@
-//! Attacks on `#[derive(Resource)]`, `streams!` and `devices!` by what they are fed.
+//! Attacks on `#[derive(Bundle)]`, `streams!` and `devices!` by what they are fed.
 #![forbid(unsafe_code)]
 #![allow(dead_code, non_camel_case_types)]
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Idle, PinnedBuffer, Place};
 
 /// Names that the macros' output must not take for its own.
@@ -12,7 +12,7 @@ mod shadows {
     pub(crate) struct PhantomData;
     pub(crate) struct Copy;
     pub(crate) struct Place;
-    pub(crate) trait Resource {}
+    pub(crate) trait Bundle {}
     pub(crate) trait StreamTag {}
     pub(crate) mod core {}
     pub(crate) mod std {}
@@ -38,7 +38,7 @@ mod shadows {
 }
 
 /// Generics with the names that a macro might choose, defaults, consts, lifetimes, `where`, attributes that `cfg` removes.
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Awkward<'v, D, S: cuda_rt::Element, const N: usize, P: Place = Idle>
 where
     D: cuda_rt::Element,
@@ -52,11 +52,11 @@ where
     fence: &'v str,
     r#self_: Option<(DeviceBuffer<[D; N], P>,)>,
     #[resource(plain)]
-    marker: std::marker::PhantomData<fn(S) -> D>,
+    event: std::marker::PhantomData<fn(S) -> D>,
 }
 
 /// A nested bundle, in a tuple struct with a trailing where clause.
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Nested<P>(Vec<Awkward<'static, u8, u32, 2, P>>, #[resource(plain)] u8)
 where
     P: Place;
@@ -80,7 +80,7 @@ fn attack_derive_with_names_of_its_own() {
                 at: [host(1u32), host(2)],
                 fence: "here",
                 r#self_: None,
-                marker: std::marker::PhantomData,
+                event: std::marker::PhantomData,
             };
             let bundle = other
                 .acquire(lane.release(Nested(vec![awkward], 9)).unwrap())

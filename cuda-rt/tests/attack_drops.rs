@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Error, Live, Slot};
 
 cuda_rt::streams! {
@@ -180,7 +180,7 @@ fn attack_use_marks_and_pools_after_the_device_is_dropped() {
     nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let pool = gpu.stream_pool(2).unwrap();
-        let start = compute.timestamp().unwrap();
+        let start = compute.record_timed_event().unwrap();
         let handoff = pool
             .with(|stream| {
                 pool.with(|other| {
@@ -189,7 +189,7 @@ fn attack_use_marks_and_pools_after_the_device_is_dropped() {
                 })
             })
             .unwrap();
-        let end = compute.timestamp().unwrap();
+        let end = compute.record_timed_event().unwrap();
         drop((gpu, pool));
         compute.acquire(handoff).unwrap();
         drop(compute);

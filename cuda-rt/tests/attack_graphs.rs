@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Captured, Device, DeviceBuffer, DeviceViewMut, Error, Grid1, Live, Result, Stream};
 use device_kernels::{saxpy, scale};
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Grid1};
 use device_std::prelude::*;
 

@@ -3,8 +3,8 @@
 #![allow(dead_code)]
 
 use cuda_rt::driver::DeviceAddress;
-use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::kernel::LaunchShape;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceSlice, Error, Grid1};
 use device_std::prelude::*;
 

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
 use cuda_rt::driver::{DeviceAddress, ErrorCode, ForeignUse, RawStream};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Handoff, PinnedBuffer, Scoped, Stream};
 
 cuda_rt::streams! { Download; Compute; }

@@ -4,7 +4,7 @@
 use std::sync::Barrier;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Stream, StreamTag};
 
 cuda_rt::streams! {

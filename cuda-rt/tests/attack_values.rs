@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, PinnedBuffer, Slot};
 
 cuda_rt::streams! {
@@ -209,7 +209,7 @@ fn attack_send_and_share_what_must_not_be() {
     assert_not_impl_any!(Idle: cuda_rt::ReadBy<Lane>, cuda_rt::WriteBy<Lane>);
 }
 
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Tagged<P: cuda_rt::Place = Idle> {
     buffer: DeviceBuffer<u8, P>,
     #[resource(plain)]

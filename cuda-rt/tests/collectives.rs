@@ -4,7 +4,7 @@
 mod pairs;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Communicator, Device, DeviceBuffer, Element, Error, Live, Reduction, Refused, Result, Stream};
 use pairs::for_each_pair;
 

@@ -3,8 +3,8 @@
 
 mod devices;
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::{Constant, Device, DeviceBuffer, Idle, Live, Place, Resource, Stream, StreamTag};
+use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::{Bundle, Constant, Device, DeviceBuffer, Idle, Live, Place, Stream, StreamTag};
 
 use devices::for_each_device;
 
@@ -86,8 +86,8 @@ fn reading_costs_nothing_and_nothing_frees_it() {
     }
 }
 
-#[derive(cuda_rt::Resource)]
-struct Layer<W: Resource, P: Place = Idle> {
+#[derive(cuda_rt::Bundle)]
+struct Layer<W: Bundle, P: Place = Idle> {
     weights: Constant<W, P>,
     activations: DeviceBuffer<u32, P>,
 }

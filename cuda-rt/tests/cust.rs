@@ -1,13 +1,13 @@
 //! The crate cust and this one in one program. On a GPU, but for what is refused on a simulated device.
 #![cfg(feature = "cust")]
 
-use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::interop::cust::cust::context::Context;
 use cuda_rt::interop::cust::cust::memory::{CopyDestination, DeviceBuffer, LockedBuffer};
 use cuda_rt::interop::cust::cust::module::Module;
 use cuda_rt::interop::cust::cust::stream::{Stream, StreamFlags};
 use cuda_rt::interop::cust::cust::{self, launch};
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Grid1, Scoped};
 
 cuda_rt::streams! {

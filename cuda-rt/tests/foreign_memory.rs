@@ -6,8 +6,9 @@ use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::driver::{Check, DeviceAddress, ErrorCode, HostMemory};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::{DeviceAddress, ErrorCode, HostMemory};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Idle, Live, PinnedBuffer, Scoped, Stream};
 use devices::for_each_device;
 
@@ -310,7 +311,7 @@ fn attack_give_back_what_a_lost_copy_of_another_device_uses() {
                 .unwrap();
             let done = owner.release(owner.alloc_zeroed::<u32>(1).unwrap()).unwrap();
             let both = cuda_rt::Handoff::join((done, lost));
-            let (_, lost) = both.try_settle().unwrap_err().value.split();
+            let (_, lost) = both.query().unwrap_err().value.split();
             let lost = owner.try_acquire(lost).unwrap_err().value;
             let mut slot = cuda_rt::Slot::from(lost);
             slot.host(|_| unreachable!("it is lost")).unwrap_err();

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer};
 use device_std::prelude::*;
 

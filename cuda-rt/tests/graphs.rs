@@ -4,7 +4,7 @@
 mod devices;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, Order, SimConfig, Simulator};
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceViewMut, Error, Graph, Grid1, Idle, Live, PinnedBuffer, Result,
     Stream,

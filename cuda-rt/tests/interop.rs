@@ -9,13 +9,14 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-use cuda_rt::check::Site;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::driver::{Check, Driver, ErrorCode, HostMemory, at_statement};
+use cuda_rt::checker::Site;
+use cuda_rt::checker::{Check, at_statement};
+use cuda_rt::driver::{Driver, ErrorCode, HostMemory};
 use cuda_rt::interop::ForeignLaunch;
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{
-    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Live, PinnedSlice, Resource, Stream,
+    Bundle, Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Live, PinnedSlice, Stream,
 };
 
 use devices::for_each_device;
@@ -285,7 +286,7 @@ fn arguments_that_are_not_the_kernels_panic_before_anything_is_enqueued() {
 }
 
 /// Runs `body` on a stream of someone else's, which is gone when this returns.
-fn on_a_foreign_stream<D: Live, R: Resource<Device = D>>(
+fn on_a_foreign_stream<D: Live, R: Bundle<Device = D>>(
     gpu: &Device<D>,
     body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<cuda_rt::Handoff<R>, Error>,
 ) -> cuda_rt::Handoff<R> {

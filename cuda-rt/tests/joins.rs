@@ -4,8 +4,8 @@
 mod devices;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::{Device, DeviceBuffer, Handoff, Live, PinnedBuffer, Resource, Stream, StreamTag};
+use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::{Bundle, Device, DeviceBuffer, Handoff, Live, PinnedBuffer, Stream, StreamTag};
 
 use devices::for_each_device;
 
@@ -123,7 +123,7 @@ fn joining_what_was_split_waits_once() {
 }
 
 /// Ties an empty list to a device, for inference.
-fn swap<S: StreamTag, R: Resource<Device = S::Device>>(
+fn swap<S: StreamTag, R: Bundle<Device = S::Device>>(
     _: &Stream<S>,
     handoffs: Vec<Handoff<R>>,
 ) -> Vec<Handoff<R>> {
@@ -219,7 +219,7 @@ fn out_and_in_again() {
     });
 }
 
-/// A marker makes another stream wait though no buffer moves: seen by modelled time, and by what ran.
+/// An event makes another stream wait though no buffer moves: seen by modelled time, and by what ran.
 #[test]
 fn markers_order_streams() {
     for_each_device(|gpu| {
@@ -231,20 +231,20 @@ fn markers_order_streams() {
         for value in 0..8 {
             left.fill(&mut slow, value).unwrap();
         }
-        let before = left.timestamp().unwrap();
-        let marker = left.marker().unwrap();
-        right.wait_for(&marker).unwrap();
-        left.wait_for(&marker).unwrap();
-        let after = right.timestamp().unwrap();
+        let before = left.record_timed_event().unwrap();
+        let event = left.record_event().unwrap();
+        right.wait_event(&event).unwrap();
+        left.wait_event(&event).unwrap();
+        let after = right.record_timed_event().unwrap();
         let after = after.synchronize().unwrap();
-        assert!(marker.is_reached().unwrap());
-        marker.synchronize().unwrap();
+        assert!(event.query().unwrap());
+        event.synchronize().unwrap();
         let elapsed = after.elapsed_ms_since(&before.synchronize().unwrap()).unwrap();
         assert!(elapsed >= 0.0, "{elapsed}");
     });
 }
 
-/// Inside a capture too; the lazy order would run the streams apart, were the marker no edge.
+/// Inside a capture too; the lazy order would run the streams apart, were the event no edge.
 #[test]
 fn markers_inside_a_capture() {
     for seed in 0..12 {
@@ -255,8 +255,8 @@ fn markers_inside_a_capture() {
                 .capture(bundle, |stream, (mut a, mut b)| {
                     let side = stream.fork::<Left<_>>()?;
                     stream.fill(&mut a, 1)?;
-                    let marker = stream.marker()?;
-                    side.wait_for(&marker)?;
+                    let event = stream.record_event()?;
+                    side.wait_event(&event)?;
                     stream.fill(&mut b, 2)?;
                     Ok(())
                 })

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
-use cuda_rt::driver::sim::SimConfig;
 use cuda_rt::pipeline::Pipeline;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, timeline};
 
 cuda_rt::streams! { Upload; Download; }

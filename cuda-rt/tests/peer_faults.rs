@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig};
+use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 use cuda_rt::{Device, Handoff, Live, Result};
 
 cuda_rt::streams! {
@@ -54,7 +54,7 @@ fn configurations() -> impl Iterator<Item = SimConfig> {
 /// Runs `body` with two devices and, once they are gone, gives what is left. A third keeps the host.
 fn left_of(
     config: SimConfig,
-    body: impl Fn(&dyn Fn() -> Result<()>, &cuda_rt::driver::sim::Simulator),
+    body: impl Fn(&dyn Fn() -> Result<()>, &cuda_rt::simulator::Simulator),
 ) -> Counters {
     Device::simulated(config, |keeper| {
         let simulator = keeper.simulator().unwrap().clone();
@@ -153,7 +153,7 @@ fn attack_a_copy_whose_end_is_lost() {
                         .unwrap_err();
                         let refused = owner.try_acquire(refused.value).unwrap_err();
                         let refused = refused.value.try_synchronize().unwrap_err();
-                        let refused = refused.value.try_settle().unwrap_err();
+                        let refused = refused.value.query().unwrap_err();
                         // Not even by another copy.
                         let refused = copies
                             .try_copy_from_peer(refused.value, .., &mut ours)

@@ -3,9 +3,10 @@
 
 mod pairs;
 
-use cuda_rt::driver::sim::{Order, SimConfig};
-use cuda_rt::driver::{Check, PeerAccess};
-use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live, Result, Settled, Stream};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::PeerAccess;
+use cuda_rt::simulator::{Order, SimConfig};
+use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live, Query, Result, Stream};
 use pairs::for_each_pair;
 
 cuda_rt::streams! {
@@ -399,9 +400,9 @@ fn attack_await_a_copy_whose_device_is_gone() {
                             0 => target.synchronize().unwrap(),
                             1 => block_on(target).unwrap(),
                             _ => loop {
-                                match target.try_settle().unwrap() {
-                                    Settled::Done(target) => break target,
-                                    Settled::Pending(pending) => target = pending,
+                                match target.query().unwrap() {
+                                    Query::Done(target) => break target,
+                                    Query::Pending(pending) => target = pending,
                                 }
                             },
                         };
@@ -486,7 +487,7 @@ fn whether_copies_are_direct_can_be_asked() {
 /// Modelled: a staged copy takes as long as the ratio of the rates says, and the engines of the two devices are apart.
 #[test]
 fn copies_take_the_time_of_their_link() {
-    use cuda_rt::driver::sim::Engine;
+    use cuda_rt::timeline::Engine;
     let busy_ns = |direct| {
         Device::simulated(SimConfig::new().peer_access(direct).check(Check::Off), |one| {
             one.simulated_peer(|other| {

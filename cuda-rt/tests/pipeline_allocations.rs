@@ -4,9 +4,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cuda_rt::driver::Check;
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::checker::Check;
 use cuda_rt::pipeline::Pipeline;
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Live};
 
 cuda_rt::streams! {
@@ -71,7 +71,7 @@ fn no_item_is_allocated_for() {
     let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
     eprintln!("{simulated} allocations on the simulated device");
     assert!(simulated < 50, "{simulated} allocations for 2000 items");
-    let on_gpus = Device::each(|gpu| of_two_thousand_items(&gpu)).unwrap();
+    let on_gpus = Device::for_each_gpu(|gpu| of_two_thousand_items(&gpu)).unwrap();
     for allocations in &on_gpus {
         assert!(*allocations < 50, "{allocations} allocations for 2000 items");
     }

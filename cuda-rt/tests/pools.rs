@@ -4,7 +4,7 @@
 mod devices;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Error};
 
 use devices::for_each_device;

@@ -167,7 +167,7 @@ fn by_value_they_are_parameters_whatever_their_bits() {
 /// set anew each time, also where nothing changed.
 #[test]
 fn attack_compare_padding_in_an_update_of_a_graph() {
-    use cuda_rt::driver::sim::Call;
+    use cuda_rt::simulator::Call;
 
     for_each_device(|gpu| {
         const N: usize = 300;

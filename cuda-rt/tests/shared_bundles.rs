@@ -4,8 +4,8 @@
 mod devices;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
-use cuda_rt::{Device, DeviceBuffer, Idle, Lease, Live, Place, Resource, Slot, Stream, StreamTag};
+use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::{Bundle, Device, DeviceBuffer, Idle, Lease, Live, Place, Slot, Stream, StreamTag};
 
 use devices::for_each_device;
 
@@ -96,8 +96,8 @@ fn a_lease_dropped_in_transit_is_waited_for() {
     }
 }
 
-#[derive(cuda_rt::Resource)]
-struct Layer<W: Resource, P: Place = Idle> {
+#[derive(cuda_rt::Bundle)]
+struct Layer<W: Bundle, P: Place = Idle> {
     weights: Lease<W, P>,
     activations: DeviceBuffer<u32, P>,
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig, SimDriver};
-use cuda_rt::driver::{Check, Driver, DriverResult, ErrorCode, MemoryInfo};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::{Driver, DriverResult, ErrorCode, MemoryInfo};
+use cuda_rt::simulator::{Call, Order, SimConfig, SimDriver};
 use cuda_rt::{Device, DeviceBuffer, Grid1, Scoped};
 use device_std::prelude::*;
 
@@ -209,7 +210,7 @@ fn a_kernel_or_a_panic_hook_that_calls_its_driver_gets_an_error() {
                 assert_eq!(counters.streams_live, 0);
             }
         }));
-        Device::over(new_driver(), |gpu| {
+        Device::with_driver(new_driver(), |gpu| {
             let compute = gpu.stream::<Compute<_>>().unwrap();
             let mut out = compute.alloc_zeroed::<u32>(1).unwrap();
             call_the_driver(&compute, Grid1::covering(1), &mut out).unwrap();
@@ -234,7 +235,7 @@ fn a_kernel_or_a_panic_hook_that_calls_its_driver_gets_an_error() {
 #[test]
 fn a_kernel_that_looks_at_its_device_is_lost() {
     ends(|| {
-        let lost = Device::over(new_driver(), |gpu| {
+        let lost = Device::with_driver(new_driver(), |gpu| {
             let compute = gpu.stream::<Compute<_>>().unwrap();
             let mut out = compute.alloc_zeroed::<u32>(1).unwrap();
             look_at_the_device(&compute, Grid1::covering(1), &mut out).unwrap();

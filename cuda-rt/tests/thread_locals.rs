@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use cuda_rt::driver::Check;
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::checker::Check;
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Grid1};
 use device_kernels::scale;
 

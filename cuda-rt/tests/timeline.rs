@@ -4,7 +4,7 @@
 mod devices;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Model, SimConfig};
+use cuda_rt::simulator::{Call, Model, SimConfig};
 use cuda_rt::timeline::bench::Bench;
 use cuda_rt::timeline::{self, Cause, Engine, Kind, Source, Timeline};
 use cuda_rt::{Device, Error, Grid1, Handoff, Live, Result};
@@ -445,7 +445,7 @@ fn work_on_an_engine_only_counts_there() {
 #[cfg(feature = "cupti")]
 #[test]
 fn cupti_and_events_agree() {
-    let checked = Device::each(|gpu| {
+    let checked = Device::for_each_gpu(|gpu| {
         pipeline(&gpu, 2).unwrap();
         let recording = gpu.record_timeline().unwrap();
         pipeline(&gpu, 2).unwrap();
@@ -475,7 +475,7 @@ fn cupti_and_events_agree() {
         true
     });
     if !checked.unwrap().contains(&true) {
-        let why = cuda_rt::driver::cuda::why_no_cupti().unwrap_or_else(|| "there is no GPU".into());
+        let why = cuda_rt::driver_cuda::why_no_cupti().unwrap_or_else(|| "there is no GPU".into());
         assert!(
             std::env::var_os("CUDA_RT_REQUIRE_CUPTI").is_none(),
             "CUPTI is required, and not to be had: {why}"

@@ -4,7 +4,7 @@
 mod devices;
 
 use cuda_rt::{
-    DeviceBuffer, Error, Handoff, Idle, Live, OwnedBy, PinnedBuffer, Place, Resource, Settled, Slot, Stream,
+    Bundle, DeviceBuffer, Error, Handoff, Idle, Live, OwnedBy, PinnedBuffer, Place, Query, Slot, Stream,
     StreamTag,
 };
 
@@ -118,16 +118,16 @@ fn a_handoff_settles_when_polled() {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut handoff = stream.release(stream.alloc_zeroed::<u8>(64).unwrap()).unwrap();
         let buffer = loop {
-            match handoff.try_settle().unwrap() {
-                Settled::Done(buffer) => break buffer,
-                Settled::Pending(again) => handoff = again,
+            match handoff.query().unwrap() {
+                Query::Done(buffer) => break buffer,
+                Query::Pending(again) => handoff = again,
             }
         };
         assert_eq!(buffer.len(), 64);
     });
 }
 
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Frame<T, P: Place = Idle> {
     pixels: DeviceBuffer<T, P>,
     host: PinnedBuffer<T, P>,
@@ -135,7 +135,7 @@ struct Frame<T, P: Place = Idle> {
     number: u64,
 }
 
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Pair<P: Place = Idle>(Frame<u32, P>, Option<Vec<DeviceBuffer<f32, P>>>);
 
 #[test]
@@ -190,7 +190,7 @@ fn hop<A: StreamTag, B: StreamTag<Device = A::Device>, R: OwnedBy<A>>(
     from: &Stream<A>,
     to: &Stream<B>,
     bundle: R,
-) -> <R::Idle as Resource>::On<B> {
+) -> <R::Idle as Bundle>::On<B> {
     to.acquire(from.release(bundle).unwrap()).unwrap()
 }
 
@@ -530,9 +530,9 @@ fn timestamps_tell_the_modelled_time() {
         let bytes = 55_000_000;
         let host = upload.adopt(gpu.pinned::<u8>(bytes).unwrap()).unwrap();
         let mut device = upload.alloc_zeroed::<u8>(bytes).unwrap();
-        let start = upload.timestamp().unwrap();
+        let start = upload.record_timed_event().unwrap();
         upload.copy_to_device(&host, &mut device).unwrap();
-        let end = upload.timestamp().unwrap();
+        let end = upload.record_timed_event().unwrap();
         let (start, end) = (start.synchronize().unwrap(), end.synchronize().unwrap());
         let elapsed = end.elapsed_ms_since(&start).unwrap();
         // 55 GB/s is the modelled bandwidth; a real bus is within a factor of a few.

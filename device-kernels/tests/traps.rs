@@ -1,7 +1,7 @@
 //! What a launch got wrong ends in an error, not in memory that is not its own. Simulated only: a GPU whose kernel traps is lost to the process.
 #![forbid(unsafe_code)]
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Grid2};
 
 cuda_rt::streams! {

@@ -15,7 +15,7 @@ mod stand_in;
 
 use std::process::ExitCode;
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 use blas::{Blas, Product};
@@ -94,7 +94,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<String, Failure> {
 
     let (a_device, b_device, bias_device) = compute.acquire(inputs)?;
     let mut c = compute.alloc_zeroed::<f32>(ROWS * COLUMNS)?;
-    let start = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
     blas.multiply(Product {
         a: &a_device,
         b: &b_device,
@@ -103,7 +103,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<String, Failure> {
         columns: COLUMNS,
         inner: INNER,
     })?;
-    let end = compute.timestamp()?;
+    let end = compute.record_timed_event()?;
     bias_relu::launch(&compute, &bias_device, &mut c)?;
 
     let c = download.acquire(compute.release(c)?)?;

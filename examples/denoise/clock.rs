@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use cuda_rt::{Device, Live, Reached, Result, Stream, StreamTag, Timestamp};
+use cuda_rt::{Device, FinishedEvent, Live, Result, Stream, StreamTag, TimedEvent};
 
 use super::report::{Parts, Pass};
 
 /// The marks before and after one piece of work.
 #[derive(Debug)]
 pub struct Span<D> {
-    start: Timestamp<D>,
-    end: Timestamp<D>,
+    start: TimedEvent<D>,
+    end: TimedEvent<D>,
 }
 
 impl<D: Live> Span<D> {
@@ -19,13 +19,13 @@ impl<D: Live> Span<D> {
         stream: &Stream<S>,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
-        let start = stream.timestamp()?;
+        let start = stream.record_timed_event()?;
         work()?;
-        let end = stream.timestamp()?;
+        let end = stream.record_timed_event()?;
         Ok(Self { start, end })
     }
 
-    fn reached(self) -> Result<(Reached<D>, Reached<D>)> {
+    fn reached(self) -> Result<(FinishedEvent<D>, FinishedEvent<D>)> {
         Ok((self.start.synchronize()?, self.end.synchronize()?))
     }
 }
@@ -35,7 +35,7 @@ impl<D: Live> Span<D> {
 pub struct DeviceClock<D> {
     pass: Pass,
     /// When the first upload began.
-    first: Option<Reached<D>>,
+    first: Option<FinishedEvent<D>>,
 }
 
 impl<D> Default for DeviceClock<D> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{DeviceSlice, Grid2, Live, ReadBy, Result, Stream, StreamTag, WriteBy};
 use device_kernels::bilateral;
 use serde::Serialize;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Live, Result};
 use cuda_rt_examples::choice::DeviceChoice;
 
@@ -37,7 +37,7 @@ fn describe<D: Live>(gpu: &Device<D>) -> Result<String> {
 
 fn run(choice: DeviceChoice) -> Result<Vec<String>> {
     let simulated = || Device::simulated(SimConfig::default(), |gpu| describe(&gpu))?;
-    let gpus = || Device::each(|gpu| describe(&gpu))?.into_iter().collect();
+    let gpus = || Device::for_each_gpu(|gpu| describe(&gpu))?.into_iter().collect();
     match choice {
         DeviceChoice::Sim => Ok(vec![simulated()?]),
         // Says why, where there is none.

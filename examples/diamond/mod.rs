@@ -17,7 +17,7 @@
 use std::fmt;
 
 use clap::Parser;
-use cuda_rt::driver::sim::{Model, SimConfig};
+use cuda_rt::simulator::{Model, SimConfig};
 use cuda_rt::{
     Device, Error as DeviceError, Grid1, Handoff, Idle, Live, PinnedBuffer, Result, Stream, StreamTag,
 };
@@ -172,10 +172,10 @@ fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resu
     let len = a.len();
 
     // Both begin when the clock does.
-    let start = compute.timestamp()?;
-    let started = compute.marker()?;
-    left.wait_for(&started)?;
-    right.wait_for(&started)?;
+    let start = compute.record_timed_event()?;
+    let started = compute.record_event()?;
+    left.wait_event(&started)?;
+    right.wait_event(&started)?;
 
     let a = left.release(rooted(&left, a, steps)?)?;
     let b = right.release(rooted(&right, b, steps)?)?;
@@ -192,9 +192,9 @@ fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resu
     );
     left.copy_to_host(&first, &mut hosts.0)?;
     right.copy_to_host(&second, &mut hosts.1)?;
-    compute.wait_for(&left.marker()?)?;
-    compute.wait_for(&right.marker()?)?;
-    let end = compute.timestamp()?;
+    compute.wait_event(&left.record_event()?)?;
+    compute.wait_event(&right.record_event()?)?;
+    let end = compute.record_timed_event()?;
 
     let hosts = Handoff::join([left.release(hosts.0)?, right.release(hosts.1)?]).synchronize()?;
     Ok((hosts, end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?))
@@ -204,14 +204,14 @@ fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resu
 fn serial<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Result<(Pinned<D>, f32)> {
     let compute = gpu.stream::<Compute<D>>()?;
     let len = a.len();
-    let start = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
     let a = rooted(&compute, a, steps)?;
     let b = rooted(&compute, b, steps)?;
     let mut sum = compute.alloc_zeroed(len)?;
     add(&compute, Grid1::covering(len), &a, &b, &mut sum)?;
     let mut host = compute.adopt(gpu.pinned(len)?)?;
     compute.copy_to_host(&sum, &mut host)?;
-    let end = compute.timestamp()?;
+    let end = compute.record_timed_event()?;
     let host = compute.release(host)?.synchronize()?;
     Ok((host, end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?))
 }

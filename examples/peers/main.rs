@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use cuda_rt::driver::PeerAccess;
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 use cuda_rt_examples::choice::DeviceChoice;
 use cuda_rt_examples::cli::{Outcome, heading};
@@ -61,7 +61,11 @@ impl Args {
 const ACCESS_VARIABLE: &str = "CUDA_RT_PEER_ACCESS";
 
 fn run(args: &Args) -> Outcome {
-    let gpus = || Device::nth(0, |first| Device::nth(1, |second| compare(&first, &second, args)));
+    let gpus = || {
+        Device::with_gpu(0, |first| {
+            Device::with_gpu(1, |second| compare(&first, &second, args))
+        })
+    };
     match (args.device, args.device == DeviceChoice::Sim) {
         (_, true) => simulated(args),
         (choice, _) => match gpus() {

@@ -112,7 +112,7 @@ pub(crate) fn report<A: Live, B: Live>(first: &Device<A>, second: &Device<B>, ar
     }
     #[cfg(feature = "nccl")]
     if !first.is_simulated() {
-        let version = cuda_rt::driver::cuda::nccl_version().map_err(|error| error.to_string())?;
+        let version = cuda_rt::driver_cuda::nccl_version().map_err(|error| error.to_string())?;
         println!(
             "NCCL {}.{}.{}",
             version / 10_000,
@@ -126,8 +126,8 @@ pub(crate) fn report<A: Live, B: Live>(first: &Device<A>, second: &Device<B>, ar
             first.simulated_peer(|fourth| over_four(first, second, &third, &fourth, args))
         })??;
     }
-    match Device::nth(2, |third| {
-        Device::nth(3, |fourth| over_four(first, second, &third, &fourth, args))
+    match Device::with_gpu(2, |third| {
+        Device::with_gpu(3, |fourth| over_four(first, second, &third, &fourth, args))
     }) {
         Ok(Ok(done)) => done,
         Ok(Err(Error::NoGpu(_))) | Err(Error::NoGpu(_)) => Ok(()),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Grid1, Idle, Live, PinnedBuffer, Priority, Result, StreamPool};
 use device_kernels::process;
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use common::{ends, overlapped, stream_420};
 use cuda_rt::Device;
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, SimConfig, Simulator};
 use cuda_rt_examples::denoise::failure::{Stage, StageError};
 
 const FRAMES: u64 = 9;

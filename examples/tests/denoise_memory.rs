@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use common::overlapped;
 use cuda_rt::Device;
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt_examples::denoise::clip::NoisyClip;
 
 const FRAMES: u64 = 10_000;

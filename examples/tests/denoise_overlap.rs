@@ -7,7 +7,7 @@ use std::io;
 
 use common::{overlapped, stream_420};
 use cuda_rt::Device;
-use cuda_rt::driver::sim::{Model, SimConfig};
+use cuda_rt::simulator::{Model, SimConfig};
 use cuda_rt_examples::denoise::report::Pass;
 
 const FRAMES: u64 = 200;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{FILTER, denoised, denoised_serially, stream, stream_420};
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt_examples::denoise::clip::NoisyClip;
 use cuda_rt_examples::y4m::{FrameLine, Reader};
 

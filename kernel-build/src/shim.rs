@@ -86,6 +86,9 @@ fn metadata(toolchain: &Toolchain, owner: &Path) -> Result<Value, BuildError> {
     serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(owner, error.to_string()))
 }
 
+/// The package whose library is `device_std`.
+const DEVICE_STD: &str = "cuda-handoff-device";
+
 /// The user's package, and where the `device-std` that it depends on lies.
 fn packages<'a>(metadata: &'a Value, owner: &Path) -> Option<(&'a Value, PathBuf)> {
     let packages = metadata["packages"].as_array()?;
@@ -104,7 +107,7 @@ fn packages<'a>(metadata: &'a Value, owner: &Path) -> Option<(&'a Value, PathBuf
     let dependencies = node["deps"].as_array()?;
     let device_std = dependencies.iter().find_map(|dependency| {
         let found = packages.iter().find(|p| p["id"] == dependency["pkg"])?;
-        (found["name"] == "device-std").then_some(found)
+        (found["name"] == DEVICE_STD).then_some(found)
     })?;
     Some((package, directory(device_std)?))
 }
@@ -115,14 +118,14 @@ fn toml_manifest(package: &Value, device_std: &Path) -> String {
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     // As the package asks for it: on the host it may be built with more, by others.
     let features: Vec<&str> = dependencies
-        .filter(|dependency| dependency["name"] == "device-std" && dependency["kind"].is_null())
+        .filter(|dependency| dependency["name"] == DEVICE_STD && dependency["kind"].is_null())
         .filter_map(|dependency| dependency["features"].as_array())
         .flatten()
         .filter_map(Value::as_str)
         .collect();
     format!(
         "[package]\nname = {:?}\nversion = {:?}\nedition = {:?}\n\n[lib]\nname = \"kernels_shim\"\n\n\
-         [dependencies]\ndevice-std = {{ path = {device_std:?}, features = {features:?} }}\n\n[workspace]\n",
+         [dependencies]\ndevice-std = {{ package = \"{DEVICE_STD}\", path = {device_std:?}, features = {features:?} }}\n\n[workspace]\n",
         field("name"),
         field("version"),
         field("edition"),

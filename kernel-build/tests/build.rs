@@ -37,7 +37,7 @@ fn package(name: &str, source: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let manifest = format!(
         "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-         [dependencies]\ndevice-std = {{ path = {:?} }}\n[workspace]\n",
+         [dependencies]\ndevice-std = {{ package = \"cuda-handoff-device\", path = {:?} }}\n[workspace]\n",
         workspace().join("device-std")
     );
     fs::write(directory.path().join("Cargo.toml"), manifest).unwrap();

@@ -4,8 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, parse2};
 
+use crate::bundle::clause;
 use crate::message;
-use crate::resource::clause;
 
 /// Checks, and leaves the rest to a macro of `device_std`, which can name its own crate.
 pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<TokenStream> {

@@ -1,17 +1,17 @@
 //! Procedural macros of cuda-rt.
 //!
-//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std` (`__kernel!`, `__entry!`, `__resource!`,
+//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std` (`__kernel!`, `__entry!`, `__bundle!`,
 //! `__element!`), which name their own crates by `$crate`. A procedural macro cannot: its `::cuda_rt` is whatever the user's crate calls
 //! so, and an `unsafe` block beside it would vouch for that. What they do put into a user's crate compiles there under
 //! `#![forbid(unsafe_code)]`, and a user's own tokens stay in it where the lint sees them.
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod element;
 mod kernel;
 mod message;
 #[cfg(test)]
 mod names;
-mod resource;
 
 use proc_macro::TokenStream;
 
@@ -70,7 +70,7 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// of it are.
 ///
 /// ```ignore
-/// #[derive(cuda_rt::Resource)]
+/// #[derive(cuda_rt::Bundle)]
 /// struct Frame<P: Place = Idle> {
 ///     pixels: DeviceBuffer<u8, P>,
 ///     host: PinnedBuffer<u8, P>,
@@ -78,10 +78,10 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 ///     number: u64,
 /// }
 /// ```
-#[proc_macro_derive(Resource, attributes(resource))]
+#[proc_macro_derive(Bundle, attributes(resource))]
 pub fn derive_resource(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    resource::expand(input)
+    bundle::expand(input)
         .unwrap_or_else(|error| error.into_compile_error())
         .into()
 }

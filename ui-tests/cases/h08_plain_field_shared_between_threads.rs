@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use cuda_rt::{Device, DeviceBuffer, Error, Idle, Place, Resource};
+use cuda_rt::{Device, DeviceBuffer, Error, Idle, Place, Bundle};
 
 cuda_rt::streams! {
     Compute;
@@ -13,7 +13,7 @@ cuda_rt::streams! {
 #[derive(Clone, Copy)]
 struct OfOneThread(PhantomData<Cell<u8>>);
 
-#[derive(Resource)]
+#[derive(Bundle)]
 struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u8, P>,
     #[resource(plain)]

@@ -7,7 +7,7 @@ cuda_rt::streams! {
     Compute;
 }
 
-#[derive(cuda_rt::Resource)]
+#[derive(cuda_rt::Bundle)]
 struct Layer<P: Place = Idle> {
     weights: Lease<DeviceBuffer<f32>, P>,
     out: DeviceBuffer<f32, P>,

@@ -1,19 +1,19 @@
 // H12 (E0200): a bundle of the program's own converts its parts as it likes.
 // Twin: h06_release_in_generic_function
-use cuda_rt::{Gpu, Resource, StreamTag};
+use cuda_rt::{Gpu, Bundle, StreamTag};
 
-struct Bundle;
+struct Buffers;
 
-impl Resource for Bundle {
+impl Bundle for Buffers {
     type Device = Gpu<0>;
     type On<S: StreamTag> = cuda_rt::DeviceBuffer<f32, S>;
     type View<'v, S: StreamTag> = ();
     type Ref<'v, S: StreamTag> = ();
 
-    unsafe fn attach<S: StreamTag>(self, _: cuda_rt::__private::StreamAt) -> Self::On<S> {
+    unsafe fn attach<S: StreamTag>(self, _: cuda_rt::__private::StreamRef) -> Self::On<S> {
         loop {}
     }
-    unsafe fn back<S: StreamTag>(_: Self::On<S>) -> Self {
+    unsafe fn idle_from<S: StreamTag>(_: Self::On<S>) -> Self {
         loop {}
     }
     unsafe fn view<'v, S: StreamTag>(&mut self) {}

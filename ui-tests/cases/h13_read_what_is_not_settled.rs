@@ -1,4 +1,4 @@
-// H13 (E0608): `try_settle` is taken for a wait: the download may not be over.
+// H13 (E0608): `query` is taken for a wait: the download may not be over.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Error> {
     let gpu = Device::open_or_simulate()?;
     let download = gpu.stream::<Download>()?;
     let host = download.adopt(gpu.pinned::<f32>(1024)?)?;
-    let settled = download.release(host)?.try_settle().map_err(Error::from)?;
+    let settled = download.release(host)?.query().map_err(Error::from)?;
     println!("{}", settled[0]);
     Ok(())
 }

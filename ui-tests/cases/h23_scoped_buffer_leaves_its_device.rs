@@ -1,6 +1,6 @@
 // H23 (lifetime): a buffer outlives the simulated device that it is on.
 #![forbid(unsafe_code)]
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error};
 
 cuda_rt::streams! {

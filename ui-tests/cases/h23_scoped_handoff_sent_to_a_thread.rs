@@ -1,7 +1,7 @@
 // H23 (E0521): a handoff of a scoped device is taken by a thread that outlives the device.
 // Twin: h23_scoped_buffer_leaves_its_device
 #![forbid(unsafe_code)]
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error};
 
 cuda_rt::streams! {

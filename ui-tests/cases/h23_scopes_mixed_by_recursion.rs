@@ -1,6 +1,6 @@
 // H23 (E0521): a function that opens a scope within its own scope uses a buffer of the outer one.
 #![forbid(unsafe_code)]
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Scoped};
 
 cuda_rt::streams! {

@@ -9,8 +9,8 @@ cuda_rt::streams! {
 fn main() -> Result<(), Error> {
     let gpu = Device::open_or_simulate()?;
     let compute = gpu.stream::<Compute>()?;
-    let start = compute.timestamp()?;
-    let end = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
+    let end = compute.record_timed_event()?;
     println!("{} ms", end.elapsed_ms_since(&start)?);
     Ok(())
 }

@@ -11,7 +11,7 @@ fn main() -> Result<(), Error> {
     let gpu = Device::open_or_simulate()?;
     let compute = gpu.stream::<Compute>()?;
     let handoff = compute.release(compute.alloc_zeroed::<f32>(1024)?)?;
-    let end = compute.timestamp()?.synchronize()?;
+    let end = compute.record_timed_event()?.synchronize()?;
     println!("{} ms", end.elapsed_ms_since(&handoff)?);
     Ok(())
 }

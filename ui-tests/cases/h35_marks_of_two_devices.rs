@@ -12,8 +12,8 @@ fn main() -> Result<(), Error> {
     let compute = gpu.stream::<Compute>()?;
     let other = Device::open_gpu::<1>()?.stream::<Compute<Gpu<1>>>()?;
     let (start, end) = (
-        other.timestamp()?.synchronize()?,
-        compute.timestamp()?.synchronize()?,
+        other.record_timed_event()?.synchronize()?,
+        compute.record_timed_event()?.synchronize()?,
     );
     println!("{} ms", end.elapsed_ms_since(&start)?);
     Ok(())

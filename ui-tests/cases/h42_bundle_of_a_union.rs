@@ -1,4 +1,4 @@
-// H42 (E0080, E0133): `__resource!` is called by hand, with a union: made with a number, it would be viewed as a reference.
+// H42 (E0080, E0133): `__bundle!` is called by hand, with a union: made with a number, it would be viewed as a reference.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ struct CastView<'v, D, S> {
     text: <PhantomData<(&'v (), D, S)> as Is<&'static u64>>::Out,
 }
 
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Cast, CastView, CastView,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [cuda_rt::Idle<__D>,], idle_where = [],

@@ -1,4 +1,4 @@
-// H42 (E0271): `__resource!` is called by hand, for a pair of which one buffer is on another device than the bundle.
+// H42 (E0271): `__bundle!` is called by hand, for a pair of which one buffer is on another device than the bundle.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceTag, DeviceView, DeviceViewMut, Idle, Place, StreamTag};
@@ -37,7 +37,7 @@ struct PairRef<'v, E: DeviceTag, D, S> {
     b: <E as Is<DeviceView<'v, u32, S>>>::Out,
 }
 
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Pair, PairView, PairRef,
     lifetimes = [], types = [E], constants = [], others = [E], outlives = [],
     idle = [Idle<__D>, Was<E>,], idle_where = [[] E: { [] DeviceTag };],

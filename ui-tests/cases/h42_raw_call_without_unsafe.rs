@@ -1,7 +1,7 @@
 // H42 (E0133): a driver call on a bare address, which nothing keeps alive or in order.
 // Twin: h21_freed_under_a_view
 #![forbid(unsafe_code)]
-use cuda_rt::driver::sim::{SimConfig, SimDriver};
+use cuda_rt::simulator::{SimConfig, SimDriver};
 use cuda_rt::driver::{Driver, RawStream};
 use cuda_rt::{Device, Error};
 

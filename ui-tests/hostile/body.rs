@@ -20,7 +20,11 @@ pub mod by_hand {
 }
 
 #[derive(
-    ::rust::clone::Clone, ::rust::marker::Copy, ::real::bytemuck::Pod, ::real::bytemuck::Zeroable, ::real_std::Element,
+    ::rust::clone::Clone,
+    ::rust::marker::Copy,
+    ::real::bytemuck::Pod,
+    ::real::bytemuck::Zeroable,
+    ::real_std::Element,
 )]
 #[bytemuck(crate = "::real::bytemuck")]
 #[repr(C)]
@@ -30,7 +34,11 @@ pub struct Pair {
 }
 
 #[derive(
-    ::rust::clone::Clone, ::rust::marker::Copy, ::real::bytemuck::Pod, ::real::bytemuck::Zeroable, ::real::Element,
+    ::rust::clone::Clone,
+    ::rust::marker::Copy,
+    ::real::bytemuck::Pod,
+    ::real::bytemuck::Zeroable,
+    ::real::Element,
 )]
 #[bytemuck(crate = "::real::bytemuck")]
 #[repr(transparent)]
@@ -49,10 +57,16 @@ pub struct ElementByHand {
 
 /// Macros in the place of types, and types that are inferred.
 macro_rules! number {
-    () => { ::rust::primitive::u32 };
+    () => {
+        ::rust::primitive::u32
+    };
 }
 #[derive(
-    ::rust::clone::Clone, ::rust::marker::Copy, ::real::bytemuck::Pod, ::real::bytemuck::Zeroable, ::real_std::Element,
+    ::rust::clone::Clone,
+    ::rust::marker::Copy,
+    ::real::bytemuck::Pod,
+    ::real::bytemuck::Zeroable,
+    ::real_std::Element,
 )]
 #[bytemuck(crate = "::real::bytemuck")]
 #[repr(C)]
@@ -71,7 +85,7 @@ pub struct ElementInferred {
     ElementInferred { a: _, r#fn: _, }
 }
 
-#[derive(::real::Resource)]
+#[derive(::real::Bundle)]
 pub struct Frame<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place = ::real::Idle> {
     data: ::real::DeviceBuffer<T, P>,
     r#type: ::real::PinnedBuffer<T, P>,
@@ -80,7 +94,7 @@ pub struct Frame<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place =
 }
 
 pub struct BundleByHand<P>(::real::PinnedBuffer<::rust::primitive::u32, P>);
-::real::__resource! {
+::real::__bundle! {
     BundleByHand, ViewByHand, RefByHand,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [::real::Idle<__D>,], idle_where = [],
@@ -151,7 +165,11 @@ impl ::real::kernel::Simulate for Count {
 /// Prints what came of each macro; the same in every crate.
 pub fn results() {
     ::rust::println!("module {:?} {:?}", __CUDA_RT_MODULE.name, __CUDA_RT_MODULE.ptx);
-    ::rust::println!("by hand {:?} {:?}", by_hand::__CUDA_RT_MODULE.name, by_hand::__CUDA_RT_MODULE.ptx);
+    ::rust::println!(
+        "by hand {:?} {:?}",
+        by_hand::__CUDA_RT_MODULE.name,
+        by_hand::__CUDA_RT_MODULE.ptx
+    );
     tags();
     layouts();
     kernels();
@@ -160,11 +178,30 @@ pub fn results() {
 
 fn tags() {
     use ::real::{NamedDevice, NamedStream, StreamTag};
-    ::rust::println!("streams {:?} {:?}", <Compute as NamedStream>::NAME, <Download as NamedStream>::NAME);
-    ::rust::println!("priorities {:?} {:?}", <Compute as NamedStream>::PRIORITY, <Download as NamedStream>::PRIORITY);
-    let of = [::rust::any::TypeId::of::<Compute>(), ::rust::any::TypeId::of::<Download>()];
-    ::rust::println!("keys {} {}", <Compute as StreamTag>::key().unwrap() == of[0], <Download as StreamTag>::key().unwrap() == of[1]);
-    ::rust::println!("sizes {} {}", ::rust::mem::size_of::<Compute>(), ::rust::mem::size_of::<Front>());
+    ::rust::println!(
+        "streams {:?} {:?}",
+        <Compute as NamedStream>::NAME,
+        <Download as NamedStream>::NAME
+    );
+    ::rust::println!(
+        "priorities {:?} {:?}",
+        <Compute as NamedStream>::PRIORITY,
+        <Download as NamedStream>::PRIORITY
+    );
+    let of = [
+        ::rust::any::TypeId::of::<Compute>(),
+        ::rust::any::TypeId::of::<Download>(),
+    ];
+    ::rust::println!(
+        "keys {} {}",
+        <Compute as StreamTag>::key().unwrap() == of[0],
+        <Download as StreamTag>::key().unwrap() == of[1]
+    );
+    ::rust::println!(
+        "sizes {} {}",
+        ::rust::mem::size_of::<Compute>(),
+        ::rust::mem::size_of::<Front>()
+    );
     ::rust::println!("device {:?}", <Front as NamedDevice>::NAME);
     let low: ::real::Priority = ::real::__priority!();
     ::rust::println!("by hand {:?} {:?}", low, ::real::__priority!(Normal));
@@ -172,9 +209,21 @@ fn tags() {
 
 fn layouts() {
     use ::real_std::{Element, Scalar};
-    ::rust::println!("pair {:#x} {:#x}", <Pair as Element>::LAYOUT, <Pair as Scalar>::LAYOUT);
-    ::rust::println!("row {:#x} {:#x}", <Row as Element>::LAYOUT, <Row<::rust::primitive::u8, 4> as Scalar>::LAYOUT);
-    let others = [<ElementByHand as Element>::LAYOUT, <ElementOfMacros as Element>::LAYOUT, <ElementInferred as Element>::LAYOUT];
+    ::rust::println!(
+        "pair {:#x} {:#x}",
+        <Pair as Element>::LAYOUT,
+        <Pair as Scalar>::LAYOUT
+    );
+    ::rust::println!(
+        "row {:#x} {:#x}",
+        <Row as Element>::LAYOUT,
+        <Row<::rust::primitive::u8, 4> as Scalar>::LAYOUT
+    );
+    let others = [
+        <ElementByHand as Element>::LAYOUT,
+        <ElementOfMacros as Element>::LAYOUT,
+        <ElementInferred as Element>::LAYOUT,
+    ];
     ::rust::println!("by hand, of macros, inferred {:#x?}", others);
     ::rust::assert!(others == [<Pair as Element>::LAYOUT; 3]);
 }
@@ -182,13 +231,24 @@ fn layouts() {
 fn kernels() {
     use ::real::kernel::Signature;
     let kernel = <Count as Signature>::kernel();
-    ::rust::println!("kernel {:?} {:?} {:?}", kernel.name, kernel.symbol, kernel.module.name);
-    ::rust::println!("passes {:?} {:x?} {:?}", kernel.parameters, kernel.layout, <Count as Signature>::BLOCK);
+    ::rust::println!(
+        "kernel {:?} {:?} {:?}",
+        kernel.name,
+        kernel.symbol,
+        kernel.module.name
+    );
+    ::rust::println!(
+        "passes {:?} {:x?} {:?}",
+        kernel.parameters,
+        kernel.layout,
+        <Count as Signature>::BLOCK
+    );
     let block: ::rust::option::Option<[::rust::primitive::u32; 2]> = ::real::__block!(8, 4);
     let none: ::rust::option::Option<[::rust::primitive::u32; 2]> = ::real::__block!();
     ::rust::println!("blocks {block:?} {none:?}");
     type Parameters = ::real::__parameters!(Count Output 0 Value 1);
-    let same = ::rust::any::TypeId::of::<Parameters>() == ::rust::any::TypeId::of::<<Count as Signature>::Parameters>();
+    let same = ::rust::any::TypeId::of::<Parameters>()
+        == ::rust::any::TypeId::of::<<Count as Signature>::Parameters>();
     ::rust::println!("parameters {same}");
 }
 
@@ -201,16 +261,37 @@ fn bundles() {
         compute.fill(&mut input, 7).unwrap();
         let mut data = compute.alloc_zeroed::<::rust::primitive::u32>(64).unwrap();
         let grid = ::real::Grid1::covering(64);
-        scale(&compute, grid, &input, &mut data[..32], Pair { a: 0.5, r#fn: 3 }, true).unwrap();
+        scale(
+            &compute,
+            grid,
+            &input,
+            &mut data[..32],
+            Pair { a: 0.5, r#fn: 3 },
+            true,
+        )
+        .unwrap();
         let grid = ::real::Grid1::covering(64);
         sums(&compute, grid, &input, &mut data[40..41]).unwrap();
         let grid = ::real::Grid1::covering(64);
-        let arguments = (::real::kernel::Writing::new(&mut data[48..]), (Pair { a: 0.5, r#fn: 5 }, ()));
+        let arguments = (
+            ::real::kernel::WriteArg::new(&mut data[48..]),
+            (Pair { a: 0.5, r#fn: 5 }, ()),
+        );
         ::real::kernel::launch::<Count, _>(&compute, &grid, arguments).unwrap();
-        let r#type = compute.adopt(gpu.pinned::<::rust::primitive::u32>(64).unwrap()).unwrap();
-        let by_hand = compute.adopt(BundleByHand(gpu.pinned::<::rust::primitive::u32>(64).unwrap())).unwrap();
-        let frame = Frame { data, r#type, number: 9 };
-        let (mut frame, mut by_hand) = download.acquire(compute.release((frame, by_hand)).unwrap()).unwrap();
+        let r#type = compute
+            .adopt(gpu.pinned::<::rust::primitive::u32>(64).unwrap())
+            .unwrap();
+        let by_hand = compute
+            .adopt(BundleByHand(gpu.pinned::<::rust::primitive::u32>(64).unwrap()))
+            .unwrap();
+        let frame = Frame {
+            data,
+            r#type,
+            number: 9,
+        };
+        let (mut frame, mut by_hand) = download
+            .acquire(compute.release((frame, by_hand)).unwrap())
+            .unwrap();
         download.copy_to_host(&frame.data, &mut frame.r#type).unwrap();
         download.copy_to_host(&frame.data, &mut by_hand.0).unwrap();
         let (frame, by_hand) = download.release((frame, by_hand)).unwrap().synchronize().unwrap();

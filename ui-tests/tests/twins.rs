@@ -64,7 +64,7 @@ twins! {
     h25_buffer_leaves_a_capture;
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
-    h25_marker_enters_a_capture;
+    h25_event_enters_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
     h25_updated_between_launches;
     h26_closure_borrows_the_stack;

@@ -1,5 +1,5 @@
 // H01, mended: `Upload` releases the input, and `Compute` acquires it.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Live};
 use device_kernels::scale;
 

@@ -1,5 +1,5 @@
 // H01, mended: the field is a `Slot`, which moves the frame and its copy between the streams.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Idle, Live, PinnedBuffer, Slot, Stream};
 
 cuda_rt::streams! {

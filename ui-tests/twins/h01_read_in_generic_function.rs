@@ -1,5 +1,5 @@
 // H01, mended: the function takes both streams, and hands the frame over.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Live, PinnedBuffer, Stream, StreamTag};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H01, mended: the thread gets a handoff, through a channel, and acquires it on its stream.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live};
 use std::sync::mpsc;
 

@@ -1,5 +1,5 @@
 // H02, mended: the frame comes back at the end of each round, behind its download.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H02, mended: `Download` hands the frame back, and `Compute` waits for its copy.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H03, mended: the second writer acquires the buffer from the first.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H04, mended: the whole `Vec` is released, behind one event, and split into handoffs.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H04, mended: all of the owner's work comes before the release.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

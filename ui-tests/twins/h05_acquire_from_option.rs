@@ -1,5 +1,5 @@
 // H05, mended: `Option::take` leaves nothing behind to acquire again.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Idle, Live, Stream};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H05, mended: the frame is shared: each stream reads it through a lease.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H05, mended: the joined handoff is acquired, once, and waits for both streams.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Handoff, Live};
 
 cuda_rt::streams! {

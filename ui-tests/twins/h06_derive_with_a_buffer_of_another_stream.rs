@@ -1,6 +1,6 @@
 // H06, mended: each field has the place of the bundle; what is no buffer is plain.
-use cuda_rt::driver::sim::SimConfig;
-use cuda_rt::{Device, DeviceBuffer, Error, Idle, Live, PinnedBuffer, Place, Resource};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, DeviceBuffer, Error, Idle, Live, PinnedBuffer, Place, Bundle};
 
 cuda_rt::streams! {
     Compute;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-#[derive(Resource)]
+#[derive(Bundle)]
 struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u8, P>,
     host: PinnedBuffer<u8, P>,

@@ -1,6 +1,6 @@
 // H06, mended: the function asks for what the stream owns: any bundle of it.
-use cuda_rt::driver::sim::SimConfig;
-use cuda_rt::{Device, Error, Live, OwnedBy, Resource, Stream, StreamTag};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, Error, Live, OwnedBy, Bundle, Stream, StreamTag};
 
 cuda_rt::streams! {
     Compute;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-type On<R, From, To> = <<R as OwnedBy<From>>::Idle as Resource>::On<To>;
+type On<R, From, To> = <<R as OwnedBy<From>>::Idle as Bundle>::On<To>;
 
 fn hop<From: StreamTag, To: StreamTag<Device = From::Device>, R: OwnedBy<From>>(
     from: &Stream<From>,

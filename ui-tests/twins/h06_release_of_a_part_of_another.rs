@@ -1,5 +1,5 @@
 // H06, mended: each stream releases what it owns.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

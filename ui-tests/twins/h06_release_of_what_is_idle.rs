@@ -1,5 +1,5 @@
 // H06, mended: what is idle is adopted, which costs nothing.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

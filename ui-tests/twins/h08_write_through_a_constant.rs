@@ -1,5 +1,5 @@
 // H08, mended: the weights are written before they become constant.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Constant, Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H08, mended: the leases end, the bundle is reclaimed, and then written.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H10, mended: `reclaim` gives a handoff that waits for both.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

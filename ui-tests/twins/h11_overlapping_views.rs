@@ -1,5 +1,5 @@
 // H11, mended: `split_at_mut` makes views that do not overlap.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

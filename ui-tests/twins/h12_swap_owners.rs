@@ -1,5 +1,5 @@
 // H12, mended: each changes hands through a handoff.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H12, mended: handoffs name no stream, so one `Vec` holds those of all.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

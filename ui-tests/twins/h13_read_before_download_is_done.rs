@@ -1,5 +1,5 @@
 // H13, mended: `release` and `synchronize` wait for the download, and give idle memory back.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

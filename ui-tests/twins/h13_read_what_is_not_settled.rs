@@ -1,6 +1,6 @@
 // H13, mended: what is still pending comes back as a handoff, to be asked again.
-use cuda_rt::driver::sim::SimConfig;
-use cuda_rt::{Device, Error, Live, Settled};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, Error, Live, Query};
 
 cuda_rt::streams! {
     Download;
@@ -22,9 +22,9 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     download.copy_to_host(&frame, &mut host)?;
     let mut handoff = download.release(host)?;
     let host = loop {
-        match handoff.try_settle()? {
-            Settled::Done(host) => break host,
-            Settled::Pending(pending) => handoff = pending,
+        match handoff.query()? {
+            Query::Done(host) => break host,
+            Query::Pending(pending) => handoff = pending,
         }
     };
     assert_eq!(*host, [2.5; 1024]);

@@ -1,5 +1,5 @@
 // H14, mended: the host waits for the upload before it writes again.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H15, mended: `pinned_from` copies to pinned memory, which the stream then owns.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H16, mended: dropped in flight, the block is reused only when its copy is done.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

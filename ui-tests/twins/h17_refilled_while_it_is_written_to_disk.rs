@@ -1,5 +1,5 @@
 // H17, mended: the worker sends the buffer back when it has written it.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Idle, Live, PinnedBuffer};
 use std::sync::mpsc;
 

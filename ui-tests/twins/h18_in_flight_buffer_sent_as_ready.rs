@@ -1,5 +1,5 @@
 // H18, mended: the channel carries handoffs, and the worker waits.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Handoff, Idle, Live, PinnedBuffer};
 use std::sync::mpsc;
 

@@ -1,5 +1,5 @@
 // H19, mended: each round waits for its own slot, and for nothing else.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live, Slot};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H20, mended: buffers in flight are owned: the function takes one and returns a handoff.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Handoff, Idle, Live, PinnedBuffer, Stream};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H21, mended: dropped in flight, the memory is freed in the stream's order, after the copy.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

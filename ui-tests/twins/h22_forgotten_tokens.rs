@@ -1,5 +1,5 @@
 // H22, mended: handoffs, buffers, leases and graphs that are leaked leak memory, and nothing else.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 use std::mem::forget;
 

@@ -1,5 +1,5 @@
 // H23, mended: it leaves as a handoff, which carries no brand.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

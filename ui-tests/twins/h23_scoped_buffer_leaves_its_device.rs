@@ -1,5 +1,5 @@
 // H23, mended: what leaves the closure is a copy of the host's.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

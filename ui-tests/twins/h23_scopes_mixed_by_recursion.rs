@@ -1,5 +1,5 @@
 // H23, mended: pinned memory crosses devices, through `for_device`.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H25, mended: what the graph gives out is part of the bundle that it was made with, and owns.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

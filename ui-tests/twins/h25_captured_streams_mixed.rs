@@ -1,5 +1,5 @@
 // H25, mended: inside a capture too, memory is handed over or lent.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H25, mended: a graph moves between threads, and each launches it in turn.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H25, mended: the graph owns the pinned memory; the host gets it back from the graph.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

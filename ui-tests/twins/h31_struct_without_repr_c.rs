@@ -1,6 +1,6 @@
 // H31, mended: with `repr(C)` the layout is one, and it is compared when the kernels are loaded.
 use bytemuck::{Pod, Zeroable};
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 use device_std::Element;
 

@@ -1,5 +1,5 @@
 // H32, mended: atomics let every thread add to every element.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Live};
 use device_kernels::histogram;
 

@@ -1,5 +1,5 @@
 // H34, mended: `synchronize` waits for the marks.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {
@@ -16,10 +16,10 @@ fn main() -> Result<(), Error> {
 
 fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     let compute = gpu.stream::<Compute<D>>()?;
-    let start = compute.timestamp()?;
+    let start = compute.record_timed_event()?;
     let mut frame = compute.alloc_zeroed::<f32>(1 << 20)?;
     compute.fill(&mut frame, 1.0)?;
-    let end = compute.timestamp()?;
+    let end = compute.record_timed_event()?;
     let (start, end) = (start.synchronize()?, end.synchronize()?);
     assert!(end.elapsed_ms_since(&start)? > 0.0);
     assert!(start.elapsed_ms_since(&end)? < 0.0);

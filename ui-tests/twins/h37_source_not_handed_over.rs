@@ -1,5 +1,5 @@
 // H37, mended: the owner releases the frame, and the copy waits for that.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {
@@ -14,9 +14,9 @@ fn main() -> Result<(), Error> {
         })???;
     }
     // With one GPU it plays both parts.
-    match Device::nth(0, |gpu| {
-        Device::nth(1, |other| program(&gpu, &other))
-            .or_else(|_| Device::nth(0, |other| program(&gpu, &other)))?
+    match Device::with_gpu(0, |gpu| {
+        Device::with_gpu(1, |other| program(&gpu, &other))
+            .or_else(|_| Device::with_gpu(0, |other| program(&gpu, &other)))?
     }) {
         Err(Error::NoGpu(_)) => Ok(()),
         ran => ran?,

@@ -1,5 +1,5 @@
 // H38, mended: what the ranks get back is of their streams, behind the collective.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Communicator, Device, Error, Live, Reduction};
 
 cuda_rt::streams! {

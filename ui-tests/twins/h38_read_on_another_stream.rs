@@ -1,5 +1,5 @@
 // H38, mended: the rank's stream hands over what was gathered.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Communicator, Device, Error, Live};
 
 cuda_rt::streams! {

@@ -1,5 +1,5 @@
 // H40, mended: device memory holds numbers: offsets into a text that the host keeps.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 
 cuda_rt::streams! {

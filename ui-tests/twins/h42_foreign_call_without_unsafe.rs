@@ -1,5 +1,5 @@
 // H42, mended: who lets a raw handle act answers for it, in one place, and the types hold on both sides of it.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Live};
 
 cuda_rt::streams! {

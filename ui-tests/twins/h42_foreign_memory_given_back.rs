@@ -1,7 +1,7 @@
 // H42, mended: whoever makes our type of an address answers for it in an `unsafe` block, and gets it back behind the last use.
 use std::sync::mpsc::channel;
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Live};
 
 cuda_rt::streams! {

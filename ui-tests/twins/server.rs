@@ -1,5 +1,5 @@
 // A double-buffered server: three lines a step, on a thread of its own.
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Grid1, Idle, Live, PinnedBuffer, Slot, Stream};
 use device_kernels::scale;
 

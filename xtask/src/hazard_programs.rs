@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::Write;
 
-use cuda_rt::check::Race;
-use cuda_rt::check::program::Program;
+use cuda_rt_checker::Race;
+use hazard_programs::Program;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -279,9 +279,9 @@ fn to_json(line: usize, checked: &Checked) -> serde_json::Value {
         }
         Verdict::Race(races) => {
             let races = races.iter().map(|race| {
-                let party = |party: &cuda_rt::check::Party| {
+                let party = |party: &cuda_rt_checker::Party| {
                     let statement = match party.operation.site {
-                        cuda_rt::check::Site::Statement(index) => {
+                        cuda_rt_checker::Site::Statement(index) => {
                             Some((index + 1, &checked.statements[index]))
                         }
                         _ => None,

@@ -1,7 +1,7 @@
 //! `cargo xtask invariants --check`: what comments cite exists.
 //!
 //! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a comment, `BUFFER-2. Every use …`, next to
-//! the fields that it is about. Comments, [docs/soundness.md](../../docs/soundness.md) and the descriptions of broken cores cite it by that
+//! the fields that it is about. Comments, [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by that
 //! name. Comments cite obligations of docs/soundness.md by number, and documents by path.
 
 use std::collections::{BTreeMap, BTreeSet};

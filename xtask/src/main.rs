@@ -1,12 +1,12 @@
 //! Tasks of a maintainer: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
-mod broken_cores;
 mod coexist;
 mod fuzz_kernels;
 mod hazard_programs;
 mod hazards;
 mod invariants;
+mod mutants;
 mod platforms;
 mod ptx;
 mod ptxas;
@@ -19,9 +19,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  broken-cores [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
-                           named; half an hour for all; into docs/broken-cores.md
-  broken-cores --check     see that the descriptions of the breaks fit the sources; builds nothing
+  mutants [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
+                           named; half an hour for all; into docs/mutants.md
+  mutants --check     see that the descriptions of the breaks fit the sources; builds nothing
   fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR]
                            random kernels: build them for both sides, run them on the simulated device and on GPUs, and
                            compare with what they must compute; leaves a binary to run on a machine with a GPU
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
-        ["broken-cores", "--check"] => broken_cores::check(),
-        ["broken-cores", names @ ..] => broken_cores::run(names),
+        ["mutants", "--check"] => mutants::check(),
+        ["mutants", names @ ..] => mutants::run(names),
         ["fuzz-kernels", options @ ..] => {
             fuzz_kernels::Options::parse(options).and_then(|options| fuzz_kernels::run(&options))
         }

@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
             .args(["run", "nightly", "cargo", "check", "-Zbuild-std", "--locked"])
             .args([
                 "--package",
-                "cuda-rt",
+                "cuda-handoff",
                 "--features",
                 "cupti,nccl,half",
                 "--target",

@@ -120,6 +120,17 @@ fn is_left_out(name: &str) -> bool {
     LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
 }
 
+/// Where unit tests are.
+const LIBRARIES: [&str; 7] = [
+    "cuda-handoff-runtime",
+    "cuda-handoff-driver",
+    "cuda-handoff-driver-cuda",
+    "cuda-handoff-checker",
+    "cuda-handoff-simulator",
+    "cuda-handoff-timeline",
+    "cuda-handoff-pipeline",
+];
+
 /// `lib`, for the unit tests, and the integration tests.
 fn binaries() -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = vec!["lib".to_owned()];
@@ -164,24 +175,17 @@ fn cargo(
         // 0 is no limit.
         .args(["--kill-after=10", &limit_s.unwrap_or(0).to_string()])
         // By rustup: the `cargo` that runs this is a toolchain's own, which knows no `+nightly`.
-        .args([
-            "rustup",
-            "run",
-            "nightly",
-            "cargo",
-            "test",
-            "--locked",
-            "--package",
-            "cuda-rt",
-        ])
+        .args(["rustup", "run", "nightly", "cargo", "test", "--locked"])
         .args(["--target", host])
         .args(more);
     if sanitizer.instruments() {
         command.arg("-Zbuild-std");
     }
     match name {
-        "lib" => command.arg("--lib"),
-        name => command.args(["--test", name]),
+        "lib" => command
+            .args(["--lib"])
+            .args(LIBRARIES.map(|package| format!("--package={package}"))),
+        name => command.args(["--package=cuda-handoff", "--test", name]),
     };
     let status = command
         .current_dir(root())

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use cuda_rt::driver::Driver;
-use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
+use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 
 /// A case of the suite.
 pub(crate) type Case = fn(&Arc<dyn Driver>);
@@ -66,7 +66,7 @@ pub(crate) fn on_cuda(case: Case) {
 /// As [`on_cuda`], on the first two GPUs, or on one as both.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda_pair(case: PairCase) {
-    use cuda_rt::driver::cuda::CudaDriver;
+    use cuda_rt::driver_cuda::CudaDriver;
 
     if let Some(first) = cuda() {
         let _turn = turn();
@@ -81,7 +81,7 @@ pub(crate) fn on_cuda_pair(case: PairCase) {
 
 #[cfg(feature = "cuda")]
 fn cuda() -> Option<Arc<dyn Driver>> {
-    use cuda_rt::driver::cuda::CudaDriver;
+    use cuda_rt::driver_cuda::CudaDriver;
     use std::io::Write;
 
     static SAID: std::sync::Once = std::sync::Once::new();

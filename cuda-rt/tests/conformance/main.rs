@@ -6,8 +6,8 @@
 //! `CUDA_RT_REQUIRE_GPU=1` is set.
 //!
 //! ```text
-//! cargo test -p cuda-rt --test conformance
-//! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-rt --test conformance cuda
+//! cargo test -p cuda-handoff --test conformance
+//! CUDA_RT_REQUIRE_GPU=1 cargo test -p cuda-handoff --test conformance cuda
 //! ```
 
 mod captures;

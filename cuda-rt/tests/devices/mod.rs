@@ -1,6 +1,6 @@
 //! The devices that a test of the typed API runs on.
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Scoped};
 
 mod cases;
@@ -14,7 +14,7 @@ pub(crate) fn for_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
     for seed in 0..cases::at_most(SEEDS) {
         Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();
     }
-    let gpus = Device::each(|gpu| body(&gpu)).unwrap().len();
+    let gpus = Device::for_each_gpu(|gpu| body(&gpu)).unwrap().len();
     if gpus == 0 {
         assert!(
             std::env::var_os("CUDA_RT_REQUIRE_GPU").is_none(),

@@ -3,11 +3,10 @@
 
 use std::cell::Cell;
 
-use cuda_rt::driver::Check;
-use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
+use cuda_rt::checker::Check;
+use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{
-    Communicator, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, Reduction, Resource, Result, Scoped,
-    Stream,
+    Bundle, Communicator, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, Reduction, Result, Scoped, Stream,
 };
 use device_kernels::scale;
 
@@ -28,7 +27,7 @@ fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
         for when in BOTH {
             let plan = Plan::default();
             let driver = Unwinding::over(SimDriver::new(config.clone().check(Check::Record)), &plan);
-            Device::over(driver, |gpu| attack(gpu, &plan, when)).unwrap();
+            Device::with_driver(driver, |gpu| attack(gpu, &plan, when)).unwrap();
         }
     }
 }
@@ -187,8 +186,8 @@ fn between_two(attack: impl for<'a, 'b> Fn(Device<Scoped<'a>>, Device<Scoped<'b>
             let plan = Plan::default();
             let first = SimDriver::new(SimConfig::new().seed(seed).check(Check::Record));
             let second = Unwinding::over(first.another(), &plan);
-            Device::over(Unwinding::over(first, &plan), |here| {
-                Device::over(second, |there| attack(here, there, &plan, when)).unwrap();
+            Device::with_driver(Unwinding::over(first, &plan), |here| {
+                Device::with_driver(second, |there| attack(here, there, &plan, when)).unwrap();
             })
             .unwrap();
         }
@@ -266,7 +265,7 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
     drop_in_transit(|a, b| Box::new(move || drop(Handoff::join(vec![a, b]))));
 }
 
-#[derive(Resource)]
+#[derive(Bundle)]
 struct Pair<P: cuda_rt::Place = Idle> {
     a: DeviceBuffer<u32, P>,
     b: DeviceBuffer<u32, P>,
@@ -439,9 +438,9 @@ fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {
                 .order(Order::Lazy)
                 .check(Check::Record);
             let (driver, plan) = (SimDriver::new(config), Plan::default());
-            let simulator = cuda_rt::driver::Driver::simulator(&*driver).unwrap().clone();
+            let simulator = driver.simulator().unwrap().clone();
             let ended = until_unwound(|| {
-                Device::over(Unwinding::over(driver.clone(), &plan), |gpu| {
+                Device::with_driver(Unwinding::over(driver.clone(), &plan), |gpu| {
                     let one = gpu.stream::<One<_>>().unwrap();
                     let device = one.alloc_zeroed::<u32>(1 << 14).unwrap();
                     for _ in 0..3 {

@@ -5,12 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cuda_rt::check::Race;
-use cuda_rt::driver::sim::Simulator;
+use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Collective, Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, Note, Number, Part, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
-    RawStream, Trace,
+    Collective, Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, Hint, HostMemory, MemoryInfo,
+    MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Simulated, Trace,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape};
 
@@ -151,7 +150,7 @@ unsafe impl Driver for Unwinding {
         self.inner.properties()
     }
 
-    fn simulator(&self) -> Option<&Simulator> {
+    fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
     }
 
@@ -176,7 +175,7 @@ unsafe impl Driver for Unwinding {
     }
 
     pass_on! {
-        fn note(note: Note<'_>);
+        fn hint(note: Hint<'_>);
         fn begin_trace() -> Option<Box<dyn Trace>>;
         fn memory_info() -> DriverResult<MemoryInfo>;
         fn create_stream(priority: i32) -> DriverResult<RawStream>;

@@ -1,7 +1,7 @@
 //! Calls that fail: once, for ever, and several of them together.
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, Counters, Order, SimConfig, Simulator};
 use cuda_rt::{Device, Error, Live, Result};
 
 use crate::cases;
@@ -216,7 +216,7 @@ fn a_call_that_fails_enqueues_nothing() {
         refused(Call::CopyToDevice, &mut || compute.copy_to_device(&host, &mut b));
         refused(Call::Alloc, &mut || compute.alloc_uninit::<u32>(LEN).map(drop));
         refused(Call::LaunchGraph, &mut || graph.launch(compute));
-        refused(Call::RecordEvent, &mut || compute.timestamp().map(drop));
+        refused(Call::RecordEvent, &mut || compute.record_timed_event().map(drop));
     })
     .unwrap();
 }

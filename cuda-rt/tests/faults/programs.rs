@@ -2,7 +2,7 @@
 
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
-    Result, Settled, Slot, Stream,
+    Query, Result, Slot, Stream,
 };
 use device_kernels::scale;
 
@@ -208,19 +208,19 @@ fn pinned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
 
 fn pools_and_marks<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let pool = gpu.stream_pool(2)?;
-    let start = streams.compute.timestamp()?;
+    let start = streams.compute.record_timed_event()?;
     let mut handoff = pool.with(|stream| {
         let buffer = stream.alloc_uninit::<u32>(LEN)?;
         stream.release(stream.init_filled(buffer, 12)?)
     })?;
     let buffer = loop {
-        match handoff.try_settle()? {
-            Settled::Done(idle) => break streams.compute.adopt(idle)?,
-            Settled::Pending(again) => handoff = again,
+        match handoff.query()? {
+            Query::Done(idle) => break streams.compute.adopt(idle)?,
+            Query::Pending(again) => handoff = again,
         }
     };
     streams.check(gpu, buffer, 12)?;
-    let end = streams.compute.timestamp()?.synchronize()?;
+    let end = streams.compute.record_timed_event()?.synchronize()?;
     end.elapsed_ms_since(&start.synchronize()?)?;
     gpu.memory_info()?;
     Ok(())
@@ -264,7 +264,7 @@ fn joins_and_markers<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<(
     let [a, b] = [40, 41].map(|value| upload.release(upload.init_filled(upload.alloc_uninit(LEN)?, value)?));
     let c = download.release(download.init_filled(download.alloc_uninit::<u32>(LEN)?, 42)?)?;
     let joined = Handoff::join((vec![a?, b?], c));
-    upload.wait_for(&download.marker()?)?;
+    upload.wait_event(&download.record_event()?)?;
     let (ab, c) = compute.acquire(joined)?;
     for (buffer, value) in ab.into_iter().chain([c]).zip(40..) {
         streams.check(gpu, buffer, value)?;

@@ -8,9 +8,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use cuda_rt::driver::sim::{Order, SimConfig, SimDriver};
-use cuda_rt::driver::{Check, Driver, ErrorCode};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::{Driver, ErrorCode};
 use cuda_rt::pipeline::Pipeline;
+use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
 
 use crate::driver::{BOTH, Plan, Unwinding, until_unwound};
@@ -183,8 +184,8 @@ fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl
     let last = Arc::clone(&first);
     // Again as the devices end.
     until_unwound(|| {
-        Device::over(first, |here| {
-            Device::over(second, |there| {
+        Device::with_driver(first, |here| {
+            Device::with_driver(second, |there| {
                 let streams = Streams::new(&here).unwrap();
                 // In flight meanwhile, and read at the end.
                 let witness = streams
@@ -269,7 +270,7 @@ fn a_call_that_unwinds_on_one_thread_leaves_the_others_right() {
             let (first, _) = drivers(&config, &plan);
             let last = Arc::clone(&first);
             until_unwound(|| {
-                Device::over(first, |gpu| {
+                Device::with_driver(first, |gpu| {
                     plan.arm(None, nth, when);
                     thread::scope(|scope| {
                         for _ in 0..3 {

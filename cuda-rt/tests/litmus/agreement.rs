@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use cuda_rt::check::program::Program;
-use cuda_rt::check::{Race, Site};
+use cuda_rt::checker::{Race, Site};
+use hazard_programs::Program;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 

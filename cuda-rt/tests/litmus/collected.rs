@@ -1,6 +1,6 @@
 //! The programs of `programs.jsonl`: each gets its verdict, from the checker and from the oracle.
 
-use cuda_rt::check::program::Program;
+use hazard_programs::Program;
 use serde_json::Value;
 
 #[test]

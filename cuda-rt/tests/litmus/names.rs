@@ -1,6 +1,6 @@
 //! Names used in odd ways.
 
-use cuda_rt::check::program::Program;
+use hazard_programs::Program;
 
 #[track_caller]
 fn verdict(statements: &[&str], racy: bool) {

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cuda_rt::check::AccessKind::{self, Read, Write};
-use cuda_rt::check::program::{
+use cuda_rt::checker::AccessKind;
+use cuda_rt::checker::AccessKind::{Read, Write};
+use hazard_programs::{
     Blocking, Called, Operation, Part, Program, Region, Space, Statement, StreamName, Touch,
 };
 

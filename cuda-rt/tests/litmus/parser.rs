@@ -1,6 +1,6 @@
 //! The parser on whatever it is given: it says where it stops, and never panics.
 
-use cuda_rt::check::program::{Program, ProgramError};
+use hazard_programs::{Program, ProgramError};
 use proptest::prelude::*;
 
 fn error(statement: &str) -> ProgramError {

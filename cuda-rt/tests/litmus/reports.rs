@@ -1,7 +1,7 @@
 //! What a report says.
 
-use cuda_rt::check::program::Program;
-use cuda_rt::check::{AccessKind, Site};
+use cuda_rt::checker::{AccessKind, Site};
+use hazard_programs::Program;
 
 #[test]
 fn a_report_names_both_sides_the_edge_and_the_mending_call() {

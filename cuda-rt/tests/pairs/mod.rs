@@ -1,6 +1,6 @@
 //! The pairs of devices that a test of copies between devices runs on.
 
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Error, Scoped};
 
 /// Adversarial orders that each test runs in, of each kind.
@@ -19,7 +19,11 @@ pub(crate) fn for_each_pair(body: impl for<'a, 'b> Fn(&Device<Scoped<'a>>, &Devi
             .unwrap();
         }
     }
-    let both = |second: usize| Device::nth(0, |first| Device::nth(second, |second| body(&first, &second)));
+    let both = |second: usize| {
+        Device::with_gpu(0, |first| {
+            Device::with_gpu(second, |second| body(&first, &second))
+        })
+    };
     match both(1) {
         Ok(Ok(())) => eprintln!("run on two GPUs"),
         Ok(Err(Error::NoGpu(_))) => {

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::driver::sim::{Call, SimConfig};
 use cuda_rt::pipeline::{Cause, Pipeline, StageKind};
+use cuda_rt::simulator::{Call, SimConfig};
 use cuda_rt::{Device, Error};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! How well stages overlap, by the modelled clock, and what the report says of it.
 
-use cuda_rt::driver::sim::{Call, Model, SimConfig};
 use cuda_rt::pipeline::{Pipeline, Report, StageKind};
+use cuda_rt::simulator::{Call, Model, SimConfig};
 use cuda_rt::{Device, Grid1};
 use device_kernels::scale;
 

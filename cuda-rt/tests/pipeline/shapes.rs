@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cuda_rt::driver::sim::{Call, Order, SimConfig};
 use cuda_rt::pipeline::{Cancel, Pipeline};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Grid1};
 use device_kernels::add;
 
@@ -213,7 +213,7 @@ fn nothing_is_made_for_an_item_once_the_slots_have_gone_round() {
         assert!(short.events_created <= most);
         // `in_place` of `whole` has a temporary for each item; the rings have two buffers on the device.
         let allocated =
-            |counters: &cuda_rt::driver::sim::Counters, items: u64| counters.calls(Call::Alloc) - items;
+            |counters: &cuda_rt::simulator::Counters, items: u64| counters.calls(Call::Alloc) - items;
         let empty = |items: u64| items / 5;
         assert_eq!(allocated(&short, 100 - empty(100)), 2 * 3);
         assert_eq!(allocated(&long, 2000 - empty(2000)), 2 * 3);

@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use cuda_rt::check::AccessKind::{self, Read, Write};
+use cuda_rt::checker::AccessKind;
+use cuda_rt::checker::AccessKind::{Read, Write};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
 /// Memory from one allocation to its end, by the order in which lives began: an address given out twice is two lives.

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use cuda_rt::Device;
-use cuda_rt::driver::sim::{Order as Orders, SimConfig};
+use cuda_rt::simulator::{Order as Orders, SimConfig};
 use proptest::test_runner::TestRunner;
 
 use crate::bytes::same_if_flipped;
@@ -93,8 +93,8 @@ fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
 fn record(plan: &Plan, config: &SimConfig) -> Log {
     let tape = Arc::new(Mutex::new(Tape::default()));
     let driver = |device| Recorder::new(config.clone(), device, &tape);
-    Device::over(driver(0), |zero| {
-        Device::over(driver(1), |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
+    Device::with_driver(driver(0), |zero| {
+        Device::with_driver(driver(1), |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
     })
     .expect("no fault");
     std::mem::take(&mut tape.lock().expect("no call panics").log)

@@ -15,21 +15,21 @@ cuda_rt::streams! {
 }
 
 /// What a program moves about: some device memory and perhaps some pinned memory.
-#[derive(cuda_rt::Resource)]
-pub(crate) struct Bundle<P: Place = Idle> {
+#[derive(cuda_rt::Bundle)]
+pub(crate) struct Buffers<P: Place = Idle> {
     pub(crate) parts: Vec<DeviceBuffer<f32, P>>,
     pub(crate) host: Option<PinnedBuffer<f32, P>>,
     #[resource(plain)]
     pub(crate) number: u32,
 }
 
-pub(crate) type IdleBundle<D> = Bundle<Idle<D>>;
+pub(crate) type IdleBundle<D> = Buffers<Idle<D>>;
 
 /// A bundle that a named stream owns.
 pub(crate) enum Owned<D: Live> {
-    First(Bundle<First<D>>),
-    Second(Bundle<Second<D>>),
-    Third(Bundle<Third<D>>),
+    First(Buffers<First<D>>),
+    Second(Buffers<Second<D>>),
+    Third(Buffers<Third<D>>),
 }
 
 /// Where a bundle is now.
@@ -49,10 +49,10 @@ pub(crate) type Instead<D> = (Home<D>, Option<Error>);
 /// A stream on which programs work.
 pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
     /// What this very stream owns.
-    fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>>;
+    fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>>;
 
     /// Where a bundle is that has been worked on.
-    fn keep(stream: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D>;
+    fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D>;
 
     /// Inside a capture: another stream reads `copy`, which it gets by a handoff, into `last`, which it is lent.
     fn fork<'g>(
@@ -94,14 +94,14 @@ macro_rules! fork {
 macro_rules! named {
     ($($name:ident)*) => { $(
         impl<D: Live> Lane<D> for $name<D> {
-            fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>> {
+            fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
                 match owned {
                     Owned::$name(bundle) => Ok(bundle),
                     other => Err(other),
                 }
             }
 
-            fn keep(_: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D> {
+            fn keep(_: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
                 (Home::On(Owned::$name(bundle)), None)
             }
 
@@ -113,12 +113,12 @@ macro_rules! named {
 named! { First Second Third }
 
 impl<D: Live> Lane<D> for Pooled<'_, D> {
-    fn claim(owned: Owned<D>) -> Result<Bundle<Self>, Owned<D>> {
+    fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
         Err(owned)
     }
 
     /// Nothing stays on a pooled stream: it leaves as a handoff, or not at all.
-    fn keep(stream: &Stream<Self>, bundle: Bundle<Self>) -> Instead<D> {
+    fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
         match stream.try_release(bundle) {
             Ok(handoff) => (Home::Pending(handoff), None),
             Err(refused) => (Home::Gone, Some(refused.error)),
@@ -182,7 +182,7 @@ impl<D: Live> Lanes<D> {
         &self,
         home: Home<D>,
         stream: &Stream<S>,
-    ) -> Result<Bundle<S>, Instead<D>> {
+    ) -> Result<Buffers<S>, Instead<D>> {
         let home = match home {
             Home::On(owned) => match S::claim(owned) {
                 Ok(bundle) => return Ok(bundle),

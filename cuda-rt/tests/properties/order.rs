@@ -6,7 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use cuda_rt::check::AccessKind::{self, Read, Write};
+use cuda_rt::checker::AccessKind;
+use cuda_rt::checker::AccessKind::{Read, Write};
 
 use crate::log::{Call, Life, Log, Touch};
 

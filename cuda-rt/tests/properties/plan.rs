@@ -4,7 +4,7 @@
 //! not where a step needs it is brought there first, by a handoff. So every step that is generated does something, shrinking
 //! keeps a plan meaningful, and what the plan computes follows from the steps alone.
 
-use cuda_rt::driver::sim::Call;
+use cuda_rt::simulator::Call;
 use proptest::prelude::*;
 
 /// A program: the steps of each thread.
@@ -122,7 +122,7 @@ pub(crate) enum Act {
     Mark {
         to: u8,
     },
-    Timestamp,
+    TimedEvent,
     Synchronize,
     Trim,
     /// A part of `x` is read to ordinary memory, and overwritten from there.
@@ -267,7 +267,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
     ];
     let rest = prop_oneof![
         1 => Just(Act::Forget),
-        1 => Just(Act::Timestamp),
+        1 => Just(Act::TimedEvent),
         2 => (0..4u8).prop_map(|part| Act::Slice { part }),
         1 => Just(Act::Trim),
         2 => (any::<bool>(), work()).prop_map(|(captured, work)| Act::Panic { captured, work }),

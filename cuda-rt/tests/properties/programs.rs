@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::mpsc::channel;
 
-use cuda_rt::driver::Check;
-use cuda_rt::driver::sim::{Call, Order, SimConfig, Simulator};
+use cuda_rt::checker::Check;
+use cuda_rt::simulator::{Call, Order, SimConfig, Simulator};
 use cuda_rt::{Device, Gpu, Handoff, Live, Result};
 use proptest::test_runner::TestRunner;
 
@@ -134,7 +134,7 @@ fn one_device_runs_them_one_after_another() {
             Device::simulated(config, |second| run(run_both(&plan, first, second))).unwrap();
         } else {
             // A second instance on the same GPU, with streams of its own.
-            Device::nth(0, |second| run(run_both(&plan, first, second))).unwrap();
+            Device::with_gpu(0, |second| run(run_both(&plan, first, second))).unwrap();
         }
         Ok(())
     });

@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cuda_rt::check::Race;
-use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
+use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    Note, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, Hint, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream, Simulated,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
+use cuda_rt::simulator::{SimConfig, SimDriver};
 
 use crate::log::{Call, Direction, Entry, Launch, Life, Log, Parameter, Place, Value};
 
@@ -136,13 +136,13 @@ unsafe impl Driver for Recorder {
         self.inner.properties()
     }
 
-    fn simulator(&self) -> Option<&Simulator> {
-        self.inner.simulator()
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        Driver::simulator(&*self.inner)
     }
 
-    fn note(&self, note: Note<'_>) {
+    fn hint(&self, note: Hint<'_>) {
         let mut tape = self.tape();
-        if let Note::HostHas {
+        if let Hint::HostAccess {
             address: start,
             bytes: len,
             passed,
@@ -160,7 +160,7 @@ unsafe impl Driver for Recorder {
                 call,
             });
         }
-        self.inner.note(note);
+        self.inner.hint(note);
     }
 
     unsafe fn copy_peer(

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use cuda_rt::check::{AccessKind, Race, Site};
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::checker::at_statement;
+use cuda_rt::checker::{AccessKind, Race, Site};
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, RawEvent, RawGraph, RawStream, at_statement,
+    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, RawEvent, RawGraph, RawStream,
 };
+use cuda_rt::simulator::SimConfig;
 
 use crate::log::{Call, Direction, Entry, Log, Place};
 use crate::order::Side;
@@ -81,7 +82,7 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
         .iter()
         .flat_map(|rig| rig.simulator().races())
         .collect();
-    let side = |party: &cuda_rt::check::Party| match party.operation.site {
+    let side = |party: &cuda_rt::checker::Party| match party.operation.site {
         Site::Statement(entry) => (entry, party.access == AccessKind::Write),
         ref other => panic!("every call is made at a statement, not at {other:?}"),
     };
@@ -190,13 +191,13 @@ impl Replay {
             }
             Call::DestroyGraph(graph) => rig.destroy_graph(self.graphs[&own(graph)])?,
             Call::HostWrote { to, bytes } => {
-                rig.host_has(self.host(*to), bytes.len());
+                rig.note_host_access(self.host(*to), bytes.len());
                 let place = self.host(*to).cast::<u8>().as_ptr();
                 // SAFETY: in bounds; the simulated devices run on this thread only, so not now.
                 unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             }
             Call::HostSees { from, bytes } => {
-                rig.host_has(self.host(*from), bytes.len());
+                rig.note_host_access(self.host(*from), bytes.len());
                 let seen = self.host(*from).cast::<u8>();
                 // SAFETY: as above, and mapped zeroed.
                 let seen = unsafe { std::slice::from_raw_parts(seen.as_ptr(), bytes.len()) };

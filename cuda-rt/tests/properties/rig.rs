@@ -8,11 +8,12 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
+use cuda_rt::checker::Check;
 use cuda_rt::driver::{
-    Check, DeviceAddress, Driver, DriverResult, HostMemory, Note, Passed, RawEvent, RawGraph, RawStream,
+    CallSite, DeviceAddress, Driver, DriverResult, Hint, HostMemory, RawEvent, RawGraph, RawStream,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape};
+use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
 
 #[derive(Clone)]
 pub(crate) struct Rig(pub(crate) Arc<SimDriver>);
@@ -37,10 +38,10 @@ impl Rig {
     }
 
     /// The host has memory from here on; and, as nothing runs on a simulated device but during calls, a moment in which something may.
-    pub(crate) fn host_has(&self, address: NonNull<c_void>, bytes: usize) {
+    pub(crate) fn note_host_access(&self, address: NonNull<c_void>, bytes: usize) {
         self.0.memory_info().expect("no fault");
-        let passed = Passed::here("replay");
-        self.0.note(Note::HostHas {
+        let passed = CallSite::here("replay");
+        self.0.hint(Hint::HostAccess {
             address,
             bytes,
             passed,

@@ -270,7 +270,7 @@ impl<D: Live> Side<D> {
             Act::Drop => self.drop(x),
             Act::Forget => self.forget(x),
             Act::Mark { to } => on!(|stream| self.mark(stream, to)),
-            Act::Timestamp => on!(|stream| self.timestamp(stream)),
+            Act::TimedEvent => on!(|stream| self.timestamp(stream)),
             Act::Synchronize => on!(|stream| self.synchronize(stream)),
             Act::Trim => self.trim(),
             Act::Slice { part } => on!(|stream| self.slice(stream, x, part)),

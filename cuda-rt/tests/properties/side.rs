@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use cuda_rt::{Constant, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream};
 
-use crate::object::{Bundle, Expected, First, Home, IdleBundle, Instead, Lane, Lanes, Object};
+use crate::object::{Buffers, Expected, First, Home, IdleBundle, Instead, Lane, Lanes, Object};
 use crate::plan::{Settle, Work};
 use crate::work::{apply, enqueue, resolve};
 
@@ -124,7 +124,7 @@ fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
 fn work_on<S: Lane<D>, D: Live>(
     stream: &Stream<S>,
     work: Work,
-    bundles: &mut [&mut Bundle<S>],
+    bundles: &mut [&mut Buffers<S>],
     expected: &mut [&mut Expected],
 ) -> Result<()> {
     let lens: Vec<usize> = expected
@@ -210,7 +210,7 @@ impl<D: Live> Side<D> {
         &mut self,
         stream: &Stream<S>,
         x: usize,
-        body: impl FnOnce(&mut Self, &mut Bundle<S>, &mut Expected) -> R,
+        body: impl FnOnce(&mut Self, &mut Buffers<S>, &mut Expected) -> R,
     ) -> Option<R> {
         let home = self.take(x);
         let lanes = Arc::clone(&self.lanes);

@@ -1,8 +1,9 @@
 //! Races of raw calls are reported, and their corrected twins are not.
 
-use cuda_rt::check::{AccessKind, ActorKind, Race, Site};
-use cuda_rt::driver::sim::{Order, SimConfig};
-use cuda_rt::driver::{Check, Checked, DeviceAddress, Driver, ErrorCode, Note, Passed};
+use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
+use cuda_rt::checker::{Check, Checked};
+use cuda_rt::driver::{CallSite, DeviceAddress, Driver, ErrorCode, Hint};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::kernels;
 use crate::rig::{Host, Rig};
@@ -201,9 +202,9 @@ fn the_host_waits_by_stream_event_and_query() {
     );
 }
 
-fn host_has(rig: &Rig, host: Host) {
-    let (memory, passed) = (host.memory(), Passed::here("the host"));
-    rig.driver.note(Note::HostHas {
+fn note_host_access(rig: &Rig, host: Host) {
+    let (memory, passed) = (host.memory(), CallSite::here("the host"));
+    rig.driver.hint(Hint::HostAccess {
         address: memory.address(),
         bytes: memory.len_bytes(),
         passed,
@@ -220,7 +221,7 @@ fn the_host_races_with_a_copy_it_did_not_wait_for() {
         if ordered {
             rig.synchronize_stream(s).unwrap();
         }
-        host_has(rig, host);
+        note_host_access(rig, host);
         rig.upload(data, host, 16, s).unwrap();
     };
     let found = races(|rig| program(rig, false));
@@ -353,7 +354,7 @@ fn a_race_with_the_host_fails_the_next_call() {
     let host = Host::new(64);
     let data = rig.alloc(64, s).unwrap();
     rig.download(host, data, 16, s).unwrap();
-    host_has(&rig, host);
+    note_host_access(&rig, host);
     assert!(
         rig.synchronize_stream(s)
             .unwrap_err()
@@ -389,13 +390,13 @@ fn a_call_that_failed_did_nothing() {
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(64, a).unwrap();
     rig.sim()
-        .fail_next(cuda_rt::driver::sim::Call::Fill, ErrorCode::INVALID_VALUE);
+        .fail_next(cuda_rt::simulator::Call::Fill, ErrorCode::INVALID_VALUE);
     rig.fill(data, &[1], 64, b).unwrap_err();
     assert_eq!(rig.sim().races(), []);
     let event = rig.event();
     rig.record_event(event, a).unwrap();
     rig.sim()
-        .fail_next(cuda_rt::driver::sim::Call::WaitEvent, ErrorCode::INVALID_VALUE);
+        .fail_next(cuda_rt::simulator::Call::WaitEvent, ErrorCode::INVALID_VALUE);
     rig.wait_event(b, event).unwrap_err();
     rig.fill(data, &[1], 64, b).unwrap();
     assert_eq!(rig.sim().races().len(), 1, "the wait did not happen");

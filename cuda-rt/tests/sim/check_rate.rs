@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use cuda_rt::driver::sim::{Order, SimConfig};
-use cuda_rt::driver::{Check, DeviceAddress, RawEvent, RawStream};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::{DeviceAddress, RawEvent, RawStream};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
 
@@ -90,7 +91,7 @@ impl Pipeline {
 }
 
 /// Prints the rates and the memory (`--release --nocapture`); asserts that what the checker remembers does not grow. The process's
-/// memory is compared in the long run only, which is alone in its process: `CUDA_RT_LONG=1 cargo test --release -p cuda-rt --test sim
+/// memory is compared in the long run only, which is alone in its process: `CUDA_RT_LONG=1 cargo test --release -p cuda-handoff --test sim
 /// the_checker_keeps_up -- --nocapture`.
 #[test]
 fn the_checker_keeps_up_and_forgets() {

@@ -1,8 +1,8 @@
 use std::ffi::c_void;
 
-use cuda_rt::driver::sim::{Call, Counters, Order, SimConfig};
 use cuda_rt::driver::{Collective, Driver, DriverError, ErrorCode, Number, Part, Reduction};
 use cuda_rt::kernel::LaunchShape;
+use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 
 use crate::kernels;
 use crate::rig::{Host, Rig};

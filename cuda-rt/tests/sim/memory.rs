@@ -1,5 +1,5 @@
-use cuda_rt::driver::sim::{Order, SimConfig};
 use cuda_rt::driver::{DeviceAddress, Driver, ErrorCode};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
 

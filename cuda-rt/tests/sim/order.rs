@@ -1,4 +1,4 @@
-use cuda_rt::driver::sim::{Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cuda_rt::driver::sim::{Order, SimConfig};
-use cuda_rt::driver::{Check, Driver, ErrorCode, PeerAccess};
+use cuda_rt::checker::Check;
+use cuda_rt::driver::{Driver, ErrorCode, PeerAccess};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::Rig;
 

@@ -1,8 +1,8 @@
 //! Random programs: with every edge that they need, no order changes what they compute; with one edge less, some do.
 
 use cuda_rt::driver::DeviceAddress;
-use cuda_rt::driver::sim::{Order, SimConfig};
 use cuda_rt::driver::{RawEvent, RawStream};
+use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::kernels;
 use crate::rig::Rig;

@@ -7,11 +7,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cuda_rt::driver::sim::{SimConfig, SimDriver, Simulator};
+use cuda_rt::checker::Check;
 use cuda_rt::driver::{
-    Check, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
+    DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
 };
 use cuda_rt::kernel::{Extent, Kernel};
+use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
 
 use crate::kernels;
 

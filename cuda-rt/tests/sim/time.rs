@@ -1,4 +1,5 @@
-use cuda_rt::driver::sim::{Call, Engine, Model, Order, SimConfig, SpanKind};
+use cuda_rt::simulator::{Call, Model, Order, SimConfig, SpanKind};
+use cuda_rt::timeline::Engine;
 
 use crate::rig::{Host, Rig};
 

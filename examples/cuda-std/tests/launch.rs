@@ -1,7 +1,7 @@
 //! PTX of another compiler, launched with typed arguments.
 #![forbid(unsafe_code)]
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Live, Scoped};
 use cuda_std_kernels::{axpy, block_sums, BLOCK};
 
@@ -11,7 +11,7 @@ fn on_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
     for seed in 0..12 {
         Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();
     }
-    let gpus = Device::each(|gpu| body(&gpu)).unwrap().len();
+    let gpus = Device::for_each_gpu(|gpu| body(&gpu)).unwrap().len();
     if gpus == 0 {
         assert!(
             std::env::var_os("CUDA_RT_REQUIRE_GPU").is_none(),

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use cuda_rt::driver::sim::{SimConfig, Simulator};
+use cuda_rt::simulator::{SimConfig, Simulator};
 use cuda_rt::{Device, Live};
 use cuda_rt_examples::denoise::failure::StageError;
 use cuda_rt_examples::denoise::filter::Filter;

@@ -21,13 +21,13 @@ pub(super) enum Role {
 
 /// What a launch passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Passed {
+struct CallSite {
     size: u64,
     align: u64,
     role: Role,
 }
 
-impl Passed {
+impl CallSite {
     fn of(word: u64) -> Self {
         let role = match word >> 48 {
             0 => Role::Value,
@@ -60,7 +60,7 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
             entry.name
         ));
     };
-    let passed: Vec<Passed> = table.into_iter().map(Passed::of).collect();
+    let passed: Vec<CallSite> = table.into_iter().map(CallSite::of).collect();
     for (at, passed) in passed.iter().enumerate() {
         if passed.size == 0 {
             return refuse(format!(

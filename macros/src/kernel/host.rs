@@ -150,7 +150,7 @@ impl Parts {
                         .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
                     parts
                         .passed
-                        .push(mixed!(::cuda_rt::kernel::Reading::<#stream_tag, #ty>::new(#name)));
+                        .push(mixed!(::cuda_rt::kernel::ReadArg::<#stream_tag, #ty>::new(#name)));
                     parts.parameters.push(mixed!(Slice #number;));
                     parts.slices.push(mixed!(#number: #ty;));
                 }
@@ -165,12 +165,12 @@ impl Parts {
                         .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));
                     parts
                         .passed
-                        .push(mixed!(::cuda_rt::kernel::Writing::<#stream_tag, #element_alias>::new(#name)));
+                        .push(mixed!(::cuda_rt::kernel::WriteArg::<#stream_tag, #element_alias>::new(#name)));
                     parts.parameters.push(mixed!(Output #number;));
                     parts.outputs.push(mixed!(#number: #ty, #element_alias;));
                 }
                 Role::Shared => {
-                    parts.parameters.push(mixed!(InBlock #number;));
+                    parts.parameters.push(mixed!(SharedArg #number;));
                     parts.shared.push(mixed!(#number: #ty;));
                     parts.shared_types.push(ty);
                 }

@@ -459,7 +459,7 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
                 .require_list()
                 .map(|list| list.tokens.clone())
                 .unwrap_or_default();
-            expected.push(name("device-kernels", arguments, quote!(#function)));
+            expected.push(name("cuda-handoff-kernels", arguments, quote!(#function)));
         }
     }
     let mut entries: Vec<&str> = ptx

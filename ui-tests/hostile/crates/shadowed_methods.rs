@@ -8,11 +8,11 @@ extern crate std as rust;
 pub trait Methods: Sized {
     fn part(self) {}
     fn attach(self) {}
-    fn back(self) {}
+    fn idle_from(self) {}
     fn by_ref(self) {}
     fn retire(self) {}
     fn detach(self) {}
-    fn host_has(self) {}
+    fn note_host_access(self) {}
     fn attach_parts(self) {}
     fn detach_parts(self) {}
     fn field(self) {}

@@ -1,4 +1,4 @@
-// H42 (E0277): `__resource!` is given a union, and takes its field for a buffer.
+// H42 (E0277): `__bundle!` is given a union, and takes its field for a buffer.
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
 union Cast<P> {
@@ -16,7 +16,7 @@ impl<D, T> Is<T> for D {
 struct CastView<'v, D, S> {
     text: <PhantomData<(&'v (), D, S)> as Is<&'static u64>>::Out,
 }
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Cast, CastView, CastView,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [cuda_rt::Idle<__D>,], idle_where = [],

@@ -1,4 +1,4 @@
-// H42 (E0574): `__resource!` is given an enum.
+// H42 (E0574): `__bundle!` is given an enum.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 pub trait Is<T> {
@@ -17,7 +17,7 @@ struct WholeView<'v, D, S> {
 struct WholeRef<'v, D, S> {
     buffer: <D as Is<DeviceView<'v, u8, S>>>::Out,
 }
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Whole, WholeView, WholeRef,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [Idle<__D>,], idle_where = [],

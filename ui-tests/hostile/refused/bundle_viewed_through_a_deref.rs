@@ -1,7 +1,7 @@
-// H42 (E0271): `__resource!` views what a part dereferences to, where only the part is a bundle. A bound says which bundle is meant.
+// H42 (E0271): `__bundle!` views what a part dereferences to, where only the part is a bundle. A bound says which bundle is meant.
 #![forbid(unsafe_code)]
+use cuda_rt::{Bundle, DeviceBuffer, DeviceTag, DeviceView, DeviceViewMut, Idle, Place, StreamTag};
 use std::ops::{Deref, DerefMut};
-use cuda_rt::{DeviceBuffer, DeviceTag, DeviceView, DeviceViewMut, Idle, Place, Resource, StreamTag};
 pub trait Is<T> {
     type Out;
 }
@@ -9,7 +9,7 @@ impl<D, T> Is<T> for D {
     type Out = T;
 }
 
-#[derive(Resource)]
+#[derive(Bundle)]
 struct Part<P: Place = Idle>(DeviceBuffer<u8, P>, #[resource(plain)] &'static Other);
 struct Other;
 impl<P: Place> Deref for Part<P> {
@@ -26,10 +26,10 @@ impl<P: Place> DerefMut for Part<P> {
 struct Whole<P: Place>(Part<P>);
 struct WholeView<'v, D, S>(<D as Is<DeviceViewMut<'v, u8, S>>>::Out);
 struct WholeRef<'v, D, S>(<D as Is<DeviceView<'v, u8, S>>>::Out);
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Whole, WholeView, WholeRef,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
-    idle = [Idle<__D>,], idle_where = [[] DeviceBuffer<u8, Idle<__D>>: { [] Resource<Device = __D> };],
+    idle = [Idle<__D>,], idle_where = [[] DeviceBuffer<u8, Idle<__D>>: { [] Bundle<Device = __D> };],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
     buffers = [0: part;],

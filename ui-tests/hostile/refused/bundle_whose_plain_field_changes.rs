@@ -1,7 +1,7 @@
-// H42 (E0308): `__resource!` makes a view whose plain field is what the bundle's dereferences to, by a method of the user's.
+// H42 (E0308): `__bundle!` makes a view whose plain field is what the bundle's dereferences to, by a method of the user's.
 #![forbid(unsafe_code)]
-use std::ops::Deref;
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
+use std::ops::Deref;
 pub trait Is<T> {
     type Out;
 }
@@ -19,7 +19,7 @@ impl Deref for Loud {
 struct Whole<P: Place>(DeviceBuffer<u8, P>, &'static Loud);
 struct WholeView<'v, D, S>(<D as Is<DeviceViewMut<'v, u8, S>>>::Out, &'static u8);
 struct WholeRef<'v, D, S>(<D as Is<DeviceView<'v, u8, S>>>::Out, &'static u8);
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Whole, WholeView, WholeRef,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [Idle<__D>,], idle_where = [],

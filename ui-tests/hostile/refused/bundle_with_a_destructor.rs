@@ -1,4 +1,4 @@
-// H42 (E0509): `__resource!` is given a struct with a destructor.
+// H42 (E0509): `__bundle!` is given a struct with a destructor.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 struct Noisy<P>(DeviceBuffer<u8, P>);
@@ -16,7 +16,7 @@ impl<D, T> Is<T> for D {
 
 struct NoisyView<'v, D, S>(<D as Is<DeviceViewMut<'v, u8, S>>>::Out);
 struct NoisyRef<'v, D, S>(<D as Is<DeviceView<'v, u8, S>>>::Out);
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Noisy, NoisyView, NoisyRef,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [Idle<__D>,], idle_where = [],

@@ -1,4 +1,4 @@
-// H42 (E0277): `__resource!` takes what is not `Copy` for plain: a buffer that stays with its stream.
+// H42 (E0277): `__bundle!` takes what is not `Copy` for plain: a buffer that stays with its stream.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 cuda_rt::streams! { Other; }
@@ -12,7 +12,7 @@ impl<D, T> Is<T> for D {
 struct Whole<P: Place>(DeviceBuffer<u8, P>, DeviceBuffer<u8, Other>);
 struct WholeView<'v, D, S>(<D as Is<DeviceViewMut<'v, u8, S>>>::Out, DeviceBuffer<u8, Other>);
 struct WholeRef<'v, D, S>(<D as Is<DeviceView<'v, u8, S>>>::Out, DeviceBuffer<u8, Other>);
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Whole, WholeView, WholeRef,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [Idle<__D>,], idle_where = [],

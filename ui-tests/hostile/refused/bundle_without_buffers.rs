@@ -1,4 +1,4 @@
-// H42 (E0080): `__resource!` is given a struct without buffers, whose destructor would run on the way to a stream.
+// H42 (E0080): `__bundle!` is given a struct without buffers, whose destructor would run on the way to a stream.
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
 struct Noisy<P>(<P as Is<u8>>::Out);
@@ -15,7 +15,7 @@ impl<D, T> Is<T> for D {
 }
 
 struct NoisyView<'v, D, S>(<PhantomData<(&'v (), D, S)> as Is<u8>>::Out);
-cuda_rt::__resource! {
+cuda_rt::__bundle! {
     Noisy, NoisyView, NoisyView,
     lifetimes = [], types = [], constants = [], others = [], outlives = [],
     idle = [cuda_rt::Idle<__D>,], idle_where = [],

@@ -8,7 +8,7 @@ use syn::visit::Visit;
 
 /// Where macros for users are, and what the crate is called in `hostile/body.rs`.
 const CRATES: [(&str, &str); 3] = [
-    ("cuda-rt/src", "::real::"),
+    ("runtime/src", "::real::"),
     ("device-std/src", "::real_std::"),
     ("macros/src", ""),
 ];

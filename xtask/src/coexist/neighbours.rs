@@ -28,7 +28,7 @@ pub(super) struct Neighbour {
 enum Source {
     /// This text.
     Text(&'static str),
-    /// The declarations of `driver/cuda/ffi`, without cuda-rt, against the bindings that are among
+    /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, against the bindings that are among
     /// the dependencies.
     Declarations {
         /// The major version of CUDA: headers of 12 and 13 have later versions of some entry
@@ -123,7 +123,10 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
 impl Neighbour {
     pub(super) fn manifest(&self, root: &Path) -> String {
         let ours = match self.source {
-            Source::Text(_) => format!("cuda-rt = {{ path = '{}' }}\n", root.join("cuda-rt").display()),
+            Source::Text(_) => format!(
+                "cuda-rt = {{ package = \"cuda-handoff\", path = '{}' }}\n",
+                root.join("cuda-rt").display()
+            ),
             Source::Declarations { .. } => String::new(),
         };
         format!(
@@ -137,7 +140,7 @@ impl Neighbour {
         match self.source {
             Source::Text(text) => text.to_owned(),
             Source::Declarations { .. } => {
-                let file = root.join("cuda-rt/src/driver/cuda/ffi/mod.rs");
+                let file = root.join("driver-cuda/src/ffi/mod.rs");
                 format!("#![allow(unused, unexpected_cfgs)]\n#[path = {file:?}]\nmod ffi;\n")
             }
         }

@@ -53,12 +53,17 @@ impl Project {
 
     /// A package of kernels in the directory `name`.
     fn put_kernels(&self, name: &str, library: &str) -> Result<()> {
-        let dependency = |name: &str| format!("{name} = {{ path = {:?} }}\n", workspace().join(name));
+        let dependency = |name: &str, package: &str| {
+            format!(
+                "{name} = {{ package = {package:?}, path = {:?} }}\n",
+                workspace().join(name)
+            )
+        };
         let manifest = format!(
             "[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n{}\n\
              [target.'cfg(not(target_arch = \"nvptx64\"))'.dependencies]\n{}",
-            dependency("device-std"),
-            dependency("cuda-rt")
+            dependency("device-std", "cuda-handoff-device"),
+            dependency("cuda-rt", "cuda-handoff")
         );
         self.put(&format!("{name}/Cargo.toml"), manifest)?;
         self.put(&format!("{name}/src/lib.rs"), library)
@@ -69,7 +74,7 @@ impl Project {
             "[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n\
              [profile.dev]\ndebug = false\nstrip = true\nincremental = false\n\
              debug-assertions = false\noverflow-checks = false\n\n\
-             [profile.dev.package.kernels]\nopt-level = 1\n[profile.dev.package.device-std]\nopt-level = 1\n"
+             [profile.dev.package.kernels]\nopt-level = 1\n[profile.dev.package.cuda-handoff-device]\nopt-level = 1\n"
         );
         self.put("Cargo.toml", manifest)?;
         let lock = self.root.join("Cargo.lock");
@@ -159,7 +164,7 @@ impl Project {
         self.put_workspace(&["kernels", "fuzzed"])?;
         let manifest = format!(
             "[package]\nname = \"fuzzed\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-             cuda-rt = {{ path = {:?} }}\nkernels = {{ path = \"../kernels\" }}\n",
+             cuda-rt = {{ package = \"cuda-handoff\", path = {:?} }}\nkernels = {{ path = \"../kernels\" }}\n",
             workspace().join("cuda-rt")
         );
         self.put("fuzzed/Cargo.toml", manifest)?;
@@ -249,7 +254,7 @@ const HOST: &str = r##"//! Launches random kernels on the simulated device and o
 use std::error::Error;
 use std::process::ExitCode;
 
-use cuda_rt::driver::sim::SimConfig;
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{bytemuck, Device, DeviceBuffer, Element, Grid1, Grid2, Grid3, Live, Scoped, Stream, StreamTag};
 
 cuda_rt::streams! {
@@ -333,7 +338,7 @@ fn run(gpu: &Device<Scoped<'_>>) -> usize {
 
 fn main() -> ExitCode {
     let mut failed = Device::simulated(SimConfig::default(), |gpu| run(&gpu)).expect("a simulated device opens");
-    let gpus = Device::each(|gpu| run(&gpu)).expect("GPUs open");
+    let gpus = Device::for_each_gpu(|gpu| run(&gpu)).expect("GPUs open");
     if gpus.is_empty() {
         println!("SKIPPED ON CUDA: there is no GPU");
         failed += usize::from(std::env::var_os("CUDA_RT_REQUIRE_GPU").is_some());

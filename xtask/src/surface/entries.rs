@@ -368,12 +368,12 @@ impl<'c> List<'_, 'c> {
         if of.is_synthetic && !matches!(name, "Send" | "Sync") {
             return;
         }
-        let is_reached = |id: &Id| self.reach.item(*id).is_none() || self.reach.items.contains_key(id);
+        let query = |id: &Id| self.reach.item(*id).is_none() || self.reach.items.contains_key(id);
         let subject = match &of.for_ {
             Type::ResolvedPath(subject) => Some(subject.id),
             _ => None,
         };
-        if !is_reached(&path.id) || subject.is_some_and(|id| !is_reached(&id)) {
+        if !query(&path.id) || subject.is_some_and(|id| !query(&id)) {
             return;
         }
         let of_subject = subject.and_then(|id| self.reach.items.get(&id));

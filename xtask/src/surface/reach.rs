@@ -11,7 +11,7 @@ use super::text::Text;
 
 /// How an item is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct FinishedEvent {
     pub(super) path: String,
     /// Its path, or each of its paths, is `#[doc(hidden)]`.
     pub(super) hidden: bool,
@@ -39,7 +39,7 @@ pub(super) struct Alias {
 #[derive(Debug)]
 pub(super) struct Reach<'c> {
     pub(super) krate: &'c Crate,
-    pub(super) items: BTreeMap<Id, Reached>,
+    pub(super) items: BTreeMap<Id, FinishedEvent>,
     pub(super) aliases: Vec<Alias>,
 }
 
@@ -154,7 +154,7 @@ impl<'c> Reach<'c> {
             return;
         }
         let way = Way::Path;
-        self.items.insert(id, Reached { path, hidden, way });
+        self.items.insert(id, FinishedEvent { path, hidden, way });
     }
 
     /// Adds what has no path and stands in a signature, until nothing is new.
@@ -176,7 +176,7 @@ impl<'c> Reach<'c> {
                     ItemEnum::Trait(_) => Way::Asked,
                     _ => Way::Bound,
                 };
-                let reached = Reached {
+                let reached = FinishedEvent {
                     path: path.unwrap_or_else(|| format!("#{}", id.0)),
                     hidden: false,
                     way,

@@ -15,6 +15,7 @@ pub(super) struct Source {
     /// The name of its list.
     pub(super) list: &'static str,
     package: &'static str,
+    library: &'static str,
     features: &'static str,
     target: Option<&'static str>,
     /// The list that its own adds to: what both hold stands there only.
@@ -24,26 +25,60 @@ pub(super) struct Source {
 const DEVICE: &str = "nvptx64-nvidia-cuda";
 
 /// The crates that are published. The feature `nvtx` adds nothing that can be called, and needs libclang.
-pub(super) const SOURCES: [Source; 6] = [
-    Source::new("cuda-rt", "cupti,nccl,half,rustacuda,cust"),
-    Source::new("device-std", "half,rustacuda"),
+pub(super) const SOURCES: [Source; 13] = [
+    Source::new(
+        "runtime",
+        "cuda-handoff-runtime",
+        "cuda_rt_runtime",
+        "cupti,nccl,half,rustacuda,cust",
+    ),
+    Source::new(
+        "cuda-rt",
+        "cuda-handoff",
+        "cuda_rt",
+        "cupti,nccl,half,rustacuda,cust",
+    ),
+    Source::new("driver", "cuda-handoff-driver", "cuda_rt_driver", ""),
+    Source::new(
+        "driver-cuda",
+        "cuda-handoff-driver-cuda",
+        "cuda_rt_driver_cuda",
+        "cupti,nccl,cust",
+    ),
+    Source::new("checker", "cuda-handoff-checker", "cuda_rt_checker", ""),
+    Source::new("simulator", "cuda-handoff-simulator", "cuda_rt_simulator", ""),
+    Source::new("timeline", "cuda-handoff-timeline", "cuda_rt_timeline", ""),
+    Source::new("pipeline", "cuda-handoff-pipeline", "cuda_rt_pipeline", ""),
+    Source::new(
+        "device-std",
+        "cuda-handoff-device",
+        "device_std",
+        "half,rustacuda",
+    ),
     Source {
         list: "device-std-on-the-device",
-        package: "device-std",
+        package: "cuda-handoff-device",
+        library: "device_std",
         features: "half,rustacuda",
         target: Some(DEVICE),
         adds_to: Some("device-std"),
     },
-    Source::new("kernel-build", ""),
-    Source::new("cuda-rt-macros", ""),
-    Source::new("device-kernels", ""),
+    Source::new("kernel-build", "cuda-handoff-build", "kernel_build", ""),
+    Source::new("cuda-rt-macros", "cuda-handoff-macros", "cuda_rt_macros", ""),
+    Source::new("device-kernels", "cuda-handoff-kernels", "device_kernels", ""),
 ];
 
 impl Source {
-    const fn new(package: &'static str, features: &'static str) -> Self {
+    const fn new(
+        list: &'static str,
+        package: &'static str,
+        library: &'static str,
+        features: &'static str,
+    ) -> Self {
         Self {
-            list: package,
+            list,
             package,
+            library,
             features,
             target: None,
             adds_to: None,
@@ -84,10 +119,7 @@ impl Source {
             return Err(format!("{}: rustdoc failed ({status})", self.list).into());
         }
         let folder = self.target.map_or(target.clone(), |triple| target.join(triple));
-        let file = folder
-            .join("doc")
-            .join(self.package.replace('-', "_"))
-            .with_extension("json");
+        let file = folder.join("doc").join(self.library).with_extension("json");
         parse(&fs::read_to_string(&file)?).map_err(|error| format!("{}: {error}", file.display()).into())
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn launches_of_one_graph_are_ordered(driver: &Arc<dyn Driver>) {
 
 /// DC20: nothing orders two graphs; a checker says so where one follows, and ordered they are right.
 pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driver>) {
-    use cuda_rt::driver::{Check, Checked};
+    use cuda_rt::checker::{Check, Checked};
 
     let recorded: Arc<dyn Driver> = Checked::over(Arc::clone(driver), Check::Record);
     let rig = Rig::new(&recorded);

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuda_rt::driver::Driver;
-use cuda_rt::driver::cuda::{ContextCheck, CudaDriver};
+use cuda_rt::driver_cuda::{ContextCheck, CudaDriver};
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};
 
 use crate::fixtures::ECHO;

@@ -3,7 +3,7 @@
 use cuda_rt::{DeviceBuffer, Live, Result, Stream};
 
 use super::Side;
-use crate::object::{Bundle, Expected, Lane, Object};
+use crate::object::{Buffers, Expected, Lane, Object};
 use crate::plan::Make;
 
 impl<D: Live> Side<D> {
@@ -51,7 +51,7 @@ impl<D: Live> Side<D> {
         host: bool,
     ) {
         let (mut bundle, mut expected) = (
-            Bundle {
+            Buffers {
                 parts: Vec::new(),
                 host: None,
                 number: self.blocks as u32,
@@ -82,7 +82,7 @@ impl<D: Live> Side<D> {
         stream: &Stream<S>,
         how: Make,
         len: usize,
-        bundle: &mut Bundle<S>,
+        bundle: &mut Buffers<S>,
         expected: &mut Expected,
     ) {
         let source = bundle.parts.first().zip(expected.parts.first());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuda_rt::{Handoff, Live, Slot, Stream};
 
 use super::{Side, catch, on_lane, on_named, panic_on_purpose, work_on};
-use crate::object::{Bundle, Home, IdleBundle, Lane, Owned};
+use crate::object::{Buffers, Home, IdleBundle, Lane, Owned};
 use crate::plan::{Meet, Work};
 use crate::work::{Op, apply, enqueue, resolve};
 
@@ -41,7 +41,7 @@ impl<D: Live> Side<D> {
         x: usize,
         y: usize,
         meet: Meet,
-    ) -> Option<(Bundle<S>, Bundle<S>)> {
+    ) -> Option<(Buffers<S>, Buffers<S>)> {
         let lanes = Arc::clone(&self.lanes);
         if let Meet::Each = meet {
             let home = self.take(x);

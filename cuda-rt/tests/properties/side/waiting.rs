@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Live, Settled, Stream};
+use cuda_rt::{Live, Query, Stream};
 
 use super::{Side, on_named};
 use crate::object::{Home, Instead, Lane, Object};
@@ -40,9 +40,9 @@ impl<D: Live> Side<D> {
         };
         let instead: Instead<D> = match (how, self.closure) {
             (Settle::Poll, _) => loop {
-                match handoff.try_settle() {
-                    Ok(Settled::Done(idle)) => break (Home::Idle(idle), None),
-                    Ok(Settled::Pending(again)) => handoff = again,
+                match handoff.query() {
+                    Ok(Query::Done(idle)) => break (Home::Idle(idle), None),
+                    Ok(Query::Pending(again)) => handoff = again,
                     Err(refused) => break (Home::Pending(refused.value), Some(refused.error)),
                 }
             },
@@ -93,8 +93,8 @@ impl<D: Live> Side<D> {
     pub(crate) fn mark<S: Lane<D>>(&mut self, stream: &Stream<S>, to: u8) {
         let lanes = Arc::clone(&self.lanes);
         let result = stream
-            .marker()
-            .and_then(|marker| on_named!(lanes, to, |other| other.wait_for(&marker)));
+            .record_event()
+            .and_then(|event| on_named!(lanes, to, |other| other.wait_event(&event)));
         self.note(result);
     }
 
@@ -104,7 +104,7 @@ impl<D: Live> Side<D> {
     }
 
     pub(crate) fn timestamp<S: Lane<D>>(&mut self, stream: &Stream<S>) {
-        let result = stream.timestamp().and_then(|mark| mark.synchronize());
+        let result = stream.record_timed_event().and_then(|mark| mark.synchronize());
         self.note(result);
     }
 

@@ -1,0 +1,63 @@
+//! Collectives that the checker follows.
+
+use std::sync::Arc;
+
+use super::{CALLED_AT, Read, Watch, Write, device};
+use cuda_rt_driver::{Collective, Communicator, DriverResult, Number, Part};
+use cuda_rt_driver::{Operation, Site};
+
+/// A communicator whose every collective a checker follows: of each rank what it sends and what it receives, in its own stream. That a rank
+/// has received says nothing to the checker of the others, though some collectives imply it.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) inner: Box<dyn Communicator>,
+    pub(super) watch: Arc<Watch>,
+}
+
+// SAFETY: as `inner`, to which every call is passed on as it is.
+unsafe impl Communicator for Checked {
+    unsafe fn enqueue(
+        &self,
+        collective: Collective,
+        number: Number,
+        count: usize,
+        parts: &[Part],
+    ) -> DriverResult<()> {
+        if self.watch.is_off() {
+            // SAFETY: the caller's.
+            return unsafe { self.inner.enqueue(collective, number, count, parts) };
+        }
+        self.watch.check_denied()?;
+        self.watch.enter(|monitor| {
+            // SAFETY: the caller's.
+            unsafe { self.inner.enqueue(collective, number, count, parts) }?;
+            let operation = Operation {
+                name: collective.name(),
+                site: CALLED_AT.get().unwrap_or(Site::Unknown),
+            };
+            let (send, receive) = collective.lens(count, parts.len());
+            self.watch.tell(monitor, |monitor| {
+                for (rank, part) in parts.iter().enumerate() {
+                    let begun = monitor.begin(part.stream.0);
+                    if collective.sends(rank) {
+                        monitor.access(begun, device(part.send, send * number.bytes()), Read, operation);
+                    }
+                    monitor.access(
+                        begun,
+                        device(part.receive, receive * number.bytes()),
+                        Write,
+                        operation,
+                    );
+                }
+            })
+        })
+    }
+
+    fn status(&self) -> DriverResult<()> {
+        self.inner.status()
+    }
+
+    fn abort(&self) {
+        self.inner.abort();
+    }
+}

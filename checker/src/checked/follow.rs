@@ -1,0 +1,101 @@
+//! How a call is made and told: under one lock if it enqueues, around its wait if it blocks.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::panic::Location;
+
+use super::{Checked, site};
+use crate::monitor::Monitor;
+use cuda_rt_driver::AccessKind::{Read, Write};
+use cuda_rt_driver::{AccessKind, Operation};
+use cuda_rt_driver::{Driver, DriverResult, RawStream};
+use cuda_rt_driver::{Kernel, ParameterKind};
+
+impl<D: Driver + ?Sized> Checked<D> {
+    /// A call that does not block: made and told under one lock, so that the checker's order is the stream's.
+    #[inline]
+    pub(super) fn follow<R>(
+        &self,
+        call: impl FnOnce(&D) -> DriverResult<R>,
+        tell: impl FnOnce(&mut Monitor, &R),
+    ) -> DriverResult<R> {
+        if self.watch.is_off() {
+            return call(&self.inner);
+        }
+        self.watch.check_denied()?;
+        self.watch.enter(|monitor| {
+            let result = call(&self.inner)?;
+            self.watch.tell(monitor, |monitor| tell(monitor, &result))?;
+            Ok(result)
+        })
+    }
+
+    /// A call that enqueues one operation with these accesses.
+    #[inline]
+    pub(super) fn enqueue<const N: usize>(
+        &self,
+        name: &'static str,
+        caller: &'static Location<'static>,
+        stream: RawStream,
+        accesses: [(AccessKind, Range<u64>); N],
+        call: impl FnOnce(&D) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.follow(call, |monitor, ()| {
+            let operation = Operation {
+                name,
+                site: site(caller),
+            };
+            let begun = monitor.begin(stream.0);
+            for (kind, bytes) in accesses {
+                monitor.access(begun, bytes, kind, operation);
+            }
+        })
+    }
+
+    /// A call that blocks, after which all is over that `contents` gives before it.
+    pub(super) fn synchronize(
+        &self,
+        contents: impl FnOnce(&Monitor) -> crate::VectorClock,
+        call: impl FnOnce(&D) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        if self.watch.is_off() {
+            return call(&self.inner);
+        }
+        self.watch.check_denied()?;
+        let contents = self.watch.enter(|monitor| Ok(contents(monitor)))?;
+        call(&self.inner)?;
+        self.watch.enter(|monitor| {
+            monitor.seen_done(&contents);
+            Ok(())
+        })
+    }
+}
+
+/// Gives `tell` the accesses of a kernel's buffers.
+///
+/// # Safety
+/// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
+pub(super) unsafe fn each_buffer(
+    kernel: &'static Kernel,
+    parameters: &[*const c_void],
+    mut tell: impl FnMut(Range<u64>, AccessKind),
+) {
+    let word = |i: usize| {
+        let is_word = kernel.parameters[i].size_bytes == size_of::<u64>();
+        // SAFETY: the caller's: a live value of that size; addresses and lengths are initialised.
+        is_word.then(|| unsafe { parameters[i].cast::<u64>().read_unaligned() })
+    };
+    for (i, pair) in kernel.parameters.windows(2).enumerate() {
+        let (kind, element_bytes) = match pair[0].kind {
+            ParameterKind::Read { element_bytes } => (Read, element_bytes),
+            ParameterKind::Write { element_bytes } => (Write, element_bytes),
+            _ => continue,
+        };
+        if pair[1].kind == ParameterKind::Length
+            && let (Some(address), Some(elements)) = (word(i), word(i + 1))
+        {
+            let bytes = elements.saturating_mul(element_bytes as u64);
+            tell(address..address.saturating_add(bytes), kind);
+        }
+    }
+}

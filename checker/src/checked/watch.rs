@@ -1,0 +1,95 @@
+//! The checker behind a lock, and what becomes of a race.
+
+use std::sync::{Arc, OnceLock};
+
+use super::Check;
+use crate::monitor::Monitor;
+use cuda_rt_driver::Race;
+use cuda_rt_driver::door::Door;
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
+
+/// The checker of the devices of one host, and what it does about a race.
+#[derive(Debug)]
+pub struct Watch {
+    pub(super) check: Check,
+    monitor: Door<Monitor>,
+    /// The first race, where races are denied.
+    pub(super) denied: OnceLock<DriverError>,
+}
+
+impl Watch {
+    /// A checker that has seen nothing yet.
+    pub fn new(check: Check, seed: Option<u64>) -> Arc<Self> {
+        let (monitor, denied) = (Door::new(Monitor::new(seed)), OnceLock::new());
+        Arc::new(Self {
+            check,
+            monitor,
+            denied,
+        })
+    }
+
+    /// The races found so far.
+    pub fn races(&self) -> Vec<Race> {
+        self.monitor.enter(|monitor| monitor.races()).unwrap_or_default()
+    }
+
+    /// How many ranges of bytes and actors are remembered.
+    pub fn footprint(&self) -> (usize, usize) {
+        self.monitor
+            .enter(|monitor| monitor.footprint())
+            .unwrap_or_default()
+    }
+
+    /// Makes or tells a call with the monitor at hand. A panic anywhere inside is a sticky error, now and for every later call.
+    #[inline]
+    pub(super) fn enter<R>(&self, body: impl FnOnce(&mut Monitor) -> DriverResult<R>) -> DriverResult<R> {
+        let told = self.monitor.enter(body);
+        told.unwrap_or_else(|shut| Err(shut.error("cuda_rt_checker", "the checker")))
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.check == Check::Off
+    }
+
+    pub(super) fn check_denied(&self) -> DriverResult<()> {
+        self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Tells the monitor of a call, and does what is to be done about a race that it finds.
+    pub(super) fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) -> DriverResult<()> {
+        let before = monitor.races_found();
+        tell(monitor);
+        if monitor.races_found() == before || self.check != Check::Deny {
+            return Ok(());
+        }
+        self.deny(monitor)
+    }
+
+    #[cold]
+    pub(super) fn deny(&self, monitor: &Monitor) -> DriverResult<()> {
+        let races = monitor.races();
+        if let Some(race) = races.last() {
+            eprintln!("{race}");
+            let error =
+                DriverError::with_detail("cuda_rt_checker", ErrorCode::ILLEGAL_STATE, race.to_string());
+            let _ = self.denied.set(error);
+        }
+        self.check_denied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_checker_fails_every_later_call() {
+        let watch = Watch::new(Check::Record, None);
+        let told = watch.enter(|monitor| watch.tell(monitor, |_| panic!("in the middle of an access")));
+        for error in [told.unwrap_err(), watch.enter(|_| Ok(())).unwrap_err()] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of an access"), "{error}");
+        }
+        assert!(watch.races().is_empty());
+    }
+}

@@ -1,0 +1,317 @@
+//! NCCL, found and loaded at run time: communicators of the devices of this process.
+//!
+//! The declarations are in [`ffi::nccl`].
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::ffi;
+use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
+use super::function_table::{self, function_table};
+use super::{CudaDriver, stream};
+use cuda_rt_driver::{
+    Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
+};
+
+/// A file to load instead of the names below.
+const FILE_VARIABLE: &str = "CUDA_RT_NCCL";
+const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
+
+nccl_entry_points!(function_table [Nccl returns ncclResult_t]);
+
+impl Nccl {
+    /// The first library that can be loaded, if it can be used; else why not.
+    fn find() -> Result<Self, String> {
+        let named = std::env::var(FILE_VARIABLE).ok();
+        let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
+        let (name, library) = function_table::load(&names).map_err(|why| {
+            format!(
+                "no NCCL library was found: tried {} ({why}); install it (`apt install libnccl2`, \
+                 `pip install nvidia-nccl-cu12`), and put it on the library path or its file's name into {FILE_VARIABLE}",
+                names.join(", ")
+            )
+        })?;
+        Self::of(library).map_err(|missing| format!("{name} has no {missing}: NCCL 2.13 or later is needed"))
+    }
+
+    /// Whether the call of this name succeeded; NCCL's own words go into the error.
+    fn check(&self, call: &'static str, status: ncclResult_t) -> DriverResult<()> {
+        if status == ncclResult_t::ncclSuccess {
+            return Ok(());
+        }
+        // SAFETY: takes any number, and gives a string of the library's that is never freed, or null.
+        let meaning = text(unsafe { (self.ncclGetErrorString)(status) });
+        // SAFETY: the communicator is not looked at, and may be null.
+        let last = text(unsafe { (self.ncclGetLastError)(ptr::null_mut()) });
+        let detail = [meaning, last].into_iter().filter(|part| !part.is_empty());
+        let detail = detail.collect::<Vec<_>>().join("; ");
+        Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
+    }
+}
+
+/// What NCCL says, in one line.
+fn text(said: *const c_char) -> String {
+    if said.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, so a string of NCCL's that ends in 0.
+    let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn library() -> DriverResult<&'static Nccl> {
+    static LIBRARY: OnceLock<Result<Nccl, String>> = OnceLock::new();
+    LIBRARY
+        .get_or_init(Nccl::find)
+        .as_ref()
+        .map_err(|why| DriverError::with_detail("dlopen", ErrorCode::OPERATING_SYSTEM, why.as_str()))
+}
+
+/// The version of the NCCL that is installed, as it counts: 22809 for 2.28.9.
+///
+/// # Errors
+/// None is installed, or not one that can be used; the message says what to do.
+pub fn nccl_version() -> DriverResult<u32> {
+    let nccl = library()?;
+    let mut version: c_int = 0;
+    // SAFETY: the pointer is to a live int.
+    let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
+    nccl.check("ncclGetVersion", status)?;
+    Ok(version.unsigned_abs())
+}
+
+/// One rank of NCCL's.
+#[derive(Clone, Copy, Debug)]
+struct Rank(ncclComm_t);
+
+// SAFETY: a communicator may be used from any thread, by one at a time, which the lock around it sees to.
+unsafe impl Send for Rank {}
+
+/// GPUs of this process, as ranks of NCCL.
+pub(super) struct NcclCommunicator {
+    nccl: &'static Nccl,
+    /// Any device: what is called in its context goes by the communicator.
+    driver: Arc<CudaDriver>,
+    /// # Invariants
+    /// NCCL-1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under this lock.
+    ranks: Mutex<Vec<Rank>>,
+    count: usize,
+}
+
+impl fmt::Debug for NcclCommunicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NcclCommunicator")
+            .field("ranks", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NcclCommunicator {
+    pub(super) fn new(peers: &[RawPeer]) -> DriverResult<Self> {
+        const CALL: &str = "ncclCommInitAll";
+        let nccl = library()?;
+        let invalid = || DriverError::new(CALL, ErrorCode::INVALID_DEVICE);
+        let driver = peers
+            .first()
+            .and_then(|peer| CudaDriver::opened(peer.0))
+            .ok_or_else(invalid)?;
+        let ordinals = peers.iter().map(|peer| c_int::try_from(peer.0));
+        let ordinals: Vec<c_int> = ordinals.collect::<Result<_, _>>().map_err(|_| invalid())?;
+        let count = c_int::try_from(ordinals.len()).map_err(|_| invalid())?;
+        let mut made = vec![ptr::null_mut(); ordinals.len()];
+        {
+            let _entered = driver.context.enter()?;
+            // SAFETY: both arrays are of `count` elements.
+            let status = unsafe { (nccl.ncclCommInitAll)(made.as_mut_ptr(), count, ordinals.as_ptr()) };
+            nccl.check(CALL, status)?;
+        }
+        Ok(Self {
+            nccl,
+            driver,
+            count: made.len(),
+            ranks: Mutex::new(made.into_iter().map(Rank).collect()),
+        })
+    }
+
+    /// The ranks; a thread that panicked in here, which none should, left them as they were.
+    fn lock(&self) -> MutexGuard<'_, Vec<Rank>> {
+        self.ranks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_live(&self, ranks: &[Rank], call: &'static str) -> DriverResult<()> {
+        if ranks.len() == self.count {
+            return Ok(());
+        }
+        Err(DriverError::with_detail(
+            call,
+            ErrorCode::NCCL_INVALID_USAGE,
+            "the communicator was aborted",
+        ))
+    }
+
+    /// One rank's call, inside a group.
+    ///
+    /// # Safety
+    /// As [`Communicator::enqueue`], for this rank.
+    unsafe fn enqueue_rank(
+        &self,
+        Rank(comm): Rank,
+        collective: Collective,
+        number: Number,
+        count: usize,
+        part: &Part,
+    ) -> DriverResult<()> {
+        let (nccl, stream) = (self.nccl, stream::handle(part.stream));
+        let send = ptr::with_exposed_provenance::<c_void>(part.send.0 as usize);
+        let receive = ptr::with_exposed_provenance_mut::<c_void>(part.receive.0 as usize);
+        let number = data_type(number);
+        let (call, status) = match collective {
+            Collective::AllReduce(by) => ("ncclAllReduce", {
+                // SAFETY: the caller's: ranges and stream are live and the rank's; NCCL-1.
+                unsafe { (nccl.ncclAllReduce)(send, receive, count, number, operation(by), comm, stream) }
+            }),
+            Collective::ReduceScatter(by) => ("ncclReduceScatter", {
+                // SAFETY: as above.
+                unsafe { (nccl.ncclReduceScatter)(send, receive, count, number, operation(by), comm, stream) }
+            }),
+            Collective::AllGather => ("ncclAllGather", {
+                // SAFETY: as above.
+                unsafe { (nccl.ncclAllGather)(send, receive, count, number, comm, stream) }
+            }),
+            Collective::Broadcast { root } => ("ncclBroadcast", {
+                let root = c_int::try_from(root).unwrap_or(-1);
+                // SAFETY: as above; ranks that send nothing give their own memory.
+                unsafe { (nccl.ncclBroadcast)(send, receive, count, number, root, comm, stream) }
+            }),
+        };
+        nccl.check(call, status)
+    }
+}
+
+fn data_type(number: Number) -> ncclDataType_t {
+    match number {
+        Number::I8 => ncclDataType_t::ncclInt8,
+        Number::U8 => ncclDataType_t::ncclUint8,
+        Number::I32 => ncclDataType_t::ncclInt32,
+        Number::U32 => ncclDataType_t::ncclUint32,
+        Number::I64 => ncclDataType_t::ncclInt64,
+        Number::U64 => ncclDataType_t::ncclUint64,
+        Number::F32 => ncclDataType_t::ncclFloat32,
+        Number::F64 => ncclDataType_t::ncclFloat64,
+    }
+}
+
+fn operation(by: Reduction) -> ncclRedOp_t {
+    match by {
+        Reduction::Sum => ncclRedOp_t::ncclSum,
+        Reduction::Product => ncclRedOp_t::ncclProd,
+        Reduction::Min => ncclRedOp_t::ncclMin,
+        Reduction::Max => ncclRedOp_t::ncclMax,
+    }
+}
+
+// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and writes of this rank's memory, it
+// does while this rank's kernel takes part, for each waits for the others before it ends.
+unsafe impl Communicator for NcclCommunicator {
+    unsafe fn enqueue(
+        &self,
+        collective: Collective,
+        number: Number,
+        count: usize,
+        parts: &[Part],
+    ) -> DriverResult<()> {
+        let ranks = self.lock();
+        self.check_live(&ranks, "ncclGroupStart")?;
+        let _entered = self.driver.context.enter()?;
+        // SAFETY: takes nothing; the group is ended below, on this thread.
+        let begun = unsafe { (self.nccl.ncclGroupStart)() };
+        self.nccl.check("ncclGroupStart", begun)?;
+        let mut all = ranks.iter().zip(parts);
+        // SAFETY: the caller's.
+        let made = all.try_for_each(|(rank, part)| unsafe {
+            self.enqueue_rank(*rank, collective, number, count, part)
+        });
+        // SAFETY: begun above.
+        let ended = unsafe { (self.nccl.ncclGroupEnd)() };
+        let ended = self.nccl.check("ncclGroupEnd", ended);
+        // The first of the two says what went wrong.
+        made.and(ended)
+    }
+
+    fn status(&self) -> DriverResult<()> {
+        const CALL: &str = "ncclCommGetAsyncError";
+        let ranks = self.lock();
+        self.check_live(&ranks, CALL)?;
+        for Rank(comm) in &*ranks {
+            let mut found = ncclResult_t::ncclSuccess;
+            // SAFETY: NCCL-1, and the pointer is to a live number.
+            self.nccl.check(CALL, unsafe {
+                (self.nccl.ncclCommGetAsyncError)(*comm, &mut found)
+            })?;
+            self.nccl.check(CALL, found)?;
+        }
+        Ok(())
+    }
+
+    fn abort(&self) {
+        let ranks = std::mem::take(&mut *self.lock());
+        for Rank(comm) in ranks {
+            // SAFETY: NCCL-1, and it is not used again. After an error there is nothing left to do about it.
+            unsafe { (self.nccl.ncclCommAbort)(comm) };
+        }
+    }
+}
+
+impl Drop for NcclCommunicator {
+    /// Waits for what is pending, unless that went wrong.
+    fn drop(&mut self) {
+        if self.status().is_err() {
+            return self.abort();
+        }
+        let entered = self.driver.context.enter();
+        for Rank(comm) in std::mem::take(&mut *self.lock()) {
+            // SAFETY: NCCL-1, and it is not used again. An error leaks the rank.
+            unsafe { (self.nccl.ncclCommDestroy)(comm) };
+        }
+        drop(entered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a GPU NCCL can be loaded and asked, where it is installed; else the error says what to do.
+    #[test]
+    fn the_library_is_used_or_it_is_said_what_to_install() {
+        match library() {
+            Ok(nccl) => {
+                let version = nccl_version().unwrap();
+                assert!(version >= 21_300, "{version}");
+                let error = nccl.check("ncclCommInitAll", ncclResult_t(5)).unwrap_err();
+                assert_eq!(error.code(), ErrorCode::NCCL_INVALID_USAGE);
+                let text = error.to_string();
+                assert!(
+                    text.starts_with("ncclCommInitAll failed: ncclInvalidUsage (5): "),
+                    "{text}"
+                );
+                assert!(text.contains("invalid usage"), "{text}");
+                eprintln!("NCCL {version}");
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    NAMES.iter().all(|name| text.contains(name)) || text.contains(" has no "),
+                    "{text}"
+                );
+                assert!(
+                    text.contains("libnccl2") && text.contains(FILE_VARIABLE),
+                    "{text}"
+                );
+                eprintln!("SKIPPED: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The primary context of a device: kept for ever, and made current where a call needs it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::ffi::{self, CUstreamCaptureMode};
+use super::library::Library;
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
+
+/// When a call on a stream or event makes sure that its context is current.
+///
+/// Other libraries change the thread's current context, so it is never assumed; the question is only whether to
+/// ask before a call or after it was refused. A call with a context that is not the handle's is refused or works, but
+/// never goes elsewhere: streams and events belong to one context, and the default stream is never used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ContextCheck {
+    /// `cuCtxGetCurrent` before each call, `cuCtxSetCurrent` where it says another one.
+    EveryCall,
+    /// None before; a call refused for its context is made again with ours, unless ours was current.
+    WhenRefused,
+}
+
+impl ContextCheck {
+    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the driver take 1.11 times the
+    /// raw calls with a check before each, and 1.05 times without; and record, wait, launch, query and synchronise
+    /// all succeed there with no context current, and with another's.
+    pub const DEFAULT: Self = Self::WhenRefused;
+}
+
+/// A device's primary context.
+///
+/// # Invariants
+/// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never released.
+/// CONTEXT-2. Nothing here resets or destroys a context.
+pub(crate) struct Context {
+    library: &'static Library,
+    handle: ffi::CUcontext,
+    device: ffi::CUdevice,
+    ordinal: usize,
+    check: AtomicU8,
+}
+
+// SAFETY: a CUDA context may be used from any thread; `handle` is a name for it and is never dereferenced here.
+unsafe impl Send for Context {}
+// SAFETY: as above, and the driver API is thread-safe.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// The context itself.
+    pub(crate) fn handle(&self) -> ffi::CUcontext {
+        self.handle
+    }
+
+    /// Retains the primary context of a device (`cuDevicePrimaryCtxRetain`).
+    pub(super) fn retain(library: &'static Library, ordinal: usize) -> DriverResult<Self> {
+        let number =
+            i32::try_from(ordinal).map_err(|_| DriverError::new("cuDeviceGet", ErrorCode::INVALID_DEVICE))?;
+        let mut device = 0;
+        // SAFETY: the pointer is to a live CUdevice, and the driver is initialised.
+        unsafe { library.cuDeviceGet(&mut device, number) }?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer is to a live CUcontext, and the device is valid.
+        unsafe { library.cuDevicePrimaryCtxRetain(&mut handle, device) }?;
+        Ok(Self {
+            library,
+            handle,
+            device,
+            ordinal,
+            check: AtomicU8::new(ContextCheck::DEFAULT as u8),
+        })
+    }
+
+    pub(super) fn library(&self) -> &'static Library {
+        self.library
+    }
+
+    pub(super) fn device(&self) -> ffi::CUdevice {
+        self.device
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    pub(super) fn set_check(&self, check: ContextCheck) {
+        self.check.store(check as u8, Ordering::Relaxed);
+    }
+
+    /// Makes this context the thread's current one. Returns whether it was another.
+    #[inline]
+    fn make_current(&self) -> DriverResult<bool> {
+        let mut current = ptr::null_mut();
+        // SAFETY: the pointer is to a live CUcontext.
+        unsafe { self.library.cuCtxGetCurrent(&mut current) }?;
+        if current == self.handle {
+            return Ok(false);
+        }
+        self.set_current().map(|()| true)
+    }
+
+    #[cold]
+    fn set_current(&self) -> DriverResult<()> {
+        // SAFETY: CONTEXT-1: the handle is one that the driver gave out.
+        let set = unsafe { self.library.cuCtxSetCurrent(self.handle) };
+        set.map_err(|error| match error.code() {
+            // CONTEXT-2: so someone else did it, and nothing of ours is left.
+            ErrorCode::INVALID_CONTEXT => DriverError::with_detail(
+                error.call(),
+                ErrorCode::CONTEXT_IS_DESTROYED,
+                format!("other code in this process reset device {}", self.ordinal),
+            ),
+            _ => error,
+        })
+    }
+
+    /// Makes calls that take their context from the thread, or that may be refused while someone captures.
+    ///
+    /// While the value lives the thread is in relaxed capture mode: a thread that captures in global mode would
+    /// otherwise refuse allocations, queries and module loads everywhere in the process, and lose its capture.
+    pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
+        self.make_current()?;
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the pointer is to a live mode.
+        unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+        Ok(Entered {
+            library: self.library,
+            previous: mode,
+            thread: PhantomData,
+        })
+    }
+
+    /// Makes a call that only puts work on a stream, named with its context by the handles it is given. This is the hot
+    /// path, and the one place that decides when the current context is asked for.
+    #[inline]
+    pub(crate) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+        if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
+            self.make_current()?;
+            return call();
+        }
+        call().or_else(|error| self.enqueue_again(error, call))
+    }
+
+    /// As [`enqueue`](Self::enqueue), for a call that goes by the current context too: copies between devices, which a context that has no
+    /// access to both memories refuses, or stages.
+    pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
+        self.make_current()?;
+        call()
+    }
+
+    #[cold]
+    fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+        // Which code a call with the wrong context gets is documented for none of them, so each is tried again but those of
+        // a device that is lost. A stale context of someone else's is not ours being lost.
+        let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
+        // A refused call has enqueued nothing, so that it may be made again.
+        if refused && self.make_current()? {
+            call()
+        } else {
+            Err(error)
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("ordinal", &self.ordinal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The context is current and the thread in relaxed capture mode; dropping it restores the mode.
+///
+/// The context stays current: putting back what was there would cost a call each time, and whoever needs another one
+/// sets it, as we do.
+#[must_use = "dropping it at once restores the capture mode before the call"]
+pub(crate) struct Entered<'a> {
+    library: &'a Library,
+    previous: CUstreamCaptureMode,
+    /// The mode is the thread's: the value must not move to another.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut mode = self.previous;
+        // SAFETY: the pointer is to a live mode. A failure leaves the thread relaxed, which refuses nothing.
+        let _ = unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) };
+    }
+}

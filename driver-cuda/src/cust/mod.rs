@@ -1,0 +1,461 @@
+//! The CUDA driver API through the crate `cust` 0.3.2, for programs that have its objects.
+//!
+//! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers. What is made of cust's
+//! objects, and what is not:
+//!
+//! | | | why |
+//! |---|---|---|
+//! | context | `Context`, taken over by value | |
+//! | streams | `Stream`: recorded on, launched on, destroyed | created by `cuda`: cust drops the flag `NON_BLOCKING` |
+//! | events | `Event`: created, recorded, timed, destroyed | a stream's wait is `cuda`'s: cust's destroys the event |
+//! | waits of the host, queries | `cuda` | a wait for a stream that is being captured is refused with a code that cust does not know, and `CUDA_ERROR_UNKNOWN` would say that the device is lost |
+//! | modules, kernels | `Module`, `Function`, `Stream::launch` | what the compiler says about bad PTX is `cuda`'s to report |
+//! | copies on the device, fills | `DeviceSlice` | patterns of other than 1, 2 or 4 bytes are `cuda`'s |
+//! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
+//! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
+//!
+//! Unlike `cuda` it takes a lock for each launch, and an error that cust does not know is `CUDA_ERROR_UNKNOWN`. cust reads a status
+//! as an enum of CUDA 11: a newer driver that returned a code of its own to one of its calls would break its promise to rustc,
+//! which this driver inherits.
+
+mod error;
+#[doc(hidden)]
+pub mod handles;
+mod modules;
+
+use std::ffi::c_void;
+use std::mem::{self, ManuallyDrop};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cust::context::{Context, CurrentContext};
+use cust::device::Device;
+use cust::event::{Event, EventFlags};
+use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
+use cust::stream::Stream;
+
+use crate::CudaDriver;
+use cuda_rt_driver::{
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+};
+use cuda_rt_driver::{Kernel, LaunchShape};
+use error::{check, error};
+use modules::Modules;
+
+/// A GPU, through objects of the crate `cust`.
+#[derive(Debug)]
+pub struct CustDriver {
+    cuda: Arc<CudaDriver>,
+    modules: Modules,
+    /// Kept, as what was made in it is used through it.
+    _context: Context,
+}
+
+impl CustDriver {
+    /// A driver over this context, which is its device's primary one: cust's `Context` never is another.
+    ///
+    /// # Errors
+    /// Those of [`CudaDriver::open`].
+    pub fn over(context: Context) -> DriverResult<Arc<Self>> {
+        let ordinal = ordinal(&context)?;
+        let cuda = CudaDriver::open(ordinal)?;
+        if cuda.context_handle() != context.as_raw().addr() {
+            let detail = format!("the primary context of device {ordinal} is another by now: was it reset?");
+            return Err(DriverError::with_detail(
+                "cuDevicePrimaryCtxRetain",
+                ErrorCode::CONTEXT_IS_DESTROYED,
+                detail,
+            ));
+        }
+        Ok(Arc::new(Self {
+            modules: Modules::new(),
+            cuda,
+            _context: context,
+        }))
+    }
+}
+
+/// The ordinal of a context's device.
+pub fn ordinal(context: &Context) -> DriverResult<usize> {
+    check("cuCtxSetCurrent", CurrentContext::set_current(context))?;
+    let device = check("cuCtxGetDevice", CurrentContext::get_device())?;
+    let count = check("cuDeviceGetCount", Device::num_devices())?;
+    for ordinal in 0..count {
+        if check("cuDeviceGet", Device::get_device(ordinal))?.as_raw() == device.as_raw() {
+            return Ok(ordinal as usize);
+        }
+    }
+    Err(DriverError::new("cuDeviceGet", ErrorCode::INVALID_DEVICE))
+}
+
+/// # Safety
+/// The handle is live while the result is used.
+#[inline]
+unsafe fn stream(raw: RawStream) -> ManuallyDrop<Stream> {
+    // SAFETY: the same contract.
+    unsafe { handles::stream(ptr::with_exposed_provenance_mut(raw.0 as usize)) }
+}
+
+/// # Safety
+/// The handle is live while the result is used.
+#[inline]
+unsafe fn event(raw: RawEvent) -> ManuallyDrop<Event> {
+    // SAFETY: the same contract.
+    unsafe { handles::event(ptr::with_exposed_provenance_mut(raw.0 as usize)) }
+}
+
+/// # Safety
+/// `count` elements of device memory at `address` are live and in bounds.
+unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usize) -> DeviceSlice<T> {
+    // SAFETY: the same contract.
+    unsafe { DeviceSlice::from_raw_parts_mut(DevicePointer::from_raw(address.0), count) }
+}
+
+// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of the driver API for each of its
+// methods used here, and returns Ok only for CUDA_SUCCESS.
+unsafe impl Driver for CustDriver {
+    fn properties(&self) -> &Properties {
+        self.cuda.properties()
+    }
+
+    fn begin_trace(&self) -> Option<Box<dyn cuda_rt_driver::Trace>> {
+        self.cuda.begin_trace()
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        let (free, total) = self
+            .cuda
+            .report(check("cuMemGetInfo_v2", cust::memory::mem_get_info()))?;
+        Ok(MemoryInfo {
+            free_bytes: free as u64,
+            total_bytes: total as u64,
+        })
+    }
+
+    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
+        self.cuda.create_stream(priority)
+    }
+
+    unsafe fn destroy_stream(&self, raw: RawStream) -> DriverResult<()> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        // SAFETY: the caller gives up a live handle.
+        let stream = unsafe { stream(raw) };
+        let destroyed = Stream::drop(ManuallyDrop::into_inner(stream));
+        self.cuda.report(destroyed.map_err(|(code, stream)| {
+            // Or it would be destroyed again.
+            mem::forget(stream);
+            error("cuStreamDestroy_v2", code)
+        }))
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.synchronize_stream(stream) }
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.wait_event(stream, event) }
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        let flags = if timing {
+            EventFlags::DEFAULT
+        } else {
+            EventFlags::DISABLE_TIMING
+        };
+        let event = self.cuda.report(check("cuEventCreate", Event::new(flags)))?;
+        let raw = handles::into_raw_event(event);
+        Ok(RawEvent(raw.expose_provenance() as u64))
+    }
+
+    unsafe fn destroy_event(&self, raw: RawEvent) -> DriverResult<()> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        // SAFETY: the caller gives up a live handle.
+        let event = unsafe { event(raw) };
+        let destroyed = Event::drop(ManuallyDrop::into_inner(event));
+        self.cuda.report(destroyed.map_err(|(code, event)| {
+            // Or it would be destroyed again.
+            mem::forget(event);
+            error("cuEventDestroy_v2", code)
+        }))
+    }
+
+    unsafe fn record_event(&self, raw: RawEvent, on: RawStream) -> DriverResult<()> {
+        // SAFETY: the handle is live.
+        let event = unsafe { event(raw) };
+        // SAFETY: the handle is live.
+        let stream = unsafe { stream(on) };
+        let record = || check("cuEventRecord", event.record(&stream));
+        self.cuda.report(self.cuda.context().enqueue(record))
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.query_event(event) }
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.synchronize_event(event) }
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        // SAFETY: the handle is live.
+        let start = unsafe { event(start) };
+        // SAFETY: the handle is live.
+        let end = unsafe { event(end) };
+        let elapsed = end.elapsed_time_f32(&start);
+        self.cuda.report(check("cuEventElapsedTime", elapsed))
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.alloc(bytes, stream) }
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.free(address, stream) }
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.cuda.pool_stats()
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.cuda.reset_pool_peaks()
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.cuda.set_release_threshold(bytes)
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.cuda.trim_pool(keep_bytes)
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.register_host(memory) }
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.unregister_host(memory) }
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.copy_to_device(destination, source, bytes, stream) }
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.copy_to_host(destination, source, bytes, stream) }
+    }
+
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        on: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the caller's range is live and in bounds.
+        let destination = unsafe { slice::<u8>(destination, bytes) };
+        // SAFETY: the caller's range is live and in bounds.
+        let source = unsafe { slice::<u8>(source, bytes) };
+        // SAFETY: the handle is live.
+        let stream = unsafe { stream(on) };
+        let copy = || {
+            let mut destination = destination;
+            // SAFETY: no access conflicts until the copy is done, which is the caller's promise. Nothing is called for 0 bytes.
+            let copied = unsafe { source.async_copy_to(&mut destination, &stream) };
+            check("cuMemcpyDtoDAsync_v2", copied)
+        };
+        self.cuda.report(self.cuda.context().enqueue(copy))
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.cuda.peer()
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.cuda.peer_access(peer)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.copy_peer(destination, source, bytes, stream) }
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.cuda.communicator(ranks)
+    }
+
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        on: RawStream,
+    ) -> DriverResult<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the handle is live.
+        let stream = unsafe { stream(on) };
+        let context = self.cuda.context();
+        let filled = match *pattern {
+            [byte] => {
+                // SAFETY: the caller's range is live and in bounds.
+                let range = unsafe { slice::<u8>(destination, count) };
+                context.enqueue(|| {
+                    let mut range = range;
+                    // SAFETY: no access conflicts until it is done.
+                    let filled = unsafe { range.set_8_async(byte, &stream) };
+                    check("cuMemsetD8Async", filled)
+                })
+            }
+            [a, b] if destination.0.is_multiple_of(2) => {
+                // SAFETY: the caller's range is live and in bounds.
+                let range = unsafe { slice::<u16>(destination, count) };
+                let value = u16::from_ne_bytes([a, b]);
+                context.enqueue(|| {
+                    let mut range = range;
+                    // SAFETY: no access conflicts until it is done, and the destination is aligned to 2.
+                    let filled = unsafe { range.set_16_async(value, &stream) };
+                    check("cuMemsetD16Async", filled)
+                })
+            }
+            [a, b, c, d] if destination.0.is_multiple_of(4) => {
+                // SAFETY: the caller's range is live and in bounds.
+                let range = unsafe { slice::<u32>(destination, count) };
+                let value = u32::from_ne_bytes([a, b, c, d]);
+                context.enqueue(|| {
+                    let mut range = range;
+                    // SAFETY: no access conflicts until it is done, and the destination is aligned to 4.
+                    let filled = unsafe { range.set_32_async(value, &stream) };
+                    check("cuMemsetD32Async", filled)
+                })
+            }
+            // In smaller units, or in columns.
+            // SAFETY: the same contract.
+            _ => return unsafe { self.cuda.fill(destination, pattern, count, on) },
+        };
+        self.cuda.report(filled)
+    }
+
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
+        self.modules.with_function(&self.cuda, kernel, |_| Ok(()))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        on: RawStream,
+    ) -> DriverResult<()> {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
+        // SAFETY: the handle is live.
+        let stream = unsafe { stream(on) };
+        let parameters: Vec<*mut c_void> = parameters.iter().map(|value| value.cast_mut()).collect();
+        self.modules.with_function(&self.cuda, kernel, |function| {
+            let launch = || {
+                // SAFETY: the parameters are as the entry has them, which the caller promises of the kernel; CUDA copies the
+                // values, and writes to neither them nor the list.
+                let launched = unsafe {
+                    stream.launch(
+                        function,
+                        (grid_x, grid_y, grid_z),
+                        (block_x, block_y, block_z),
+                        shape.shared_bytes,
+                        &parameters,
+                    )
+                };
+                check("cuLaunchKernel", launched)
+            };
+            let launched = self.cuda.context().enqueue(launch);
+            self.cuda
+                .report(launched.map_err(|error| error::explain_launch(error, kernel, shape)))
+        })?;
+        self.cuda.remember(kernel);
+        Ok(())
+    }
+
+    fn foreign(
+        &self,
+        name: &'static str,
+        stream: RawStream,
+        uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        self.cuda.foreign(name, stream, uses, body)
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.begin_capture(stream) }
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.end_capture(stream) }
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.captured_node(stream) }
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.update_graph(graph, stream) }
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract. The function is that of the kernel in a module of `cuda`'s own, in the same context.
+        unsafe { self.cuda.set_launch(graph, node, kernel, shape, parameters) }
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.launch_graph(graph, stream) }
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        unsafe { self.cuda.destroy_graph(graph) }
+    }
+}

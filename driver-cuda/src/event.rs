@@ -1,0 +1,89 @@
+//! Events.
+
+use std::ptr;
+
+use super::context::Context;
+use super::error::check;
+use super::ffi::{self, CUevent_flags, CUresult};
+use super::stream;
+use cuda_rt_driver::{DriverResult, RawEvent, RawStream};
+
+#[inline]
+fn handle(event: RawEvent) -> ffi::CUevent {
+    ptr::with_exposed_provenance_mut(event.0 as usize)
+}
+
+pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> {
+    let flags = if timing {
+        CUevent_flags::CU_EVENT_DEFAULT
+    } else {
+        CUevent_flags::CU_EVENT_DISABLE_TIMING
+    };
+    let _entered = context.enter()?;
+    let mut event = ptr::null_mut();
+    // SAFETY: the pointer is to a live CUevent, and the context is current.
+    unsafe { context.library().cuEventCreate(&mut event, flags.0) }?;
+    Ok(RawEvent(event.expose_provenance() as u64))
+}
+
+/// # Safety
+/// As [`Driver::destroy_event`](cuda_rt_driver::Driver::destroy_event).
+pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the caller gives up a live handle.
+    unsafe { context.library().cuEventDestroy_v2(handle(event)) }
+}
+
+/// # Safety
+/// Both handles are live.
+#[inline]
+pub(super) unsafe fn record(context: &Context, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+    let (event, stream) = (handle(event), stream::handle(stream));
+    // SAFETY: the handles are live.
+    context.enqueue(|| unsafe { context.library().cuEventRecord(event, stream) })
+}
+
+/// # Safety
+/// Both handles are live.
+#[inline]
+pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+    const NO_FLAGS: u32 = 0;
+    let (event, stream) = (handle(event), stream::handle(stream));
+    // SAFETY: the handles are live.
+    context.enqueue(|| unsafe { context.library().cuStreamWaitEvent(stream, event, NO_FLAGS) })
+}
+
+/// # Safety
+/// The handle is live.
+pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<bool> {
+    let _entered = context.enter()?;
+    // The status itself: "not ready" is an answer, and making an error of it would allocate at each poll.
+    // SAFETY: the handle is live.
+    let status = unsafe { (context.library().cuEventQuery)(handle(event)) };
+    if status == CUresult::CUDA_ERROR_NOT_READY {
+        return Ok(false);
+    }
+    check("cuEventQuery", status).map(|()| true)
+}
+
+/// # Safety
+/// The handle is live.
+pub(super) unsafe fn synchronize(context: &Context, event: RawEvent) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the handle is live.
+    unsafe { context.library().cuEventSynchronize(handle(event)) }
+}
+
+/// # Safety
+/// As [`Driver::elapsed_ms`](cuda_rt_driver::Driver::elapsed_ms).
+pub(super) unsafe fn elapsed_ms(context: &Context, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+    let _entered = context.enter()?;
+    let mut milliseconds = 0.0;
+    // SAFETY: the pointer is to a live float, and the handles are live.
+    unsafe {
+        context
+            .library()
+            .cuEventElapsedTime(&mut milliseconds, handle(start), handle(end))
+    }?;
+    Ok(milliseconds)
+}

@@ -1,0 +1,60 @@
+//! The driver API.
+
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
+
+use cudarc::driver::sys;
+
+use super::super::driver::driver_entry_points;
+use super::super::types::{
+    CUctx_st, CUevent_st, CUfunc_st, CUgraph_st, CUgraphExec_st, CUgraphNode_st, CUmemPoolHandle_st,
+    CUmod_st, CUstream_st, driver_numbers,
+};
+use super::super::{
+    CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
+    CUdevice_attribute, CUevent_flags, CUgraphExecUpdateResult, CUjit_option, CUmemAccess_flags,
+    CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
+    CUmemPoolProps, CUresult, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
+};
+use super::{Same, same, same_entry_points, same_field, same_fields, same_function, same_numbers};
+use crate::ffi;
+
+same!(
+    CUctx_st = sys::CUctx_st,
+    CUevent_st = sys::CUevent_st,
+    CUfunc_st = sys::CUfunc_st,
+    CUgraph_st = sys::CUgraph_st,
+    CUgraphExec_st = sys::CUgraphExec_st,
+    CUgraphNode_st = sys::CUgraphNode_st,
+    CUmemPoolHandle_st = sys::CUmemPoolHandle_st,
+    CUmod_st = sys::CUmod_st,
+    CUstream_st = sys::CUstream_st,
+    CUmemLocation = sys::CUmemLocation,
+    CUmemAccessDesc = sys::CUmemAccessDesc,
+    CUmemPoolProps = sys::CUmemPoolProps,
+    CUDA_KERNEL_NODE_PARAMS = sys::CUDA_KERNEL_NODE_PARAMS_st,
+);
+// The bindings have a struct of one number here.
+impl Same<sys::CUmemAllocationHandleType> for u32 {}
+const _: () = assert!(size_of::<sys::CUmemAllocationHandleType>() == size_of::<u32>());
+
+same_fields!(CUmemLocation = sys::CUmemLocation: type_ = type_, id = id);
+same_fields!(CUmemAccessDesc = sys::CUmemAccessDesc: location = location, flags = flags);
+same_fields!(CUmemPoolProps = sys::CUmemPoolProps: allocType = allocType, handleTypes = handleTypes,
+    location = location, win32SecurityAttributes = win32SecurityAttributes);
+same_fields!(CUDA_KERNEL_NODE_PARAMS = sys::CUDA_KERNEL_NODE_PARAMS_st: func = func, gridDimX = gridDimX,
+    gridDimY = gridDimY, gridDimZ = gridDimZ, blockDimX = blockDimX, blockDimY = blockDimY,
+    blockDimZ = blockDimZ, sharedMemBytes = sharedMemBytes, kernelParams = kernelParams, extra = extra);
+
+driver_numbers!(same_numbers[sys]);
+const _: () = assert!(sys::CU_MEMHOSTREGISTER_PORTABLE == CU_MEMHOSTREGISTER_PORTABLE);
+const _: () = assert!(
+    sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0 as u64
+        == CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+);
+#[cfg(not(bindings_of_cuda_11))]
+const _: () = assert!(
+    sys::CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED as u32
+        == CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED.0
+);
+
+driver_entry_points!(same_entry_points [sys returns CUresult]);

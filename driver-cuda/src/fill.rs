@@ -1,0 +1,209 @@
+//! Fills of any pattern length, made of the memsets that CUDA has: 1, 2 and 4 bytes, in one dimension or two.
+
+use super::context::Context;
+use super::stream;
+use cuda_rt_driver::{DeviceAddress, DriverResult, RawStream};
+
+/// One memset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Memset {
+    /// From where on, in bytes from the fill's destination.
+    offset: usize,
+    /// Distance from one value to the next, in bytes.
+    pitch: usize,
+    value: Value,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    One(u8),
+    Two(u16),
+    Four(u32),
+}
+
+impl Value {
+    fn of(bytes: &[u8]) -> Self {
+        match *bytes {
+            [a, b, c, d] => Self::Four(u32::from_ne_bytes([a, b, c, d])),
+            [a, b] => Self::Two(u16::from_ne_bytes([a, b])),
+            [a, ..] => Self::One(a),
+            [] => Self::One(0),
+        }
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Two(_) => 2,
+            Self::Four(_) => 4,
+        }
+    }
+}
+
+/// The memsets that write `pattern` `count` times from `destination` on.
+///
+/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one memset. Any other pattern takes one column for each unit,
+/// the largest that divides its length. CUDA wants each value aligned to its size, so a unit is no larger than the destination's
+/// alignment.
+fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
+    let len = pattern.len();
+    let largest = 1 << destination.0.trailing_zeros().min(len.trailing_zeros()).min(2);
+    let repeated = [1, 2, 4]
+        .into_iter()
+        .filter(|unit| *unit <= largest)
+        .find(|unit| {
+            pattern
+                .chunks_exact(*unit)
+                .all(|chunk| chunk == &pattern[..*unit])
+        });
+    let (unit, columns, pitch, rows) = match repeated {
+        Some(unit) => (unit, 1, unit, count * (len / unit)),
+        None => (largest, len / largest, len, count),
+    };
+    pattern
+        .chunks_exact(unit)
+        .take(columns)
+        .enumerate()
+        .map(move |(column, bytes)| Memset {
+            offset: column * unit,
+            pitch,
+            value: Value::of(bytes),
+            count: rows,
+        })
+}
+
+/// # Safety
+/// As [`Driver::fill`](cuda_rt_driver::Driver::fill).
+pub(super) unsafe fn fill(
+    context: &Context,
+    destination: DeviceAddress,
+    pattern: &[u8],
+    count: usize,
+    stream: RawStream,
+) -> DriverResult<()> {
+    if count == 0 || pattern.is_empty() {
+        return Ok(());
+    }
+    for (index, memset) in memsets(destination, pattern, count).enumerate() {
+        // SAFETY: the memsets write `pattern.len() * count` bytes from `destination`, which the caller owns.
+        let done = unsafe { enqueue(context, destination, memset, stream) };
+        if let Err(error) = done {
+            if index > 0 {
+                // A call that failed leaves nothing enqueued: wait for the columns before.
+                // SAFETY: the stream is live.
+                let _ = unsafe { stream::synchronize(context, stream) };
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// What the memset writes is live and the caller's alone, and the stream is live.
+unsafe fn enqueue(
+    context: &Context,
+    destination: DeviceAddress,
+    memset: Memset,
+    stream: RawStream,
+) -> DriverResult<()> {
+    const WIDTH: usize = 1;
+    let (library, stream) = (context.library(), stream::handle(stream));
+    let Memset {
+        offset,
+        pitch,
+        value,
+        count,
+    } = memset;
+    let start = destination.0 + offset as u64;
+    let dense = pitch == value.len();
+    context.enqueue(|| match (value, dense) {
+        // SAFETY: the range is the caller's; `memsets` gave each value a place aligned to its size, and a pitch that keeps it so.
+        (Value::One(value), true) => unsafe { library.cuMemsetD8Async(start, value, count, stream) },
+        // SAFETY: as above.
+        (Value::Two(value), true) => unsafe { library.cuMemsetD16Async(start, value, count, stream) },
+        // SAFETY: as above.
+        (Value::Four(value), true) => unsafe { library.cuMemsetD32Async(start, value, count, stream) },
+        // SAFETY: as above.
+        (Value::One(value), false) => unsafe {
+            library.cuMemsetD2D8Async(start, pitch, value, WIDTH, count, stream)
+        },
+        // SAFETY: as above.
+        (Value::Two(value), false) => unsafe {
+            library.cuMemsetD2D16Async(start, pitch, value, WIDTH, count, stream)
+        },
+        // SAFETY: as above.
+        (Value::Four(value), false) => unsafe {
+            library.cuMemsetD2D32Async(start, pitch, value, WIDTH, count, stream)
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of an allocation, whose alignment is 256.
+    const WHOLE: DeviceAddress = DeviceAddress(0x7f00);
+
+    /// What the memsets leave in memory that held 0xEE.
+    fn run(destination: DeviceAddress, pattern: &[u8], count: usize) -> Vec<u8> {
+        let mut bytes = vec![0xEE; pattern.len() * count + 8];
+        for Memset {
+            offset,
+            pitch,
+            value,
+            count,
+        } in memsets(destination, pattern, count)
+        {
+            for row in 0..count {
+                let at = offset + row * pitch;
+                let address = destination.0 as usize + at;
+                assert!(
+                    address.is_multiple_of(value.len()),
+                    "{value:?} at {address:#x} is misaligned"
+                );
+                match value {
+                    Value::One(value) => bytes[at] = value,
+                    Value::Two(value) => bytes[at..at + 2].copy_from_slice(&value.to_ne_bytes()),
+                    Value::Four(value) => bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes()),
+                }
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn writes_every_pattern_and_nothing_beyond() {
+        for len in 1..=40 {
+            for period in 1..=len {
+                let pattern: Vec<u8> = (0..len).map(|i| (i % period) as u8 + 1).collect();
+                for count in [0, 1, 2, 3, 17] {
+                    let mut expected = pattern.repeat(count);
+                    expected.resize(len * count + 8, 0xEE);
+                    for offset in [0, 1, 2, 3, 4, 6, 8] {
+                        assert_eq!(
+                            run(DeviceAddress(WHOLE.0 + offset), &pattern, count),
+                            expected,
+                            "length {len}, period {period}, count {count}, offset {offset}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repeated_patterns_take_one_memset() {
+        for pattern in [
+            &[0; 24][..],
+            &[7; 3],
+            &[1, 2, 1, 2, 1, 2],
+            &[1, 2, 3, 4, 1, 2, 3, 4],
+        ] {
+            assert_eq!(memsets(WHOLE, pattern, 5).count(), 1, "{pattern:?}");
+        }
+        assert_eq!(memsets(WHOLE, &1.5_f64.to_ne_bytes(), 5).count(), 2);
+    }
+}

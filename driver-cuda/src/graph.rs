@@ -1,0 +1,236 @@
+//! Graphs, by stream capture.
+//!
+//! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and the graph that it was made from. The latter is only
+//! kept for its nodes, by which CUDA names those of the former.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use super::context::Context;
+use super::error::with_detail;
+use super::ffi::{self, CUgraphExecUpdateResult, CUstreamCaptureMode, CUstreamCaptureStatus};
+use super::stream;
+use cuda_rt_driver::LaunchShape;
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
+
+/// What a [`RawGraph`] stands for.
+#[derive(Clone, Copy)]
+struct Instance {
+    executable: ffi::CUgraphExec,
+    source: ffi::CUgraph,
+}
+
+fn pointer(graph: RawGraph) -> *mut Instance {
+    ptr::with_exposed_provenance_mut(graph.0 as usize)
+}
+
+/// # Safety
+/// The handle is live.
+unsafe fn instance(graph: RawGraph) -> Instance {
+    // SAFETY: a live handle is the address that `end` exposed, of an instance that `destroy` has not taken.
+    unsafe { *pointer(graph) }
+}
+
+/// # Safety
+/// As [`Driver::begin_capture`](cuda_rt_driver::Driver::begin_capture).
+pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to a thread.
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the stream is live.
+    unsafe {
+        context
+            .library()
+            .cuStreamBeginCapture_v2(stream::handle(stream), mode)
+    }
+}
+
+/// Ends a capture; gives the graph that was recorded.
+///
+/// # Safety
+/// `stream` is being captured.
+unsafe fn recorded(context: &Context, stream: RawStream) -> DriverResult<ffi::CUgraph> {
+    let library = context.library();
+    let mut graph = ptr::null_mut();
+    // SAFETY: the pointer is to a live CUgraph, and the stream is live.
+    let ended = unsafe { library.cuStreamEndCapture(stream::handle(stream), &mut graph) };
+    if let Err(error) = ended {
+        // SAFETY: the stream is live, and the graph is one that was just made, if any.
+        unsafe { abandon(context, stream, graph) };
+        return Err(error);
+    }
+    if graph.is_null() {
+        // CUDA's way to say that the capture was ended by an error before.
+        return Err(DriverError::new(
+            "cuStreamEndCapture",
+            ErrorCode::STREAM_CAPTURE_INVALIDATED,
+        ));
+    }
+    Ok(graph)
+}
+
+/// # Safety
+/// As [`Driver::end_capture`](cuda_rt_driver::Driver::end_capture).
+pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<RawGraph> {
+    let library = context.library();
+    let _entered = context.enter()?;
+    // SAFETY: the same contract.
+    let source = unsafe { recorded(context, stream) }?;
+    // Memory that the graph allocates and does not free is freed when it is launched again.
+    let flags = ffi::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let mut executable = ptr::null_mut();
+    // SAFETY: the pointer is to a live CUgraphExec, and the graph is live.
+    let instantiated = unsafe { library.cuGraphInstantiateWithFlags(&mut executable, source, flags) };
+    if let Err(error) = instantiated {
+        // SAFETY: the graph is live and not used again.
+        let _ = unsafe { library.cuGraphDestroy(source) };
+        return Err(error);
+    }
+    let instance = Box::into_raw(Box::new(Instance { executable, source }));
+    Ok(RawGraph(instance.expose_provenance() as u64))
+}
+
+/// # Safety
+/// As [`Driver::captured_node`](cuda_rt_driver::Driver::captured_node).
+pub(super) unsafe fn captured_node(context: &Context, stream: RawStream) -> DriverResult<RawNode> {
+    const CALL: &str = "cuStreamGetCaptureInfo_v2";
+    let library = context.library();
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let (mut id, mut graph) = (0, ptr::null_mut());
+    let (mut dependencies, mut count) = (ptr::null(), 0);
+    // SAFETY: the pointers are to live values, and the stream is live.
+    unsafe {
+        library.cuStreamGetCaptureInfo_v2(
+            stream::handle(stream),
+            &mut status,
+            &mut id,
+            &mut graph,
+            &mut dependencies,
+            &mut count,
+        )
+    }?;
+    // What the stream's next node comes after: the latest one, and nothing else, right after an operation.
+    if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 {
+        return Err(DriverError::new(CALL, ErrorCode::ILLEGAL_STATE));
+    }
+    // SAFETY: an array of `count` nodes, valid until the next call on the stream.
+    let node = unsafe { *dependencies };
+    Ok(RawNode(node.expose_provenance() as u64))
+}
+
+/// # Safety
+/// As [`Driver::update_graph`](cuda_rt_driver::Driver::update_graph).
+pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+    let library = context.library();
+    let _entered = context.enter()?;
+    // SAFETY: the same contract.
+    let recorded = unsafe { recorded(context, stream) }?;
+    // SAFETY: the caller's.
+    let Instance { executable, .. } = unsafe { instance(graph) };
+    let mut node = ptr::null_mut();
+    let mut why = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    // SAFETY: both graphs are live, no other thread uses them, and the pointers are to live values.
+    let updated = unsafe { library.cuGraphExecUpdate(executable, recorded, &mut node, &mut why) };
+    // SAFETY: live and not used again: an update copies what it takes. An error leaks it, and leaves the update made.
+    let _ = unsafe { library.cuGraphDestroy(recorded) };
+    updated.map_err(|error| match error.code() {
+        ErrorCode::GRAPH_EXEC_UPDATE_FAILURE => with_detail(error, explain(why)),
+        _ => error,
+    })
+}
+
+/// `CUgraphExecUpdateResult` in words.
+#[cold]
+fn explain(why: CUgraphExecUpdateResult) -> &'static str {
+    use CUgraphExecUpdateResult as Why;
+    match why {
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => "its nodes or edges are others",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED => "a node is of another kind",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
+        | Why::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE => "a kernel is another one",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => "a parameter changed that cannot",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => "a node is of a kind that is not updated",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => "an attribute of a node changed that cannot",
+        _ => "CUDA gives no reason",
+    }
+}
+
+/// # Safety
+/// As [`Driver::set_launch`](cuda_rt_driver::Driver::set_launch); `function` is the kernel's.
+pub(super) unsafe fn set_launch(
+    context: &Context,
+    graph: RawGraph,
+    node: RawNode,
+    function: ffi::CUfunction,
+    shape: &LaunchShape,
+    parameters: &[*const c_void],
+) -> DriverResult<()> {
+    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
+    let launch = ffi::CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: grid_x,
+        gridDimY: grid_y,
+        gridDimZ: grid_z,
+        blockDimX: block_x,
+        blockDimY: block_y,
+        blockDimZ: block_z,
+        sharedMemBytes: shape.shared_bytes,
+        // As for cuLaunchKernel: neither the values nor the list is written to.
+        kernelParams: parameters.as_ptr().cast_mut().cast(),
+        extra: ptr::null_mut(),
+    };
+    let node = ptr::with_exposed_provenance_mut(node.0 as usize);
+    let _entered = context.enter()?;
+    // SAFETY: the caller's.
+    let Instance { executable, .. } = unsafe { instance(graph) };
+    // SAFETY: the graph is live and no other thread uses it; the node is one of its source, which lives as long. Parameters as for a
+    // launch.
+    unsafe {
+        context
+            .library()
+            .cuGraphExecKernelNodeSetParams(executable, node, &launch)
+    }
+}
+
+/// Leaves the stream as before a capture that failed.
+///
+/// # Safety
+/// The stream is live; `graph` is live and not used again, or null.
+unsafe fn abandon(context: &Context, stream: RawStream, mut graph: ffi::CUgraph) {
+    let library = context.library();
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // Errors are dropped here: the one that counts is the capture's.
+    // SAFETY: the pointer is to a live status, and the stream is live.
+    let known = unsafe { library.cuStreamIsCapturing(stream::handle(stream), &mut status) };
+    if known.is_ok() && status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE && graph.is_null() {
+        // SAFETY: the pointer is to a live CUgraph, and the stream is live.
+        let _ = unsafe { library.cuStreamEndCapture(stream::handle(stream), &mut graph) };
+    }
+    if !graph.is_null() {
+        // SAFETY: the graph is live and not used again.
+        let _ = unsafe { library.cuGraphDestroy(graph) };
+    }
+}
+
+/// # Safety
+/// As [`Driver::launch_graph`](cuda_rt_driver::Driver::launch_graph).
+pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+    // SAFETY: the caller's.
+    let Instance { executable, .. } = unsafe { instance(graph) };
+    let stream = stream::handle(stream);
+    // SAFETY: the handles are live, and so is all that the graph uses.
+    context.enqueue(|| unsafe { context.library().cuGraphLaunch(executable, stream) })
+}
+
+/// # Safety
+/// As [`Driver::destroy_graph`](cuda_rt_driver::Driver::destroy_graph).
+pub(super) unsafe fn destroy(context: &Context, graph: RawGraph) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the caller gives up a live handle, which `end` made of a box.
+    let instance = unsafe { Box::from_raw(pointer(graph)) };
+    // SAFETY: live, and not used again; CUDA keeps it until launches that are pending are done.
+    let executable = unsafe { context.library().cuGraphExecDestroy(instance.executable) };
+    // SAFETY: live, and not used again.
+    let source = unsafe { context.library().cuGraphDestroy(instance.source) };
+    executable.and(source)
+}

@@ -1,0 +1,459 @@
+//! The CUDA driver API, loaded at run time.
+//!
+//! Design choices:
+//! - One [`CudaDriver`] for each device and process, over the device's *primary* context: the one that other CUDA code in
+//!   the process uses too. It is retained once, and nothing here resets or destroys a context.
+//! - The current context is the thread's and everyone's; it is never assumed (`context`).
+//! - Memory comes from a pool of our own (`memory`).
+//! - Calls that only enqueue go straight to CUDA. All others run in relaxed capture mode, so that they neither break nor
+//!   join someone's capture.
+//! - Only entry points that a driver of CUDA 11.4 has; all are looked up before the first call (`library`).
+//!
+//! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made in this folder only.
+#![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
+
+#[cfg(feature = "nccl")]
+mod collective;
+mod context;
+#[cfg(feature = "cupti")]
+mod cupti;
+#[cfg(feature = "cust")]
+pub mod cust;
+mod error;
+mod event;
+mod ffi;
+mod fill;
+mod function_table;
+mod graph;
+mod launch;
+mod library;
+mod memory;
+mod module;
+mod peer;
+mod properties;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[cfg(feature = "nccl")]
+pub use collective::nccl_version;
+pub(crate) use context::Context;
+pub use context::ContextCheck;
+#[cfg(not(feature = "nccl"))]
+use cuda_rt_driver::ErrorCode;
+use cuda_rt_driver::{
+    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+};
+use cuda_rt_driver::{Kernel, LaunchShape};
+#[cfg(feature = "cupti")]
+pub use cupti::why_none as why_no_cupti;
+use memory::Pool;
+use module::Modules;
+#[cfg(feature = "cust")]
+pub(crate) use module::{compare_layouts, compare_parameters, ptx_for};
+use peer::Peers;
+
+/// A GPU, through the CUDA driver API.
+#[derive(Debug)]
+pub struct CudaDriver {
+    properties: Properties,
+    context: Context,
+    pool: Pool,
+    modules: Modules,
+    peers: Peers,
+    /// The kernel launched last, to be named when one of them is found to have trapped.
+    last_kernel: AtomicPtr<Kernel>,
+}
+
+/// The drivers that were opened, by ordinal; kept until the process ends.
+static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
+
+impl CudaDriver {
+    /// Number of GPUs that this process may use (`cuDeviceGetCount`).
+    ///
+    /// # Errors
+    /// There is no driver, it is too old, or it sees no GPU.
+    pub fn count() -> DriverResult<usize> {
+        library::device_count()
+    }
+
+    /// The driver of the GPU of this ordinal: the same instance each time, kept until the process ends.
+    ///
+    /// The first call for an ordinal creates the device's primary context if nobody did (`cuDevicePrimaryCtxRetain`), which
+    /// takes some hundred milliseconds, and a memory pool (`cuMemPoolCreate`).
+    ///
+    /// # Errors
+    /// As [`count`](Self::count); there is no such device, or it has no memory pools.
+    pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
+        // Held while a device is opened, so that no two instances of one are made.
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(driver) = open.get(&ordinal) {
+            return Ok(Arc::clone(driver));
+        }
+        let driver = Arc::new(Self::create(ordinal)?);
+        open.insert(ordinal, Arc::clone(&driver));
+        Ok(driver)
+    }
+
+    /// The driver of this ordinal, if it was opened.
+    fn opened(ordinal: u64) -> Option<Arc<Self>> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&usize::try_from(ordinal).ok()?).cloned()
+    }
+
+    fn create(ordinal: usize) -> DriverResult<Self> {
+        let context = Context::retain(library::library()?, ordinal)?;
+        let properties = properties::read(&context)?;
+        Ok(Self {
+            pool: Pool::create(&context)?,
+            peers: Peers::new(library::device_count()?),
+            context,
+            modules: Modules::new(properties.compute_capability),
+            properties,
+            last_kernel: AtomicPtr::new(ptr::null_mut()),
+        })
+    }
+
+    /// Chooses when calls on streams and events ask for the current context; for benchmarks and tests.
+    #[doc(hidden)]
+    pub fn set_context_check(&self, check: ContextCheck) {
+        self.context.set_check(check);
+    }
+
+    /// The context, for the driver that is made of cust's objects.
+    #[cfg(feature = "cust")]
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The context's handle (`CUcontext`).
+    #[cfg(feature = "cust")]
+    pub fn context_handle(&self) -> usize {
+        self.context.handle().addr()
+    }
+
+    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if they have one already.
+    ///
+    /// # Safety
+    /// The module is of this device's primary context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub unsafe fn adopt_module(
+        &self,
+        image: &'static cuda_rt_driver::ModuleImage,
+        module: *mut c_void,
+    ) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.modules.adopt(image, module.cast()) }
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(crate) fn adopted_module(&self, image: &'static cuda_rt_driver::ModuleImage) -> Option<*mut c_void> {
+        self.modules.adopted(image).map(<*mut _>::cast)
+    }
+
+    /// The result, where an error that a kernel left says which kernel was the last.
+    #[inline]
+    pub(crate) fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+        result.map_err(|error| self.name_last_kernel(error))
+    }
+
+    #[cold]
+    fn name_last_kernel(&self, error: DriverError) -> DriverError {
+        let last: *const Kernel = self.last_kernel.load(Ordering::Relaxed);
+        if !error.is_sticky() || !error.detail().is_empty() || last.is_null() {
+            return error;
+        }
+        // SAFETY: not null, so stored by `launch` from a `&'static Kernel`.
+        let last = unsafe { &*last };
+        let detail = format!(
+            "a kernel before this call failed; the last launched on the device was `{}` ({}:{})",
+            last.name, last.file, last.line
+        );
+        error::with_detail(error, detail)
+    }
+
+    #[inline]
+    pub(crate) fn remember(&self, kernel: &'static Kernel) {
+        let kernel = ptr::from_ref(kernel).cast_mut();
+        // Written only when it changes, so that threads launching one kernel don't contend for the cache line.
+        if self.last_kernel.load(Ordering::Relaxed) != kernel {
+            self.last_kernel.store(kernel, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that only this driver uses, which
+// hands out an address again after its free in the same stream, or when the free was done. Waits return Ok only
+// when CUDA says CUDA_SUCCESS.
+unsafe impl Driver for CudaDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    #[cfg(feature = "cupti")]
+    fn begin_trace(&self) -> Option<Box<dyn cuda_rt_driver::Trace>> {
+        Some(Box::new(cupti::CuptiTrace::begin(&self.context)?))
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.report(memory::info(&self.context))
+    }
+
+    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
+        let range = self.properties.priority_range;
+        self.report(stream::create(&self.context, priority, range))
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::destroy(&self.context, stream) })
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::synchronize(&self.context, stream) })
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::wait(&self.context, stream, event) })
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        self.report(event::create(&self.context, timing))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::destroy(&self.context, event) })
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::record(&self.context, event, stream) })
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::query(&self.context, event) })
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::synchronize(&self.context, event) })
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        // SAFETY: the same contract.
+        self.report(unsafe { event::elapsed_ms(&self.context, start, end) })
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.pool.alloc(&self.context, bytes, stream) })
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::free(&self.context, address, stream) })
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.report(self.pool.stats(&self.context))
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.report(self.pool.reset_peaks(&self.context))
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.report(self.pool.set_release_threshold(&self.context, bytes))
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.report(self.pool.trim(&self.context, keep_bytes))
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::register_host(&self.context, memory) })
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::unregister_host(&self.context, memory) })
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy_to_device(&self.context, destination, source, bytes, stream) })
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy_to_host(&self.context, destination, source, bytes, stream) })
+    }
+
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    }
+
+    #[cfg(feature = "nccl")]
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+    }
+
+    #[cfg(not(feature = "nccl"))]
+    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        Err(DriverError::with_detail(
+            "ncclCommInitAll",
+            ErrorCode::NOT_SUPPORTED,
+            "cuda-rt was built without its feature `nccl`",
+        ))
+    }
+
+    fn peer(&self) -> RawPeer {
+        RawPeer(self.context.ordinal() as u64)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.report(self.reach(peer).map(|reached| reached.access))
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
+    }
+
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
+    }
+
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
+        self.report(self.modules.function(&self.context, kernel).map(drop))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        let launched =
+            unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
+        self.report(launched)?;
+        self.remember(kernel);
+        Ok(())
+    }
+
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _entered = self.report(self.context.enter())?;
+        body();
+        Ok(())
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::begin(&self.context, stream) })
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::end(&self.context, stream) })
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::captured_node(&self.context, stream) })
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::update(&self.context, graph, stream) })
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        let function = self.report(self.modules.function(&self.context, kernel))?;
+        // SAFETY: the same contract; the function is the kernel's.
+        self.report(unsafe { graph::set_launch(&self.context, graph, node, function, shape, parameters) })
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::launch(&self.context, graph, stream) })
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { graph::destroy(&self.context, graph) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_gpu_the_error_says_why_and_nothing_panics() {
+        match CudaDriver::count() {
+            Ok(count) => assert!(CudaDriver::open(count).is_err(), "ordinals end at {count}"),
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert_eq!(CudaDriver::open(0).unwrap_err().code(), error.code());
+            }
+        }
+    }
+}

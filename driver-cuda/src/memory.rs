@@ -1,0 +1,287 @@
+//! Device memory from a pool of our own, page-locking of host memory, copies and fills.
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+
+use super::context::Context;
+use super::ffi::{
+    self, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps,
+};
+use super::stream;
+use cuda_rt_driver::{
+    DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
+};
+
+/// A memory pool of this process's own on one device; the device's default pool belongs to everyone.
+///
+/// Memory is reused in the order of one stream, or on another stream once its free was seen done (opportunistic reuse).
+/// The two settings by which the pool itself would order one stream behind another are off: edges between
+/// streams are made by handoffs only, so that what runs at once does not depend on what was freed where.
+/// It is never destroyed, as its context is not.
+#[derive(Debug)]
+pub(super) struct Pool(ffi::CUmemoryPool);
+
+// SAFETY: a memory pool may be used from any thread; the pointer is a name for it and is never dereferenced here.
+unsafe impl Send for Pool {}
+// SAFETY: as above, and the driver API is thread-safe.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    pub(super) fn create(context: &Context) -> DriverResult<Self> {
+        let _entered = context.enter()?;
+        let properties = CUmemPoolProps {
+            allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: 0,
+            location: CUmemLocation {
+                type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: context.device(),
+            },
+            win32SecurityAttributes: ptr::null_mut(),
+            reserved: [0; 64],
+        };
+        let mut pool = ptr::null_mut();
+        // SAFETY: the pointers are to a live pool handle and live properties, unused parts of which are zero.
+        unsafe { context.library().cuMemPoolCreate(&mut pool, &properties) }?;
+
+        let mut keep_bytes = u64::MAX;
+        let mut off = 0_i32;
+        let mut on = 1_i32;
+        use CUmemPool_attribute as Attribute;
+        let settings = [
+            // Memory goes back to the system when an allocation would fail otherwise, not at each synchronisation.
+            (
+                Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                (&raw mut keep_bytes).cast(),
+            ),
+            (
+                Attribute::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
+                (&raw mut off).cast(),
+            ),
+            (
+                Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+                (&raw mut off).cast(),
+            ),
+            (
+                Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+                (&raw mut on).cast(),
+            ),
+        ];
+        for (attribute, value) in settings {
+            // SAFETY: the pool is live; the value is a live u64 for the threshold and an int for the others, as CUDA asks.
+            unsafe { context.library().cuMemPoolSetAttribute(pool, attribute, value) }?;
+        }
+        Ok(Self(pool))
+    }
+
+    pub(super) fn stats(&self, context: &Context) -> DriverResult<MemoryPoolStats> {
+        let _entered = context.enter()?;
+        let read = |attribute| {
+            let mut value = 0_u64;
+            // SAFETY: the pool is live; the value is a live u64, as CUDA asks for each of the attributes below.
+            unsafe {
+                context
+                    .library()
+                    .cuMemPoolGetAttribute(self.0, attribute, (&raw mut value).cast())
+            }?;
+            Ok(value)
+        };
+        use CUmemPool_attribute as Attribute;
+        // In this order, so that what others allocate meanwhile does not make more seem to be used than reserved.
+        Ok(MemoryPoolStats {
+            used_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
+            used_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
+            reserved_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            reserved_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
+            release_threshold_bytes: read(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)?,
+        })
+    }
+
+    /// Lets `device` read and write what the pool gives out, now and later.
+    pub(super) fn grant(&self, context: &Context, device: ffi::CUdevice) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        let access = CUmemAccessDesc {
+            location: CUmemLocation {
+                type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: device,
+            },
+            flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is live, and the pointer is to one live description.
+        unsafe { context.library().cuMemPoolSetAccess(self.0, &access, 1) }
+    }
+
+    pub(super) fn reset_peaks(&self, context: &Context) -> DriverResult<()> {
+        // CUDA takes no value but 0 here, and starts from what there is.
+        self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
+        self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
+    }
+
+    pub(super) fn set_release_threshold(&self, context: &Context, bytes: u64) -> DriverResult<()> {
+        self.set(
+            context,
+            CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            bytes,
+        )
+    }
+
+    /// `attribute` is one whose value is a u64.
+    fn set(&self, context: &Context, attribute: CUmemPool_attribute, mut value: u64) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        // SAFETY: the pool is live, and the value is a live u64, as CUDA asks for the attributes that the callers name.
+        unsafe {
+            context
+                .library()
+                .cuMemPoolSetAttribute(self.0, attribute, (&raw mut value).cast())
+        }
+    }
+
+    pub(super) fn trim(&self, context: &Context, keep_bytes: u64) -> DriverResult<()> {
+        let _entered = context.enter()?;
+        let keep_bytes = usize::try_from(keep_bytes).unwrap_or(usize::MAX);
+        // SAFETY: the pool is live.
+        unsafe { context.library().cuMemPoolTrimTo(self.0, keep_bytes) }
+    }
+
+    /// # Safety
+    /// The handle is live.
+    pub(super) unsafe fn alloc(
+        &self,
+        context: &Context,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<DeviceAddress> {
+        let library = context.library();
+        let _entered = context.enter()?;
+        let mut address = 0;
+        let mut alloc = || {
+            // SAFETY: the pointer is to a live address, and pool and stream are live.
+            unsafe { library.cuMemAllocFromPoolAsync(&mut address, bytes, self.0, stream::handle(stream)) }
+        };
+        // SAFETY: the pool is live.
+        let trim = || unsafe { library.cuMemPoolTrimTo(self.0, 0) };
+        match alloc() {
+            Err(error) if error.code() == ErrorCode::OUT_OF_MEMORY => {
+                // The pool may hold pieces too small for this, and memory is not shared with other pools.
+                trim()?;
+                alloc().map_err(|error| {
+                    // What the pool took in the attempt is kept from everyone else otherwise, new contexts included.
+                    let _ = trim();
+                    out_of_memory(context, error, bytes)
+                })
+            }
+            done => done,
+        }?;
+        Ok(DeviceAddress(address))
+    }
+}
+
+fn out_of_memory(context: &Context, error: DriverError, bytes: usize) -> DriverError {
+    let rest = match info(context) {
+        Ok(info) => format!(" ({} of {} bytes free)", info.free_bytes, info.total_bytes),
+        Err(_) => String::new(),
+    };
+    let detail = format!("{bytes} bytes on device {}{rest}", context.ordinal());
+    DriverError::with_detail(error.call(), error.code(), detail)
+}
+
+/// # Safety
+/// As [`Driver::free`](cuda_rt_driver::Driver::free).
+pub(super) unsafe fn free(context: &Context, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the caller gives up an address of ours, last used before this place in the stream.
+    unsafe {
+        context
+            .library()
+            .cuMemFreeAsync(address.0, stream::handle(stream))
+    }
+}
+
+pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
+    let _entered = context.enter()?;
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the pointers are to live numbers, and the context is current.
+    unsafe { context.library().cuMemGetInfo_v2(&mut free, &mut total) }?;
+    Ok(MemoryInfo {
+        free_bytes: free as u64,
+        total_bytes: total as u64,
+    })
+}
+
+/// # Safety
+/// As [`Driver::register_host`](cuda_rt_driver::Driver::register_host).
+pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: mapped for that many bytes (HOST-MEMORY-1), and not registered yet.
+    let registered = unsafe {
+        context.library().cuMemHostRegister_v2(
+            memory.address().as_ptr(),
+            memory.len_bytes(),
+            ffi::CU_MEMHOSTREGISTER_PORTABLE,
+        )
+    };
+    registered.map_err(|error| {
+        let detail = format!("{} bytes at {:p}", memory.len_bytes(), memory.address());
+        DriverError::with_detail(error.call(), error.code(), detail)
+    })
+}
+
+/// # Safety
+/// As [`Driver::unregister_host`](cuda_rt_driver::Driver::unregister_host).
+pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: registered, and no work uses it.
+    unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
+}
+
+/// # Safety
+/// As [`Driver::copy_to_device`](cuda_rt_driver::Driver::copy_to_device).
+pub(super) unsafe fn copy_to_device(
+    context: &Context,
+    destination: DeviceAddress,
+    source: NonNull<c_void>,
+    bytes: usize,
+    stream: RawStream,
+) -> DriverResult<()> {
+    // An empty buffer's address is dangling: CUDA is not shown it.
+    if bytes == 0 {
+        return Ok(());
+    }
+    let (library, stream) = (context.library(), stream::handle(stream));
+    // SAFETY: the ranges are live and in bounds, and the stream is live.
+    context.enqueue(|| unsafe { library.cuMemcpyHtoDAsync_v2(destination.0, source.as_ptr(), bytes, stream) })
+}
+
+/// # Safety
+/// As [`Driver::copy_to_host`](cuda_rt_driver::Driver::copy_to_host).
+pub(super) unsafe fn copy_to_host(
+    context: &Context,
+    destination: NonNull<c_void>,
+    source: DeviceAddress,
+    bytes: usize,
+    stream: RawStream,
+) -> DriverResult<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let (library, stream) = (context.library(), stream::handle(stream));
+    // SAFETY: the ranges are live and in bounds, and the stream is live.
+    context.enqueue(|| unsafe { library.cuMemcpyDtoHAsync_v2(destination.as_ptr(), source.0, bytes, stream) })
+}
+
+/// # Safety
+/// As [`Driver::copy`](cuda_rt_driver::Driver::copy).
+pub(super) unsafe fn copy(
+    context: &Context,
+    destination: DeviceAddress,
+    source: DeviceAddress,
+    bytes: usize,
+    stream: RawStream,
+) -> DriverResult<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let (library, stream) = (context.library(), stream::handle(stream));
+    // SAFETY: the ranges are live and in bounds, and the stream is live.
+    context.enqueue(|| unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) })
+}

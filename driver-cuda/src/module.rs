@@ -1,0 +1,357 @@
+//! Modules and the functions in them: loaded once per device, found without a lock from then on.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::context::Context;
+use super::error::with_detail;
+use super::ffi::{self, CUjit_option};
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
+use cuda_rt_driver::{Kernel, ModuleImage};
+
+/// What to do about PTX that doesn't fit the host code, for messages.
+const STALE: &str =
+    "the PTX is older or newer than the host code: rebuild it (`cargo xtask ptx` where the PTX is committed)";
+
+/// The modules loaded on one device. They are never unloaded: launches may be pending at any time.
+pub(super) struct Modules {
+    loaded: Mutex<Loaded>,
+    /// The device's compute capability.
+    capability: (u32, u32),
+}
+
+#[derive(Default)]
+struct Loaded {
+    /// Modules (`CUmodule`) by the address of their image.
+    modules: HashMap<usize, usize>,
+    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that they are used for.
+    #[cfg(feature = "cust")]
+    adopted: HashMap<usize, usize>,
+    /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has no room for.
+    functions: HashMap<usize, usize>,
+}
+
+impl Modules {
+    pub(super) fn new(capability: (u32, u32)) -> Self {
+        Self {
+            loaded: Mutex::default(),
+            capability,
+        }
+    }
+
+    /// The function of a kernel on the context's device. Neither locks nor allocates once it was found.
+    #[inline]
+    pub(super) fn function(
+        &self,
+        context: &Context,
+        kernel: &'static Kernel,
+    ) -> DriverResult<ffi::CUfunction> {
+        if let Some(function) = kernel.cache.function(context.ordinal()) {
+            return Ok(ptr::with_exposed_provenance_mut(function as usize));
+        }
+        self.find(context, kernel)
+    }
+
+    #[cold]
+    fn find(&self, context: &Context, kernel: &'static Kernel) -> DriverResult<ffi::CUfunction> {
+        let mut loaded = self.lock();
+        let key = ptr::from_ref(kernel).addr();
+        if let Some(&function) = loaded.functions.get(&key) {
+            return Ok(ptr::with_exposed_provenance_mut(function));
+        }
+        let ptx = ptx_for(self.capability, kernel.module)?;
+        let module = loaded.module(context, kernel.module, ptx)?;
+        let function = find_function(context, module, kernel)?;
+        compare_layouts(kernel, ptx)?;
+        compare_parameters(kernel, ptx)?;
+        let exposed = function.expose_provenance();
+        // SAFETY: found just now in the kernel's module, which is never unloaded, in the primary context of the device of this ordinal;
+        // the layouts of its parameters were compared.
+        let remembered = unsafe { kernel.cache.remember(context.ordinal(), exposed as u64) };
+        if !remembered {
+            loaded.functions.insert(key, exposed);
+        }
+        Ok(function)
+    }
+
+    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does: not if there is one already.
+    ///
+    /// # Safety
+    /// The module is of this device's context, is never unloaded, and holds the kernels that refer to `image`.
+    #[cfg(feature = "cust")]
+    pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: ffi::CUmodule) -> bool {
+        let mut loaded = self.lock();
+        let key = ptr::from_ref(image).addr();
+        if loaded.modules.contains_key(&key) {
+            return false;
+        }
+        loaded.modules.insert(key, module.expose_provenance());
+        loaded.adopted.insert(key, module.expose_provenance());
+        true
+    }
+
+    /// The module that was adopted for `image`.
+    #[cfg(feature = "cust")]
+    pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<ffi::CUmodule> {
+        let module = self.lock().adopted.get(&ptr::from_ref(image).addr()).copied()?;
+        Some(ptr::with_exposed_provenance_mut(module))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
+        // Each entry is inserted whole, so that a panic elsewhere leaves the maps usable.
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Modules")
+            .field("loaded", &self.lock().modules.len())
+            .finish()
+    }
+}
+
+impl Loaded {
+    fn module(
+        &mut self,
+        context: &Context,
+        image: &'static ModuleImage,
+        ptx: &str,
+    ) -> DriverResult<ffi::CUmodule> {
+        let key = ptr::from_ref(image).addr();
+        if let Some(&module) = self.modules.get(&key) {
+            return Ok(ptr::with_exposed_provenance_mut(module));
+        }
+        let module = load(context, image, ptx)?;
+        self.modules.insert(key, module.expose_provenance());
+        Ok(module)
+    }
+}
+
+/// The module of a text that this device loads.
+pub(crate) fn ptx_for(capability: (u32, u32), image: &'static ModuleImage) -> DriverResult<&'static str> {
+    image.for_capability(capability).map_err(|targets| {
+        let ((major, minor), name) = (capability, image.name);
+        let detail = format!(
+            "the kernels of `{name}` are built for {targets}, and the device has compute capability {major}.{minor}: \
+             build them for an older architecture too (`Kernels::architecture`)"
+        );
+        DriverError::with_detail("cuModuleLoadDataEx", ErrorCode::NO_BINARY_FOR_GPU, detail)
+    })
+}
+
+/// Compiles and loads PTX (`cuModuleLoadDataEx`); what the compiler says goes into the error.
+fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<ffi::CUmodule> {
+    const LOG_BYTES: usize = 16 << 10;
+    const CALL: &str = "cuModuleLoadDataEx";
+    let ptx = CString::new(ptx).map_err(|_| {
+        let detail = format!("the PTX of `{}` holds a NUL", image.name);
+        DriverError::with_detail(CALL, ErrorCode::INVALID_PTX, detail)
+    })?;
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options = [
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // A value that is a number is passed in the place of a pointer.
+    let mut values = [
+        log.as_mut_ptr().cast::<c_void>(),
+        ptr::without_provenance_mut(LOG_BYTES),
+    ];
+
+    let _entered = context.enter()?;
+    let mut module = ptr::null_mut();
+    // SAFETY: the text ends in a NUL; there are as many options as values, and the log is as long as they say.
+    let loaded = unsafe {
+        context.library().cuModuleLoadDataEx(
+            &mut module,
+            ptx.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    loaded.map_err(|error| {
+        let log = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
+        with_detail(error, format!("kernels of `{}`: {}", image.name, log.trim()))
+    })?;
+    Ok(module)
+}
+
+/// Looks up a kernel's entry (`cuModuleGetFunction`).
+fn find_function(
+    context: &Context,
+    module: ffi::CUmodule,
+    kernel: &'static Kernel,
+) -> DriverResult<ffi::CUfunction> {
+    let _entered = context.enter()?;
+    let mut function = ptr::null_mut();
+    // SAFETY: the module is loaded and never unloaded, and the name ends in a NUL.
+    let found = unsafe {
+        context
+            .library()
+            .cuModuleGetFunction(&mut function, module, kernel.symbol.as_ptr())
+    };
+    found.map_err(|error| {
+        let detail = format!(
+            "kernel `{}` ({}:{}) has no entry `{}` in the PTX of `{}`; {STALE}",
+            kernel.name,
+            kernel.file,
+            kernel.line,
+            kernel.symbol.to_string_lossy(),
+            kernel.module.name,
+        );
+        with_detail(error, detail)
+    })?;
+    Ok(function)
+}
+
+/// Refuses a kernel whose parameters the device code lays out in another way than the host.
+pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
+    let device = layout_table(kernel, ptx);
+    // A kernel of hand-written PTX, with no typed parameter, has no table.
+    if device.as_deref().unwrap_or_default() == kernel.layout {
+        return Ok(());
+    }
+    let why = match device {
+        None => "the PTX has no layout table for it",
+        Some(_) => "sizes, alignments, field names or offsets differ between host and device",
+    };
+    Err(DriverError::with_detail(
+        "cuModuleGetFunction",
+        ErrorCode::INVALID_IMAGE,
+        format!(
+            "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
+            kernel.name, kernel.file, kernel.line
+        ),
+    ))
+}
+
+/// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and all after it would be taken for
+/// another. (`cuLaunchKernel` gets an address for each, and asks for no number and no size.)
+pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
+    let symbol = kernel.symbol.to_str().unwrap_or_default();
+    let refuse = |why: String| {
+        Err(DriverError::with_detail(
+            "cuModuleGetFunction",
+            ErrorCode::INVALID_IMAGE,
+            format!(
+                "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
+                kernel.name, kernel.file, kernel.line
+            ),
+        ))
+    };
+    let Some(taken) = device_std::ptx::parameters(ptx, symbol) else {
+        // The text of a module that someone else loaded may be missing. Kernels by `#[kernel]` have an output, and so a layout.
+        if kernel.layout.is_empty() {
+            return Ok(());
+        }
+        return refuse("the PTX has no entry whose parameters can be read".to_owned());
+    };
+    if taken.len() != kernel.parameters.len() {
+        return refuse(format!(
+            "a launch passes {}, and the entry in the PTX takes {}",
+            kernel.parameters.len(),
+            taken.len()
+        ));
+    }
+    for (at, (passed, (size, align))) in kernel.parameters.iter().zip(taken).enumerate() {
+        if (passed.size_bytes, passed.align_bytes) != (size, align) {
+            return refuse(format!(
+                "a launch passes {} bytes aligned to {} as number {at}, and the entry in the PTX takes {size} aligned to {align}",
+                passed.size_bytes, passed.align_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The layout table in the PTX of a kernel, if it has one.
+fn layout_table(kernel: &Kernel, ptx: &str) -> Option<Vec<u64>> {
+    let symbol = kernel.symbol.to_str().ok()?;
+    device_std::ptx::layout_table(ptx, symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuda_rt_driver::{KernelCache, LaunchShape, Parameter, ParameterKind};
+
+    const PTX: &str = ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};";
+    // SAFETY: never loaded.
+    static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", PTX) };
+
+    const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
+        kernel_with(symbol, layout, &[])
+    }
+
+    const fn kernel_with(
+        symbol: &'static std::ffi::CStr,
+        layout: &'static [u64],
+        parameters: &'static [Parameter],
+    ) -> Kernel {
+        /// # Safety
+        /// None is needed.
+        unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
+        Kernel {
+            name: "tests::kernel",
+            symbol,
+            file: file!(),
+            line: line!(),
+            module: &MODULE,
+            parameters,
+            layout,
+            simulate: nothing,
+            cache: KernelCache::new(),
+        }
+    }
+
+    #[test]
+    fn layouts_must_be_those_of_the_ptx() {
+        static SAME: Kernel = kernel(c"told", &[1, 2]);
+        static UNTOLD: Kernel = kernel(c"untold", &[]);
+        for kernel in [&SAME, &UNTOLD] {
+            compare_layouts(kernel, PTX).expect("the same on both sides");
+        }
+        static SWAPPED: Kernel = kernel(c"told", &[2, 1]);
+        static FEWER: Kernel = kernel(c"told", &[1]);
+        static NONE: Kernel = kernel(c"told", &[]);
+        static MISSING: Kernel = kernel(c"untold", &[1]);
+        for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
+            let error = compare_layouts(kernel, PTX).expect_err("not the same");
+            assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
+
+    const fn passed(size_bytes: usize, align_bytes: usize) -> Parameter {
+        Parameter {
+            size_bytes,
+            align_bytes,
+            kind: ParameterKind::Scalar,
+        }
+    }
+
+    /// What a parameter of no size did: the entry has none for it, and all later ones were shifted.
+    #[test]
+    fn parameters_must_be_those_of_the_entry() {
+        const HEADS: &str =
+            ".visible .entry two(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+        static SAME: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 8)]);
+        compare_parameters(&SAME, HEADS).expect("the same on both sides");
+        static OF_ANOTHER_MODULE: Kernel = kernel_with(c"elsewhere", &[], &[passed(8, 8)]);
+        compare_parameters(&OF_ANOTHER_MODULE, HEADS).expect("adopted, and launched by hand");
+
+        static NO_SIZE: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(0, 4), passed(24, 8)]);
+        static FEWER: Kernel = kernel_with(c"two", &[1], &[passed(8, 8)]);
+        static SMALLER: Kernel = kernel_with(c"two", &[1], &[passed(4, 4), passed(24, 8)]);
+        static ALIGNED: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 16)]);
+        static MISSING: Kernel = kernel_with(c"three", &[1], &[passed(8, 8)]);
+        for kernel in [&NO_SIZE, &FEWER, &SMALLER, &ALIGNED, &MISSING] {
+            let error = compare_parameters(kernel, HEADS).expect_err("not the same");
+            assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Streams.
+
+use std::ptr;
+
+use super::context::Context;
+use super::ffi::{self, CUstream_flags};
+use cuda_rt_driver::{DriverResult, RawStream};
+
+/// The handle as CUDA has it.
+#[inline]
+pub(super) fn handle(stream: RawStream) -> ffi::CUstream {
+    ptr::with_exposed_provenance_mut(stream.0 as usize)
+}
+
+pub(super) fn create(
+    context: &Context,
+    priority: i32,
+    (least_urgent, most_urgent): (i32, i32),
+) -> DriverResult<RawStream> {
+    let _entered = context.enter()?;
+    let mut stream = ptr::null_mut();
+    // SAFETY: the pointer is to a live CUstream, and the context is current.
+    unsafe {
+        context.library().cuStreamCreateWithPriority(
+            &mut stream,
+            CUstream_flags::CU_STREAM_NON_BLOCKING.0,
+            // Not `clamp`, which panics if a driver should report an empty range.
+            priority.min(least_urgent).max(most_urgent),
+        )
+    }?;
+    Ok(RawStream(stream.expose_provenance() as u64))
+}
+
+/// # Safety
+/// As [`Driver::destroy_stream`](cuda_rt_driver::Driver::destroy_stream).
+pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the caller gives up a live handle.
+    unsafe { context.library().cuStreamDestroy_v2(handle(stream)) }
+}
+
+/// # Safety
+/// The handle is live.
+pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: the handle is live.
+    unsafe { context.library().cuStreamSynchronize(handle(stream)) }
+}

@@ -1,0 +1,100 @@
+//! The values of a launch's parameters, copied.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::mem::MaybeUninit;
+
+use crate::Kernel;
+
+/// A launch's parameters, kept for later.
+///
+/// # Invariants
+/// PACKED-1. `bytes` holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address
+/// that is aligned for all; possibly padded, so never read as a value.
+pub struct OwnedArguments {
+    kernel: &'static Kernel,
+    bytes: Box<[MaybeUninit<u128>]>,
+}
+
+impl fmt::Debug for OwnedArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedArguments")
+            .field("kernel", &self.kernel.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OwnedArguments {
+    /// Copies the parameters.
+    ///
+    /// # Safety
+    /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
+    pub unsafe fn new(kernel: &'static Kernel, parameters: &[*const c_void]) -> Self {
+        assert_eq!(parameters.len(), kernel.parameters.len(), "checked by the caller");
+        let span_bytes = offsets(kernel).last().map_or(0, |(offset, bytes)| offset + bytes);
+        let words = (span_bytes + largest_alignment(kernel)).div_ceil(size_of::<u128>());
+        let mut packed = Self {
+            kernel,
+            bytes: Box::new_uninit_slice(words),
+        };
+        let start = packed.bytes.as_mut_ptr().cast::<u8>();
+        let base = start.wrapping_add(start.align_offset(largest_alignment(kernel)));
+        for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
+            // SAFETY: PACKED-1: `offset + bytes` is within the span, for which there is room after `base`.
+            let place = unsafe { base.add(offset) };
+            // SAFETY: the caller's: a live value of that size; `place` has room for it.
+            unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };
+        }
+        packed
+    }
+
+    /// The kernel whose parameters they are.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    fn base(&self) -> *const u8 {
+        let start = self.bytes.as_ptr().cast::<u8>();
+        start.wrapping_add(start.align_offset(largest_alignment(self.kernel)))
+    }
+
+    /// A pointer to each value, and its size in bytes.
+    pub fn values(&self) -> impl Iterator<Item = (*const c_void, usize)> {
+        let base = self.base();
+        offsets(self.kernel).map(move |(offset, bytes)| (base.wrapping_add(offset).cast(), bytes))
+    }
+
+    /// Whether the values have the same bytes; one kernel's.
+    ///
+    /// # Safety
+    /// No value of either has padding.
+    pub unsafe fn same_bytes(&self, other: &Self) -> bool {
+        self.values().zip(other.values()).all(|((a, bytes), (b, _))| {
+            // SAFETY: PACKED-1, and the caller's: initialised bytes, borrowed from `self`.
+            let a = unsafe { std::slice::from_raw_parts(a.cast::<u8>(), bytes) };
+            // SAFETY: as above, of `other`; of one kernel, so of one size.
+            let b = unsafe { std::slice::from_raw_parts(b.cast::<u8>(), bytes) };
+            a == b
+        })
+    }
+
+    /// A copy with the same values.
+    pub fn duplicate(&self) -> Self {
+        let values: Vec<*const c_void> = self.values().map(|(value, _)| value).collect();
+        // SAFETY: PACKED-1: one pointer to the bytes of each parameter.
+        unsafe { Self::new(self.kernel, &values) }
+    }
+}
+
+/// Offset and size of each parameter.
+fn offsets(kernel: &'static Kernel) -> impl Iterator<Item = (usize, usize)> {
+    kernel.parameters.iter().scan(0usize, |end, parameter| {
+        let offset = end.next_multiple_of(parameter.align_bytes);
+        *end = offset + parameter.size_bytes;
+        Some((offset, parameter.size_bytes))
+    })
+}
+
+fn largest_alignment(kernel: &'static Kernel) -> usize {
+    kernel.parameters.iter().map(|p| p.align_bytes).max().unwrap_or(1)
+}

@@ -1,0 +1,199 @@
+//! A lock for a value that is never seen half-changed, and whose holder may run code of others.
+//!
+//! The simulated device and the checker run code of others under their locks: a kernel's body, and the panic hook. A panic there
+//! must not leave a half-made change to be seen by the next call, and a call from there must not wait for its own thread.
+//!
+//! # Invariants
+//! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the value again.
+//! DOOR-2. `holder` is the thread that is inside, or 0.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, TryLockError};
+
+use super::{DriverError, ErrorCode};
+
+/// A value behind a lock; see the [module](self).
+pub struct Door<T> {
+    value: Mutex<T>,
+    holder: AtomicUsize,
+    /// What the panic said that went through.
+    broken: OnceLock<String>,
+    /// The process that made it.
+    process: u32,
+}
+
+/// Why a door stays shut.
+pub enum Shut {
+    /// The calling thread is inside.
+    Inside,
+    /// A panic went through, which said this.
+    Broken(String),
+    /// The process was forked while another thread was inside, which stayed behind.
+    Forked,
+}
+
+impl<T> Door<T> {
+    pub fn new(value: T) -> Self {
+        Self {
+            value: Mutex::new(value),
+            holder: AtomicUsize::new(0),
+            broken: OnceLock::new(),
+            process: std::process::id(),
+        }
+    }
+
+    /// Runs `body` on the value, alone. What it panics with is reported by the panic hook, and shuts the door for good.
+    pub fn enter<R>(&self, body: impl FnOnce(&mut T) -> R) -> Result<R, Shut> {
+        let this = this_thread();
+        // A thread reads its own number only if it stored it: no ordering is needed.
+        if self.holder.load(Ordering::Relaxed) == this {
+            return Err(Shut::Inside);
+        }
+        let locked = match self.value.try_lock() {
+            Ok(value) => Ok(value),
+            Err(TryLockError::WouldBlock) if self.process != std::process::id() => return Err(Shut::Forked),
+            Err(TryLockError::WouldBlock) => self.value.lock(),
+            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+        };
+        let Ok(mut value) = locked else {
+            return Err(self.shut("a thread panicked with the lock held".to_owned()));
+        };
+        if let Some(said) = self.broken.get() {
+            return Err(Shut::Broken(said.clone()));
+        }
+        self.holder.store(this, Ordering::Relaxed);
+        // DOOR-1: after a panic the value is not seen again.
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut value)));
+        self.holder.store(0, Ordering::Relaxed);
+        outcome.map_err(|payload| self.shut(message(payload)))
+    }
+
+    #[cold]
+    fn shut(&self, said: String) -> Shut {
+        Shut::Broken(self.broken.get_or_init(|| said).clone())
+    }
+}
+
+impl<T> fmt::Debug for Door<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+impl Shut {
+    /// The error of a `call` that `what` (a device, a checker) could not take.
+    #[cold]
+    pub fn error(self, call: &'static str, what: &str) -> DriverError {
+        match self {
+            Self::Inside => DriverError::with_detail(
+                call,
+                ErrorCode::NOT_PERMITTED,
+                format!("called from inside a simulated kernel, or from the panic hook while {what} panics"),
+            ),
+            Self::Broken(said) => {
+                DriverError::with_detail(call, ErrorCode::UNKNOWN, format!("{what} panicked: {said}"))
+            }
+            Self::Forked => DriverError::with_detail(
+                call,
+                ErrorCode::NOT_INITIALIZED,
+                format!(
+                    "this process was forked while another thread of its parent used {what}; open the device after `fork`"
+                ),
+            ),
+        }
+    }
+}
+
+/// What a panic said. Of a payload that is no text nothing is run: its drop is code of others, and is leaked with it.
+pub fn message(payload: Box<dyn Any + Send>) -> String {
+    let payload = match payload.downcast::<String>() {
+        Ok(text) => return *text,
+        Err(payload) => payload,
+    };
+    match payload.downcast::<&'static str>() {
+        Ok(text) => (*text).to_owned(),
+        Err(payload) => {
+            std::mem::forget(payload);
+            "a panic without a message".to_owned()
+        }
+    }
+}
+
+/// Tells the threads that run apart; never 0.
+fn this_thread() -> usize {
+    // Has no destructor, so it is there as long as its thread is.
+    thread_local!(static HERE: Cell<u8> = const { Cell::new(0) });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("the drop of a payload");
+        }
+    }
+
+    fn said<R>(entered: Result<R, Shut>) -> String {
+        match entered {
+            Err(Shut::Broken(said)) => said,
+            Err(Shut::Inside | Shut::Forked) => panic!("nothing is inside"),
+            Ok(_) => panic!("the door is open"),
+        }
+    }
+
+    #[test]
+    fn a_panic_shuts_the_door_for_good_whatever_its_payload_does() {
+        let (text, bomb) = (Door::new(1), Door::new(1));
+        assert_eq!(said(text.enter(|_| panic!("one {}", "two"))), "one two");
+        assert_eq!(said(text.enter(|value| *value)), "one two");
+        let panicked = bomb.enter(|_| std::panic::panic_any(Bomb));
+        assert_eq!(said(panicked), "a panic without a message");
+        assert_eq!(said(bomb.enter(|value| *value)), "a panic without a message");
+    }
+
+    #[test]
+    fn a_thread_that_is_inside_is_refused_and_another_waits() {
+        let door = Door::new(1);
+        let inner = door.enter(|_| matches!(door.enter(|value| *value), Err(Shut::Inside)));
+        assert!(matches!(inner, Ok(true)));
+        std::thread::scope(|scope| {
+            let entered = door.enter(|value| {
+                *value = 2;
+                let other = scope.spawn(|| door.enter(|value| *value).ok());
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                *value = 3;
+                other
+            });
+            let Ok(other) = entered else {
+                panic!("the door is open")
+            };
+            assert_eq!(other.join().unwrap(), Some(3));
+        });
+    }
+
+    #[test]
+    fn a_thread_that_unwinds_may_enter() {
+        struct EntersWhenDropped<'a>(&'a Door<u32>);
+        impl Drop for EntersWhenDropped<'_> {
+            fn drop(&mut self) {
+                let _ = self.0.enter(|value| *value += 1);
+            }
+        }
+        let door = Door::new(1);
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _entering = EntersWhenDropped(&door);
+            panic!("of the test");
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(door.enter(|value| *value).ok(), Some(2));
+    }
+}

@@ -1,0 +1,50 @@
+//! Short CUDA host programs as text, reduced to their ordering, and whether they race.
+//!
+//! One statement a string, such as `k(R a W b)@s1` or `wait(s2,e)`.
+//!
+//! ```
+//! use hazard_programs::Program;
+//!
+//! let racy = Program::parse(["mem d:dev,p:pin", "str s:nb", "cpyA(p<-d)@s", "host R p"])?;
+//! assert_eq!(racy.run()?.len(), 1);
+//! let mended = Program::parse(["mem d:dev,p:pin", "str s:nb", "cpyA(p<-d)@s", "stSync(s)", "host R p"])?;
+//! assert!(mended.run()?.is_empty());
+//! # Ok::<(), hazard_programs::ProgramError>(())
+//! ```
+
+mod cursor;
+mod layout;
+mod parse;
+mod rules;
+mod run;
+mod statement;
+
+use cuda_rt_driver::Race;
+
+pub use statement::{
+    Blocking, Called, Name, Operation, Part, Program, ProgramError, Region, Space, Statement, Step,
+    StreamName, Touch,
+};
+
+impl Program {
+    /// Parses one statement from each string.
+    ///
+    /// # Errors
+    /// The first statement that is not of the grammar.
+    pub fn parse<S: AsRef<str>>(statements: impl IntoIterator<Item = S>) -> Result<Self, ProgramError> {
+        let parsed = statements.into_iter().enumerate().map(|(index, text)| {
+            crate::parse::step(text.as_ref()).map_err(|error| error.in_statement(index))
+        });
+        Ok(Self {
+            steps: parsed.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The program's races; none if it is ordered. Their sites are statements.
+    ///
+    /// # Errors
+    /// The first statement that names what is not there: memory that was neither declared nor allocated, a stream or a request.
+    pub fn run(&self) -> Result<Vec<Race>, ProgramError> {
+        crate::run::run(self)
+    }
+}

@@ -1,0 +1,419 @@
+//! `#[derive(Bundle)]`: a struct of buffers that moves between streams as a whole.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::punctuated::Punctuated;
+use syn::visit_mut::VisitMut;
+use syn::{
+    Attribute, BoundLifetimes, Data, DeriveInput, Error, Field, GenericParam, Generics, Ident, Index, Member,
+    Result, Token, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
+};
+
+const NO_PLACE: &str =
+    "the struct needs a type parameter that says who owns its buffers: `struct Name<P: Place = Idle> { .. }`";
+const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
+const NOT_A_STRUCT: &str =
+    "only structs can be bundles: which variant an enum holds is not known while it is pending";
+const FOREIGN_FIELD: &str = "this is not of the bundle's place, and would stay behind when the bundle moves: give its buffers the \
+     place parameter, or mark what is no buffer `#[resource(plain)]`";
+const PLAIN_BUFFER: &str =
+    "what has the bundle's place moves with it: `#[resource(plain)]` is for fields that are no buffers";
+const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields that are no buffers";
+
+/// A field, and whether it is carried along as a plain value.
+struct Part {
+    member: Member,
+    binding: Ident,
+    ty: Type,
+    visibility: syn::Visibility,
+    plain: bool,
+}
+
+pub(crate) fn expand(input: DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(&input.ident, NOT_A_STRUCT));
+    };
+    let place = place_of(&input)?;
+    let parts = data
+        .fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| part(index, field))
+        .collect::<Result<Vec<_>>>()?;
+    let derive = Derive {
+        input: &input,
+        place,
+        parts,
+        named: matches!(data.fields, syn::Fields::Named(_)),
+    };
+    derive.check()?;
+    Ok(derive.tokens())
+}
+
+/// The type parameter that is bound by `Place`.
+fn place_of(input: &DeriveInput) -> Result<Ident> {
+    let is_place = |bound: &TypeParamBound| {
+        matches!(bound, TypeParamBound::Trait(bound)
+            if bound.path.segments.last().is_some_and(|last| last.ident == "Place"))
+    };
+    let bound_in_where = |ident: &Ident| {
+        input
+            .generics
+            .where_clause
+            .iter()
+            .flat_map(|clause| &clause.predicates)
+            .any(|predicate| {
+                matches!(predicate, WherePredicate::Type(predicate)
+                if matches!(&predicate.bounded_ty, Type::Path(path) if path.path.is_ident(ident))
+                    && predicate.bounds.iter().any(is_place))
+            })
+    };
+    let mut places = input
+        .generics
+        .type_params()
+        .filter(|parameter| parameter.bounds.iter().any(is_place) || bound_in_where(&parameter.ident));
+    let place = places
+        .next()
+        .ok_or_else(|| Error::new_spanned(&input.ident, NO_PLACE))?;
+    match places.next() {
+        Some(second) => Err(Error::new_spanned(&second.ident, SEVERAL_PLACES)),
+        None => Ok(place.ident.clone()),
+    }
+}
+
+fn part(index: usize, field: &Field) -> Result<Part> {
+    let member = match &field.ident {
+        Some(ident) => Member::Named(ident.clone()),
+        None => Member::Unnamed(Index::from(index)),
+    };
+    Ok(Part {
+        member,
+        binding: format_ident!("__part{index}", span = Span::mixed_site()),
+        ty: field.ty.clone(),
+        visibility: field.vis.clone(),
+        plain: is_plain(&field.attrs)?,
+    })
+}
+
+fn is_plain(attributes: &[Attribute]) -> Result<bool> {
+    let mut plain = false;
+    for attribute in attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("resource"))
+    {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("plain") {
+                plain = true;
+                Ok(())
+            } else {
+                Err(meta.error(UNKNOWN_ATTRIBUTE))
+            }
+        })?;
+    }
+    Ok(plain)
+}
+
+/// Replaces the place parameter by another type.
+struct Substitute<'a> {
+    place: &'a Ident,
+    with: Type,
+}
+
+impl VisitMut for Substitute<'_> {
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        if let Type::Path(TypePath {
+            qself: None,
+            path,
+            attrs,
+        }) = ty
+            && attrs.is_empty()
+            && path.is_ident(self.place)
+        {
+            *ty = self.with.clone();
+            return;
+        }
+        syn::visit_mut::visit_type_mut(self, ty);
+    }
+}
+
+struct Derive<'a> {
+    input: &'a DeriveInput,
+    place: Ident,
+    parts: Vec<Part>,
+    named: bool,
+}
+
+impl Derive<'_> {
+    /// The generated code would be refused without this too; here rustc can say why, on the field.
+    fn check(&self) -> Result<()> {
+        let elsewhere: Type = parse_quote!(());
+        for part in &self.parts {
+            let replaced = self.substituted(&part.ty, &elsewhere).to_token_stream();
+            let placed = replaced.to_string() != part.ty.to_token_stream().to_string();
+            match (placed, part.plain) {
+                (false, false) => return Err(Error::new_spanned(&part.ty, FOREIGN_FIELD)),
+                (true, true) => return Err(Error::new_spanned(&part.ty, PLAIN_BUFFER)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn substituted(&self, ty: &Type, with: &Type) -> Type {
+        let mut ty = ty.clone();
+        Substitute {
+            place: &self.place,
+            with: with.clone(),
+        }
+        .visit_type_mut(&mut ty);
+        ty
+    }
+
+    /// The struct's arguments but lifetimes, with the place replaced.
+    fn arguments(&self, with: &Type) -> Vec<TokenStream> {
+        let argument = |parameter: &GenericParam| match parameter {
+            GenericParam::Type(parameter) if parameter.ident == self.place => Some(quote!(#with)),
+            GenericParam::Type(parameter) => Some(parameter.ident.to_token_stream()),
+            GenericParam::Const(parameter) => Some(parameter.ident.to_token_stream()),
+            GenericParam::Lifetime(_) => None,
+        };
+        self.input.generics.params.iter().filter_map(argument).collect()
+    }
+
+    /// The struct's parameters but the place, with `extra`; its bounds with the place replaced, and plain fields bound to be `Copy`.
+    fn generics(&self, with: &Type, extra: &[GenericParam]) -> Generics {
+        let mut generics = self.input.generics.clone();
+        generics.params = generics
+            .params
+            .into_iter()
+            .filter(|parameter| !matches!(parameter, GenericParam::Type(ty) if ty.ident == self.place))
+            .chain(extra.iter().cloned())
+            .map(|mut parameter| {
+                if let GenericParam::Type(ty) = &mut parameter {
+                    ty.default = None;
+                }
+                parameter
+            })
+            .collect();
+        let clause = generics.make_where_clause();
+        let mut substitute = Substitute {
+            place: &self.place,
+            with: with.clone(),
+        };
+        for predicate in &mut clause.predicates {
+            substitute.visit_where_predicate_mut(predicate);
+        }
+        for part in self.parts.iter().filter(|part| part.plain) {
+            let ty = self.substituted(&part.ty, with);
+            clause
+                .predicates
+                .push(parse_quote!(#ty: ::cuda_rt::__private::core::marker::Copy));
+        }
+        generics
+    }
+
+    /// A struct of one view for each part, with the same field names.
+    fn view_struct(&self, name: &Ident, projection: &Ident, doc: &str) -> TokenStream {
+        let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
+        let extra: [GenericParam; 3] = [
+            parse_quote!('__v),
+            parse_quote!(__D: ::cuda_rt::DeviceTag),
+            parse_quote!(__S: ::cuda_rt::StreamTag),
+        ];
+        let mut generics = self.generics(&idle, &extra);
+        // Lifetimes come first.
+        let (lifetimes, others): (Vec<_>, Vec<_>) = generics
+            .params
+            .into_iter()
+            .partition(|parameter| matches!(parameter, GenericParam::Lifetime(_)));
+        generics.params = lifetimes.into_iter().chain(others).collect();
+        let (parameters, _, clause) = generics.split_for_impl();
+        let visibility = &self.input.vis;
+        let fields = self.parts.iter().map(|part| {
+            let ty = self.substituted(&part.ty, &idle);
+            let (visibility, member) = (&part.visibility, &part.member);
+            let ty = if part.plain {
+                quote!(#ty)
+            } else {
+                quote!(<#ty as ::cuda_rt::Bundle>::#projection<'__v, __S>)
+            };
+            match member {
+                Member::Named(ident) => {
+                    let doc = format!("View of `{ident}`.");
+                    quote!(#[doc = #doc] #visibility #ident: #ty)
+                }
+                Member::Unnamed(_) => quote!(#visibility #ty),
+            }
+        });
+        if self.named {
+            quote!(#[doc = #doc] #[allow(dead_code)] #visibility struct #name #parameters #clause { #(#fields),* })
+        } else {
+            quote!(#[doc = #doc] #[allow(dead_code)] #visibility struct #name #parameters (#(#fields),*) #clause;)
+        }
+    }
+
+    /// `'a: 'b;` of each lifetime that must outlive others.
+    fn outlives(&self) -> TokenStream {
+        let generics = &self.input.generics;
+        let declared = generics.lifetimes().map(|one| (&one.lifetime, &one.bounds));
+        let demanded = generics
+            .where_clause
+            .iter()
+            .flat_map(|clause| &clause.predicates)
+            .filter_map(|one| match one {
+                WherePredicate::Lifetime(one) => Some((&one.lifetime, &one.bounds)),
+                _ => None,
+            });
+        let all = declared.chain(demanded).map(|(longer, shorter)| {
+            let shorter = shorter.iter();
+            quote!(#longer: #(#shorter)*;)
+        });
+        quote!([#(#all)*])
+    }
+
+    fn tokens(&self) -> TokenStream {
+        let name = &self.input.ident;
+        let (view, by_ref) = (format_ident!("{name}View"), format_ident!("{name}Ref"));
+        let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
+        let on: Type = parse_quote!(__S);
+        let idle_of_stream: Type = parse_quote!(::cuda_rt::Idle<<__S as ::cuda_rt::Place>::Device>);
+        let view_struct = self.view_struct(
+            &view,
+            &format_ident!("View"),
+            &format!("Views of a [`{name}`], for reading and writing."),
+        );
+        let ref_struct = self.view_struct(
+            &by_ref,
+            &format_ident!("Ref"),
+            &format!("Views of a [`{name}`], for reading."),
+        );
+
+        let generics = &self.input.generics;
+        let lifetimes = generics.lifetimes().map(|one| &one.lifetime);
+        let types = generics
+            .type_params()
+            .map(|one| &one.ident)
+            .filter(|one| **one != self.place);
+        let constants = generics.const_params().map(|one| {
+            let (ident, ty) = (&one.ident, &one.ty);
+            quote!(#ident: #ty;)
+        });
+        let others = generics.params.iter().filter_map(|one| match one {
+            GenericParam::Type(one) => (one.ident != self.place).then_some(&one.ident),
+            GenericParam::Const(one) => Some(&one.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        let outlives = self.outlives();
+        let (idle_where, on_where) = (
+            clause(&self.generics(&idle, &[])),
+            clause(&self.generics(&on, &[])),
+        );
+        let (idle_arguments, on_arguments, idle_of_stream_arguments) = (
+            self.arguments(&idle),
+            self.arguments(&on),
+            self.arguments(&idle_of_stream),
+        );
+        let buffers = self.parts.iter().filter(|part| !part.plain).map(|part| {
+            let (member, binding) = (&part.member, &part.binding);
+            quote!(#member: #binding;)
+        });
+        let plain = self.parts.iter().filter(|part| part.plain).map(|part| {
+            let (member, binding) = (&part.member, &part.binding);
+            quote!(#member: #binding;)
+        });
+
+        quote! {
+            #view_struct
+            #ref_struct
+            ::cuda_rt::__bundle! {
+                #name, #view, #by_ref,
+                lifetimes = [#(#lifetimes)*],
+                types = [#(#types)*],
+                constants = [#(#constants)*],
+                others = [#(#others)*],
+                outlives = #outlives,
+                idle = [#(#idle_arguments,)*],
+                idle_where = #idle_where,
+                on = [#(#on_arguments,)*],
+                on_where = #on_where,
+                idle_of_stream = [#(#idle_of_stream_arguments,)*],
+                buffers = [#(#buffers)*],
+                plain = [#(#plain)*],
+            }
+        }
+    }
+}
+
+/// The bounds of an impl, in the form that `__bundle!` and `__element!` take them: what a path or a lifetime is, and no more.
+pub(crate) fn clause(generics: &Generics) -> TokenStream {
+    let declared = generics.type_params().map(|parameter| {
+        let ident = &parameter.ident;
+        predicate(&None, &quote!(#ident), &parameter.bounds)
+    });
+    let demanded = generics
+        .where_clause
+        .iter()
+        .flat_map(|clause| &clause.predicates)
+        .filter_map(|one| match one {
+            WherePredicate::Type(one) => Some(predicate(
+                &one.lifetimes,
+                &one.bounded_ty.to_token_stream(),
+                &one.bounds,
+            )),
+            _ => None,
+        });
+    quote!([#(#declared)* #(#demanded)*])
+}
+
+/// `for<'a> T: 'b + ?Sized + for<'c> Trait<'c>` as `['a] T: { 'b } { ? Sized; } { ['c] Trait<'c> };`.
+fn predicate(
+    lifetimes: &Option<BoundLifetimes>,
+    bounded: &TokenStream,
+    bounds: &Punctuated<TypeParamBound, Token![+]>,
+) -> TokenStream {
+    let names = |lifetimes: &Option<BoundLifetimes>| -> TokenStream {
+        let all = lifetimes.iter().flat_map(|bound| &bound.lifetimes);
+        all.map(ToTokens::to_token_stream).collect()
+    };
+    let bounds = bounds.iter().map(|bound| match bound {
+        TypeParamBound::Lifetime(lifetime) => quote!({ #lifetime }),
+        TypeParamBound::Trait(bound) if bound.modifiers.require_empty().is_ok() => {
+            let (path, higher) = (&bound.path, names(&bound.lifetimes));
+            match bound.maybe {
+                Some(_) => quote!({ ? #path; }),
+                None => quote!({ [#higher] #path }),
+            }
+        }
+        // What Rust has as bounds and syn does not know: refused by the macro, on these tokens.
+        other => quote!({ #other }),
+    });
+    let lifetimes = names(lifetimes);
+    quote!([#lifetimes] #bounded: #(#bounds)*;)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate that stands in for `cuda_rt` is given no `unsafe` of ours to be vouched for by.
+    #[test]
+    fn nothing_in_the_output_is_unsafe() {
+        let item = quote!(
+            struct Bundle<'a: 'b, 'b, T: ?Sized + 'a, const N: usize, P: Place>
+            where
+                for<'x> T: Fn(&'x u8) + for<'y> Trait<'y>,
+            {
+                buffer: DeviceBuffer<[u8; N], P>,
+                #[resource(plain)]
+                number: PhantomData<&'b T>,
+            }
+        );
+        let output = expand(syn::parse2(item.clone()).unwrap()).unwrap();
+        crate::names::assert_ours(&item, &output);
+        let output = output.to_string();
+        assert!(
+            output.contains("__bundle") && !output.contains("unsafe"),
+            "{output}"
+        );
+    }
+}

@@ -1,0 +1,525 @@
+//! Putting a pipeline together, stage by stage.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+
+use super::error::{BoxError, Cause, PipelineError, Stage, StageKind};
+use super::order::InOrder;
+use super::report::Report;
+use super::ring::Ring;
+use super::run::{Body, Cancel, Context, Failed, Plan, Task};
+use super::stages::{self, Inbox, Outbox};
+use cuda_rt_runtime::Device;
+use cuda_rt_runtime::Handoff;
+use cuda_rt_runtime::Result;
+use cuda_rt_runtime::Stream;
+use cuda_rt_runtime::{Bundle, DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
+use cuda_rt_runtime::{Idle, Live, NamedStream};
+
+/// A pipeline without stages; see [the module](super) for what it becomes.
+#[derive(Debug)]
+#[must_use = "a pipeline does nothing before it is `run`"]
+pub struct Pipeline<D> {
+    gpu: Device<D>,
+    buffers: usize,
+    timed: bool,
+    cancel: Cancel,
+}
+
+/// A pipeline whose last stage leaves its items in `R`: [`PinnedBuffer`] on the host, [`DeviceBuffer`] on the device.
+///
+/// The type says which stage may come next. Counterexample: were the place not in it, `source(…).stage(…)` would compile, and a
+/// kernel would be given memory of the host (H30).
+#[must_use = "a pipeline does nothing before it is `run`"]
+pub struct Stages<'env, D: Live, I, R: Bundle> {
+    plan: Plan<'env, D>,
+    inbox: Inbox<I, R>,
+    /// Elements of a buffer.
+    capacity: usize,
+}
+
+/// A pipeline with both ends.
+#[must_use = "a pipeline does nothing before it is `run`"]
+pub struct Ready<'env, D: Live>(Plan<'env, D>);
+
+impl<D: Live> Pipeline<D> {
+    /// A pipeline with `buffers` slots at each boundary between two stages. Two let neighbours overlap; more hide stages that
+    /// are slow at times. Each costs the memory of an item.
+    ///
+    /// # Panics
+    /// If `buffers` is 0.
+    #[track_caller]
+    pub fn new(gpu: &Device<D>, buffers: usize) -> Self {
+        assert!(
+            buffers > 0,
+            "a pipeline needs at least one buffer at each boundary"
+        );
+        Self {
+            gpu: gpu.clone(),
+            buffers,
+            timed: true,
+            cancel: Cancel::new(),
+        }
+    }
+
+    /// Can be ended early through `cancel`.
+    pub fn cancel_with(self, cancel: &Cancel) -> Self {
+        Self {
+            cancel: cancel.clone(),
+            ..self
+        }
+    }
+
+    /// Without the two timing events around each piece of work on a stream. The report then knows the host's stages only.
+    pub fn untimed(self) -> Self {
+        Self { timed: false, ..self }
+    }
+
+    /// Begins on the host: `fill` writes an item into pinned memory of `capacity` elements, and says how many it has
+    /// written. Items may differ in length. The item itself goes along with the data, to all stages.
+    ///
+    /// Both run on a thread of their own. The memory given to `fill` holds what an earlier item left in it.
+    ///
+    /// # Hazards prevented
+    /// H14: `fill` is called when the last upload from that memory is done, which that thread alone waits for.
+    pub fn source<'env, T, I>(
+        self,
+        capacity: usize,
+        items: impl IntoIterator<Item = I, IntoIter: Send + 'env>,
+        mut fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError> + Send + 'env,
+    ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
+    where
+        D: 'env,
+        T: Element + Send + 'env,
+        I: Send + 'env,
+    {
+        let mut items = items.into_iter();
+        self.reader(capacity, move |pinned| {
+            let Some(mut item) = items.next() else {
+                return Ok(None);
+            };
+            let len = fill(&mut item, pinned)?;
+            Ok(Some((item, len)))
+        })
+    }
+
+    /// Begins on the host, as [`source`](Self::source), where only reading tells whether there is another item: `read` writes the
+    /// next one into pinned memory of `capacity` elements, and returns what goes along with it and how many elements it
+    /// has written; `None` at the end.
+    pub fn reader<'env, T, I>(
+        self,
+        capacity: usize,
+        read: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError> + Send + 'env,
+    ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
+    where
+        D: 'env,
+        T: Element + Send + 'env,
+        I: Send + 'env,
+    {
+        let mut plan = self.plan();
+        let stage = plan.stage(StageKind::Source, None);
+        let ring = plan.pinned_ring(stage, capacity);
+        plan.between(capacity, |outbox| {
+            (
+                stage,
+                Box::new(move |context| stages::source(context, ring, outbox, read)),
+            )
+        })
+    }
+
+    /// Begins on the device: `body` has the stream `S` fill device memory of `capacity` elements, and says how many. As
+    /// [`source`](Self::source) otherwise; nothing is uploaded.
+    pub fn generate<'env, S, T, I>(
+        self,
+        capacity: usize,
+        items: impl IntoIterator<Item = I, IntoIter: Send + 'env>,
+        mut body: impl FnMut(&Stream<S>, &I, &mut DeviceSlice<T, S>) -> Result<usize> + Send + 'env,
+    ) -> Stages<'env, D, I, DeviceBuffer<T, Idle<D>>>
+    where
+        D: 'env,
+        S: NamedStream<Device = D> + 'env,
+        T: Element + Send + 'env,
+        I: Send + 'env,
+    {
+        let mut plan = self.plan();
+        let stage = plan.stage(StageKind::Generate, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        let items = items.into_iter();
+        plan.between(capacity, |outbox| {
+            let body = on_stream(stream, move |context, stream| {
+                let each = |stream: &Stream<S>, item: &I, output: &mut DeviceBuffer<T, S>| {
+                    body(stream, item, output)
+                };
+                stages::generate(context, stream, items, (ring, capacity), outbox, each)
+            });
+            (stage, body)
+        })
+    }
+
+    fn plan<'env>(self) -> Plan<'env, D> {
+        Plan {
+            gpu: self.gpu,
+            buffers: self.buffers,
+            timed: self.timed,
+            cancel: self.cancel,
+            stages: Vec::new(),
+            tasks: Vec::new(),
+            slots: 0,
+            mark: None,
+            failed: None,
+        }
+    }
+}
+
+/// A stage's body, which has its stream if the pipeline is run at all.
+fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
+    stream: Option<Stream<S>>,
+    body: impl FnOnce(&Context<'_, D>, &Stream<S>) -> Result<(), Failed> + Send + 'env,
+) -> Body<'env, D> {
+    Box::new(move |context| match stream {
+        Some(stream) => body(context, &stream),
+        None => unreachable!("a pipeline without one of its streams is not run"),
+    })
+}
+
+impl<'env, D: Live + 'env> Plan<'env, D> {
+    fn stage(&mut self, kind: StageKind, stream: Option<&'static str>) -> usize {
+        let position = self.stages.len();
+        self.stages.push(Stage {
+            kind,
+            stream,
+            position,
+        });
+        position
+    }
+
+    /// Remembers the first stage that cannot be made ready: then nothing is run.
+    fn ready<T>(&mut self, stage: usize, result: Result<T>) -> Option<T> {
+        result
+            .map_err(|error| {
+                self.failed.get_or_insert(PipelineError {
+                    stage: self.stages[stage],
+                    item: None,
+                    cause: Cause::Device(error),
+                    finished: 0,
+                });
+            })
+            .ok()
+    }
+
+    fn stream<S: NamedStream<Device = D> + 'env>(&mut self, stage: usize) -> Option<Stream<S>> {
+        let stream = self.gpu.stream::<S>();
+        let stream = self.ready(stage, stream)?;
+        if self.mark.is_none() {
+            let stream = stream.clone();
+            self.mark = Some(Box::new(move || stream.record_timed_event()));
+        }
+        Some(stream)
+    }
+
+    fn ring<R: Bundle<Device = D>>(
+        &mut self,
+        stage: usize,
+        slot: impl Fn() -> Result<Handoff<R>>,
+    ) -> Ring<R> {
+        let slots = (0..self.buffers).map(|_| slot()).collect::<Result<Vec<_>>>();
+        let slots = self.ready(stage, slots).unwrap_or_default();
+        self.slots += slots.len();
+        Ring::new(&self.gpu, slots)
+    }
+
+    fn pinned_ring<T: Element>(&mut self, stage: usize, capacity: usize) -> Ring<PinnedBuffer<T, Idle<D>>> {
+        let gpu = self.gpu.clone();
+        self.ring(stage, || Ok(Handoff::ready(gpu.pinned(capacity)?)))
+    }
+
+    fn device_ring<T: Element, S: NamedStream<Device = D>>(
+        &mut self,
+        stage: usize,
+        stream: Option<&Stream<S>>,
+        capacity: usize,
+    ) -> Ring<DeviceBuffer<T, Idle<D>>> {
+        match stream {
+            Some(stream) => self.ring(stage, || stream.release(stream.alloc_zeroed(capacity)?)),
+            None => Ring::new(&self.gpu, Vec::new()),
+        }
+    }
+
+    /// Adds a stage that leaves its items in `R`.
+    fn between<I, R: Bundle>(
+        mut self,
+        capacity: usize,
+        stage: impl FnOnce(Outbox<I, R>) -> (usize, Body<'env, D>),
+    ) -> Stages<'env, D, I, R> {
+        // As many as there are slots, so that sending never blocks: a stage waits for slots alone.
+        let (outbox, inbox) = sync_channel(self.buffers);
+        self.task(stage(outbox));
+        Stages {
+            plan: self,
+            inbox,
+            capacity,
+        }
+    }
+
+    fn task(&mut self, (stage, body): (usize, Body<'env, D>)) {
+        self.tasks.push(Task { stage, body });
+    }
+}
+
+/// On the host.
+impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
+    Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
+{
+    /// Copies each item to the device, on the stream `S`.
+    pub fn upload<S: NamedStream<Device = D> + 'env>(self) -> Stages<'env, D, I, DeviceBuffer<T, Idle<D>>> {
+        let Self {
+            mut plan,
+            inbox,
+            capacity,
+        } = self;
+        let stage = plan.stage(StageKind::Upload, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        plan.between(capacity, |outbox| {
+            let body = on_stream(stream, move |context, stream| {
+                let copy = |stream: &Stream<S>,
+                            _: &I,
+                            len: usize,
+                            from: &PinnedBuffer<T, S>,
+                            to: &mut DeviceBuffer<T, S>| {
+                    stream.copy_to_device(&from[..len], &mut to[..len])?;
+                    Ok(len)
+                };
+                stages::transform(context, stream, inbox, (ring, capacity), outbox, copy)
+            });
+            (stage, body)
+        })
+    }
+
+    /// Ends on the host: `body` gets each item, in order, on a thread of its own, and may hold its memory for as long as it likes:
+    /// the slot is not filled again before it returns.
+    ///
+    /// # Hazards prevented
+    /// H13, H17: it is called when the download is done, and borrows what it reads.
+    pub fn sink(mut self, body: impl FnMut(I, &[T]) -> Result<(), BoxError> + Send + 'env) -> Ready<'env, D> {
+        let stage = self.plan.stage(StageKind::Sink, None);
+        let inbox = Mutex::new(self.inbox);
+        self.plan.task((
+            stage,
+            Box::new(move |context| stages::sink(context, &inbox, body)),
+        ));
+        Ready(self.plan)
+    }
+
+    /// As [`sink`](Self::sink), on several threads: items come in any order ([`sink_ordered`](Self::sink_ordered) restores it). To
+    /// keep `workers` busy it takes as many buffers.
+    ///
+    /// # Panics
+    /// If `workers` is 0.
+    #[track_caller]
+    pub fn sink_unordered(
+        mut self,
+        workers: usize,
+        body: impl Fn(I, &[T]) -> Result<(), BoxError> + Send + Sync + 'env,
+    ) -> Ready<'env, D> {
+        assert!(workers > 0, "a sink needs at least one worker");
+        let stage = self.plan.stage(StageKind::Sink, None);
+        let (inbox, body) = (Arc::new(Mutex::new(self.inbox)), Arc::new(body));
+        for _ in 0..workers {
+            let (inbox, body) = (Arc::clone(&inbox), Arc::clone(&body));
+            let worker: Body<'env, D> =
+                Box::new(move |context| stages::sink(context, &inbox, |item, data: &[T]| body(item, data)));
+            self.plan.task((stage, worker));
+        }
+        Ready(self.plan)
+    }
+
+    /// As [`sink`](Self::sink), on several threads and in order: `work` turns items into results side by side, in any order,
+    /// and `finish` gets the results one by one, in the items' order. To encode frames on all cores, and write them to one file.
+    ///
+    /// The item's memory is free for the next download when `work` returns. A worker whose result's turn has not come
+    /// waits for it, so at most `workers` results are kept. After a failure in `work` or `finish` the items before it are still
+    /// finished, and none after it.
+    ///
+    /// # Panics
+    /// If `workers` is 0.
+    #[track_caller]
+    pub fn sink_ordered<O: 'env>(
+        mut self,
+        workers: usize,
+        work: impl Fn(I, &[T]) -> Result<O, BoxError> + Send + Sync + 'env,
+        finish: impl FnMut(O) -> Result<(), BoxError> + Send + 'env,
+    ) -> Ready<'env, D> {
+        assert!(workers > 0, "a sink needs at least one worker");
+        let stage = self.plan.stage(StageKind::Sink, None);
+        let all = Arc::new((Mutex::new(self.inbox), work, InOrder::new(finish)));
+        for _ in 0..workers {
+            let all = Arc::clone(&all);
+            let worker: Body<'env, D> = Box::new(move |context| {
+                let (inbox, work, order) = &*all;
+                stages::sink_in_order(context, inbox, work, order)
+            });
+            self.plan.task((stage, worker));
+        }
+        Ready(self.plan)
+    }
+}
+
+/// On the device.
+impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
+    Stages<'env, D, I, DeviceBuffer<T, Idle<D>>>
+{
+    /// Runs kernels on the stream `S`: from a buffer with the item to another of the same length. `body` only enqueues.
+    ///
+    /// What `body` has captured stays with it from item to item: weights, tables, state of `S`.
+    ///
+    /// # Hazards prevented
+    /// H01–H03: `input` and `output` belong to `S` when `body` gets them, and it cannot keep them.
+    pub fn stage<S: NamedStream<Device = D> + 'env>(
+        self,
+        mut body: impl FnMut(&Stream<S>, &I, &DeviceSlice<T, S>, &mut DeviceSlice<T, S>) -> Result<()>
+        + Send
+        + 'env,
+    ) -> Self {
+        let capacity = self.capacity;
+        self.transform(
+            capacity,
+            move |stream, item, len, input: &DeviceBuffer<T, S>, output: &mut DeviceBuffer<T, S>| {
+                body(stream, item, &input[..len], &mut output[..len])?;
+                Ok(len)
+            },
+        )
+    }
+
+    /// As [`stage`](Self::stage), to buffers of another type and of `capacity` elements; `body` says how many it fills.
+    pub fn stage_into<S: NamedStream<Device = D> + 'env, U: Element + Send + 'env>(
+        self,
+        capacity: usize,
+        mut body: impl FnMut(&Stream<S>, &I, &DeviceSlice<T, S>, &mut DeviceSlice<U, S>) -> Result<usize>
+        + Send
+        + 'env,
+    ) -> Stages<'env, D, I, DeviceBuffer<U, Idle<D>>> {
+        self.transform(
+            capacity,
+            move |stream, item, len, input: &DeviceBuffer<T, S>, output: &mut DeviceBuffer<U, S>| {
+                body(stream, item, &input[..len], output)
+            },
+        )
+    }
+
+    fn transform<S: NamedStream<Device = D> + 'env, U: Element + Send + 'env>(
+        self,
+        capacity: usize,
+        body: impl FnMut(&Stream<S>, &I, usize, &DeviceBuffer<T, S>, &mut DeviceBuffer<U, S>) -> Result<usize>
+        + Send
+        + 'env,
+    ) -> Stages<'env, D, I, DeviceBuffer<U, Idle<D>>> {
+        let Self { mut plan, inbox, .. } = self;
+        let stage = plan.stage(StageKind::Kernel, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        plan.between(capacity, |outbox| {
+            let body = on_stream(stream, move |context, stream| {
+                stages::transform(context, stream, inbox, (ring, capacity), outbox, body)
+            });
+            (stage, body)
+        })
+    }
+
+    /// Runs kernels on the stream `S` that change the item where it is: no buffers are added.
+    pub fn in_place<S: NamedStream<Device = D> + 'env>(
+        self,
+        mut body: impl FnMut(&Stream<S>, &I, &mut DeviceSlice<T, S>) -> Result<()> + Send + 'env,
+    ) -> Self {
+        let Self {
+            mut plan,
+            inbox,
+            capacity,
+        } = self;
+        let stage = plan.stage(StageKind::Kernel, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        plan.between(capacity, |outbox| {
+            let body = on_stream(stream, move |context, stream| {
+                let each = |stream: &Stream<S>, item: &I, len: usize, data: &mut DeviceBuffer<T, S>| {
+                    body(stream, item, &mut data[..len])
+                };
+                stages::in_place(context, stream, inbox, outbox, each)
+            });
+            (stage, body)
+        })
+    }
+
+    /// Copies each item to pinned memory, on the stream `S`.
+    pub fn download<S: NamedStream<Device = D> + 'env>(self) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>> {
+        let Self {
+            mut plan,
+            inbox,
+            capacity,
+        } = self;
+        let stage = plan.stage(StageKind::Download, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        let ring = plan.pinned_ring(stage, capacity);
+        plan.between(capacity, |outbox| {
+            let body = on_stream(stream, move |context, stream| {
+                let copy = |stream: &Stream<S>,
+                            _: &I,
+                            len: usize,
+                            from: &DeviceBuffer<T, S>,
+                            to: &mut PinnedBuffer<T, S>| {
+                    stream.copy_to_host(&from[..len], &mut to[..len])?;
+                    Ok(len)
+                };
+                stages::transform(context, stream, inbox, (ring, capacity), outbox, copy)
+            });
+            (stage, body)
+        })
+    }
+
+    /// Ends on the device: `body` has the stream `S` read each item, in order; nothing is downloaded. The host stays at most as
+    /// many items ahead as there are buffers.
+    pub fn consume<S: NamedStream<Device = D> + 'env>(
+        self,
+        mut body: impl FnMut(&Stream<S>, I, &DeviceSlice<T, S>) -> Result<()> + Send + 'env,
+    ) -> Ready<'env, D> {
+        let Self { mut plan, inbox, .. } = self;
+        let stage = plan.stage(StageKind::Consume, Some(S::NAME));
+        let stream = plan.stream::<S>(stage);
+        let ahead = plan.buffers;
+        let body = on_stream(stream, move |context, stream| {
+            let each = |stream: &Stream<S>, item: I, len: usize, input: &DeviceBuffer<T, S>| {
+                body(stream, item, &input[..len])
+            };
+            stages::consume(context, stream, inbox, ahead, each)
+        });
+        plan.task((stage, body));
+        Ready(plan)
+    }
+}
+
+impl<'env, D: Live + 'env> Ready<'env, D> {
+    /// Runs the pipeline: a thread for each stage and each worker of the sink. Blocks until all have ended and all work is done.
+    ///
+    /// # Errors
+    /// [`PipelineError`]: the first item's first stage that failed or panicked. The items that were past that stage have been
+    /// finished, unless the device is lost; later ones have been given up.
+    pub fn run(self) -> Result<Report, PipelineError> {
+        self.0.run()
+    }
+}
+
+impl<D: Live, I, R: Bundle> std::fmt::Debug for Stages<'_, D, I, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stages")
+            .field("stages", &self.plan.stages)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<D: Live> std::fmt::Debug for Ready<'_, D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready")
+            .field("stages", &self.0.stages)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! Overlap as a library: items go through stages that all work at once, N-buffered at each boundary.
+//!
+//! ```
+//! use cuda_rt::{Device, pipeline::Pipeline};
+//!
+//! cuda_rt::streams! { Upload; Compute, priority = High; Download; }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gpu = Device::open_or_simulate()?;
+//! let mut sums = Vec::new();
+//! let report = Pipeline::new(&gpu, 3)                                     // buffers at each boundary
+//!     .source(1024, 0..10_u32, |item, pinned: &mut [u32]| {               // fills pinned memory
+//!         pinned.fill(*item);
+//!         Ok(pinned.len())
+//!     })
+//!     .upload::<Upload>()
+//!     .stage::<Compute>(|stream, _item, input, output| stream.copy(input, output)) // or a kernel
+//!     .download::<Download>()
+//!     .sink(|item, data| {                                                // in order
+//!         sums.push((item, data.iter().sum::<u32>()));
+//!         Ok(())
+//!     })
+//!     .run()?;
+//! println!("{report}");
+//! assert_eq!(sums[9], (9, 9 * 1024));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Shapes
+//!
+//! ```text
+//!   source ─▶ upload ─▶ stage … ─▶ download ─▶ sink       through the GPU and back
+//!   reader ─▶ upload ─▶ stage … ─▶ consume                input only, to the end of a file
+//!   generate ─▶ stage … ─▶ download ─▶ sink               output only
+//!   generate ─▶ stage … ─▶ consume                        stays on the device
+//! ```
+//!
+//! # What keeps it right
+//!
+//! Every boundary is a [`Ring`] of N slots. A stage fills a slot, and sends it on; the next stage uses it, and sends it home. Each use
+//! waits for the one before, on the GPU between streams, and on the host at the two ends:
+//!
+//! | before | waits for | or else |
+//! |---|---|---|
+//! | the source fills pinned memory again | its upload | half of the old item is uploaded, half of the new (H14) |
+//! | an upload writes device memory again | the kernel that reads it | the kernel reads two items (H02) |
+//! | a kernel writes its output again | the download of it | the sink gets two items (H02) |
+//! | a download writes pinned memory again | the sink, which holds it | a file gets two items (H17, H19) |
+//!
+//! # What keeps it busy
+//!
+//! A thread for each stage. Those of the streams only enqueue; the source waits for uploads and the sink for downloads, for they must.
+//! Nothing is allocated for an item once each slot has gone round.
+//!
+//! # When something fails
+//!
+//! The source takes no further item, stages before the one that failed give theirs up, and stages after it finish what they have: no
+//! finished item is lost. [`Ready::run`] returns when all threads have ended, with the stage, the item and the cause. A panic in a closure
+//! is such a cause. A sink that fails is given nothing more; of several workers the others go on, in order up to the item that failed.
+//! [`Cancel`] ends a pipeline as if its items had ended.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod build;
+mod clock;
+mod error;
+mod meter;
+mod order;
+mod report;
+mod ring;
+mod run;
+mod stages;
+
+pub use build::{Pipeline, Ready, Stages};
+pub use error::{BoxError, Cause, Panic, PipelineError, Stage, StageKind};
+pub use report::{MoreBuffers, Report, StageReport};
+pub use ring::{Ring, SlotGuard};
+pub use run::Cancel;

@@ -1,0 +1,127 @@
+//! How long each stage was busy with each item, by the clock of whoever did the work.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cuda_rt_runtime::Result;
+use cuda_rt_runtime::Stream;
+use cuda_rt_runtime::{FinishedEvent, TimedEvent};
+use cuda_rt_runtime::{Live, StreamTag};
+
+/// Items whose times are kept one by one, for the advice; of later ones only the sums are.
+pub(super) const SAMPLES: u64 = 1024;
+
+/// What one stage has done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) items: u64,
+    pub(super) busy_ns: u64,
+    pub(super) longest_ns: u64,
+    /// Start of the first item and end of the last, since the pipeline began.
+    pub(super) between_ns: Option<(u64, u64)>,
+    /// Item and duration, in no order.
+    pub(super) samples: Vec<(u64, u64)>,
+}
+
+impl Tally {
+    fn add(&mut self, item: u64, start_ns: u64, end_ns: u64) {
+        let duration = end_ns.saturating_sub(start_ns);
+        self.busy_ns += duration;
+        self.longest_ns = self.longest_ns.max(duration);
+        let (first, last) = self.between_ns.unwrap_or((start_ns, end_ns));
+        self.between_ns = Some((first.min(start_ns), last.max(end_ns)));
+        if item < SAMPLES {
+            self.samples.push((item, duration));
+        }
+    }
+}
+
+/// The time that all times of a run count from.
+pub(super) struct Epoch<D> {
+    pub(super) mark: FinishedEvent<D>,
+    /// The same on the host's clock, since the run began.
+    pub(super) host_ns: u64,
+}
+
+/// Marks around an item's work on a stream, perhaps not reached yet.
+struct Marks<D> {
+    item: u64,
+    start: TimedEvent<D>,
+    end: TimedEvent<D>,
+}
+
+/// Times one stage.
+///
+/// Work on a stream is timed by events around it. The stage's thread only records them: the last stage reads them, when it has
+/// seen an item to be done, for then all marks of that item have been reached. A stage that asked for them itself would make
+/// a driver call or two more for each item, where it should be giving work to its stream.
+pub(super) struct Meter<D> {
+    pending: Mutex<VecDeque<Marks<D>>>,
+    tally: Mutex<Tally>,
+}
+
+/// Nothing panics while it holds one of these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Live> Meter<D> {
+    /// With room for `in_flight` items between this stage and the end, and for all samples: it never allocates again.
+    pub(super) fn new(in_flight: usize) -> Self {
+        let tally = Tally {
+            samples: Vec::with_capacity(SAMPLES as usize),
+            ..Tally::default()
+        };
+        Self {
+            pending: Mutex::new(VecDeque::with_capacity(in_flight)),
+            tally: Mutex::new(tally),
+        }
+    }
+
+    /// Enqueues `work` on an item, between two marks if it is to be timed.
+    pub(super) fn around<S: StreamTag<Device = D>, O>(
+        &self,
+        timed: bool,
+        item: u64,
+        stream: &Stream<S>,
+        work: impl FnOnce() -> Result<O>,
+    ) -> Result<O> {
+        let output = if timed {
+            let start = stream.record_timed_event()?;
+            let output = work()?;
+            let end = stream.record_timed_event()?;
+            lock(&self.pending).push_back(Marks { item, start, end });
+            output
+        } else {
+            work()?
+        };
+        lock(&self.tally).items += 1;
+        Ok(output)
+    }
+
+    /// The host has worked on an item.
+    pub(super) fn add(&self, item: u64, start_ns: u64, end_ns: u64) {
+        let mut tally = lock(&self.tally);
+        tally.items += 1;
+        tally.add(item, start_ns, end_ns);
+    }
+
+    /// Reads the marks of all items up to `item`, whose work is over: a stream runs in order.
+    pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64) -> Result<()> {
+        loop {
+            let Some(marks) = lock(&self.pending).pop_front_if(|marks| marks.item <= item) else {
+                return Ok(());
+            };
+            let (start, end) = (marks.start.synchronize()?, marks.end.synchronize()?);
+            let start_ms = f64::from(start.elapsed_ms_since(&epoch.mark)?);
+            // Of the two marks themselves: far from the epoch a float holds the time less exactly.
+            let ms = f64::from(end.elapsed_ms_since(&start)?);
+            let start_ns = epoch.host_ns + (start_ms.max(0.0) * 1e6) as u64;
+            lock(&self.tally).add(marks.item, start_ns, start_ns + (ms.max(0.0) * 1e6) as u64);
+        }
+    }
+
+    pub(super) fn into_tally(self) -> Tally {
+        self.tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

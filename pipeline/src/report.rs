@@ -1,0 +1,223 @@
+//! What a run did: times of each stage, the one that bounds it, and what more buffers would have changed.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::advice::{self, Track};
+use super::error::Stage;
+use super::meter::{SAMPLES, Tally};
+
+/// What a pipeline did.
+///
+/// Times of stages on a stream are those of events on the device, around the work itself: waits for other stages are not in
+/// them. Times of the host are those of the closures. All are modelled on a simulated device, which [`Display`](fmt::Display) says;
+/// what closures of the host cost is then what they gave to
+/// [`Simulator::spend_host_ns`](cuda_rt_runtime::simulator::Simulator::spend_host_ns).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Items that the last stage has finished.
+    pub items: u64,
+    /// Slots at each boundary.
+    pub buffers: usize,
+    /// From the first thread's start to the last one's end.
+    pub wall: Duration,
+    /// Whether the times are modelled.
+    pub modelled: bool,
+    /// Whether the pipeline was cancelled.
+    pub cancelled: bool,
+    /// All stages, in order.
+    pub stages: Vec<StageReport>,
+}
+
+/// What one stage did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StageReport {
+    /// Which.
+    pub stage: Stage,
+    /// Items.
+    pub items: u64,
+    /// Threads that worked at once.
+    pub workers: usize,
+    /// Time spent on all items, by all workers; zero if nothing was timed.
+    pub busy: Duration,
+    /// The longest time that an item took.
+    pub longest: Duration,
+    /// Start of the first item, since the pipeline began.
+    pub began: Duration,
+    /// End of the last, likewise.
+    pub ended: Duration,
+    samples: Vec<(u64, u64)>,
+}
+
+impl StageReport {
+    pub(super) fn new(stage: Stage, workers: usize, mut tally: Tally) -> Self {
+        tally.samples.sort_unstable();
+        let (first, last) = tally.between_ns.unwrap_or_default();
+        Self {
+            stage,
+            items: tally.items,
+            workers,
+            busy: Duration::from_nanos(tally.busy_ns),
+            longest: Duration::from_nanos(tally.longest_ns),
+            began: Duration::from_nanos(first),
+            ended: Duration::from_nanos(last),
+            samples: tally.samples,
+        }
+    }
+
+    /// The share of the time from [`began`](Self::began) to [`ended`](Self::ended) in which it was busy, 0 to 1: fill and drain of
+    /// the pipeline are left out.
+    pub fn utilisation(&self) -> f64 {
+        share(self.bound(), self.ended.saturating_sub(self.began))
+    }
+
+    /// The least time in which it could have done what it did.
+    fn bound(&self) -> Duration {
+        self.busy / self.workers.max(1) as u32
+    }
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    if whole.is_zero() {
+        return 0.0;
+    }
+    part.as_secs_f64() / whole.as_secs_f64()
+}
+
+/// What more buffers would have done, by a replay of the first 1024 items with their times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MoreBuffers {
+    /// Buffers at each boundary: the fewest that do about as well as any number.
+    pub buffers: usize,
+    /// The share of the time that they would have saved, 0 to 1.
+    pub saved: f64,
+}
+
+impl Report {
+    pub(super) fn new(
+        items: u64,
+        buffers: usize,
+        wall_ns: u64,
+        modelled: bool,
+        cancelled: bool,
+        stages: Vec<StageReport>,
+    ) -> Self {
+        Self {
+            items,
+            buffers,
+            wall: Duration::from_nanos(wall_ns),
+            modelled,
+            cancelled,
+            stages,
+        }
+    }
+
+    /// The stage that took longest, its workers taken into account: no number of buffers makes the pipeline faster than that.
+    /// `None` if nothing was timed.
+    pub fn bottleneck(&self) -> Option<&StageReport> {
+        let longest = self.stages.iter().max_by_key(|stage| stage.bound())?;
+        (!longest.bound().is_zero()).then_some(longest)
+    }
+
+    /// From the start of the first item's first work on a stream to the end of the last item's last: the wall time without
+    /// starting threads, and without the host's part of the first and the last item. Zero if nothing was timed.
+    pub fn on_device(&self) -> Duration {
+        let timed = || {
+            let on_stream = |stage: &&StageReport| stage.stage.stream.is_some() && !stage.busy.is_zero();
+            self.stages.iter().filter(on_stream)
+        };
+        let began = timed().map(|stage| stage.began).min().unwrap_or_default();
+        let ended = timed().map(|stage| stage.ended).max().unwrap_or_default();
+        ended.saturating_sub(began)
+    }
+
+    /// What all stages would take one after another.
+    pub fn serial(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.busy).sum()
+    }
+
+    /// 1 − wall / serial: 0 where nothing overlaps, and less than 0 where threads and waits cost more than overlap saves.
+    pub fn overlap(&self) -> f64 {
+        let serial = self.serial();
+        if serial.is_zero() {
+            return 0.0;
+        }
+        1.0 - share(self.wall, serial)
+    }
+
+    /// The bottleneck's time as a share of the wall time: 1 is as fast as this pipeline can be, fill and drain apart.
+    pub fn efficiency(&self) -> f64 {
+        self.bottleneck()
+            .map_or(0.0, |stage| share(stage.bound(), self.wall))
+    }
+
+    /// How many buffers would have helped, if any would: where the stages are even two are enough, and where one is slow at times it
+    /// takes as many as come in meanwhile.
+    pub fn more_buffers(&self) -> Option<MoreBuffers> {
+        let tracks: Vec<_> = self
+            .stages
+            .iter()
+            .map(|stage| Track {
+                ns: consecutive(&stage.samples),
+                workers: stage.workers,
+            })
+            .collect();
+        advice::more_buffers(&tracks, self.buffers).map(|(buffers, saved)| MoreBuffers { buffers, saved })
+    }
+}
+
+/// The times of items 0, 1, …, up to the first that is missing.
+fn consecutive(samples: &[(u64, u64)]) -> Vec<u64> {
+    let whole = samples.iter().zip(0..SAMPLES);
+    whole
+        .take_while(|((item, _), index)| item == index)
+        .map(|((_, ns), _)| *ns)
+        .collect()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.modelled { "modelled" } else { "measured" };
+        let ended = if self.cancelled { ", cancelled" } else { "" };
+        writeln!(
+            f,
+            "{} items through {} stages, N = {}, in {:.3} ms ({how}{ended})",
+            self.items,
+            self.stages.len(),
+            self.buffers,
+            self.wall.as_secs_f64() * 1e3,
+        )?;
+        for stage in &self.stages {
+            writeln!(
+                f,
+                "  {:22} {:10.3} ms busy, {:5.1} % of its time, longest {:.3} ms",
+                stage.stage,
+                stage.busy.as_secs_f64() * 1e3,
+                stage.utilisation() * 100.0,
+                stage.longest.as_secs_f64() * 1e3,
+            )?;
+        }
+        let Some(bottleneck) = self.bottleneck() else {
+            return write!(f, "nothing was timed");
+        };
+        write!(
+            f,
+            "overlap {:.1} %; {} bounds it, at {:.1} % of the wall time; ",
+            self.overlap() * 100.0,
+            bottleneck.stage,
+            self.efficiency() * 100.0,
+        )?;
+        match self.more_buffers() {
+            None => write!(f, "more buffers would not help"),
+            Some(more) => write!(
+                f,
+                "{} buffers would save about {:.0} %",
+                more.buffers,
+                more.saved * 100.0
+            ),
+        }
+    }
+}

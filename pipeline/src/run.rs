@@ -1,0 +1,326 @@
+//! Running the stages: a thread for each, and what becomes of their failures.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::clock::HostClock;
+use super::error::{Cause, Panic, PipelineError, Stage, StageKind};
+use super::meter::{Epoch, Meter};
+use super::report::{Report, StageReport};
+use cuda_rt_runtime::Device;
+use cuda_rt_runtime::Result;
+use cuda_rt_runtime::Stream;
+use cuda_rt_runtime::TimedEvent;
+use cuda_rt_runtime::timeline::{Scope, scope};
+use cuda_rt_runtime::{Live, StreamTag};
+
+/// Ends a pipeline early, from any thread: [`Pipeline::cancel_with`](super::Pipeline::cancel_with).
+///
+/// The source takes no further item; those that have begun go through, so none is lost, and the pipeline returns its report.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Not cancelled yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels every pipeline that was given this or a clone of it. For good.
+    pub fn cancel(&self) {
+        // A flag alone: nothing is published with it.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What all stages share.
+struct Shared<D> {
+    /// When the run began, on the host's clock.
+    began_ns: u64,
+    /// `None` where no stream is to be timed.
+    epoch: Option<Epoch<D>>,
+    /// One for each stage.
+    meters: Vec<Meter<D>>,
+    /// A stage has failed.
+    stopped: AtomicBool,
+    cancel: Cancel,
+    /// Items that the last stage has finished.
+    finished: AtomicU64,
+}
+
+/// What one stage, or one of its workers, knows of the run.
+pub(super) struct Context<'a, D> {
+    pub(super) clock: HostClock,
+    shared: &'a Shared<D>,
+    stage: usize,
+    kind: StageKind,
+    item: Cell<u64>,
+}
+
+impl<D: Live> Context<'_, D> {
+    /// The stage begins with an item; what fails from here on fails on it.
+    pub(super) fn at(&self, item: u64) {
+        self.item.set(item);
+    }
+
+    /// Whether no further item should begin.
+    pub(super) fn halted(&self) -> bool {
+        self.shared.stopped.load(Ordering::Relaxed) || self.shared.cancel.is_cancelled()
+    }
+
+    /// Enqueues `work` on an item, and times it.
+    pub(super) fn around<S: StreamTag<Device = D>, O>(
+        &self,
+        item: u64,
+        stream: &Stream<S>,
+        work: impl FnOnce() -> Result<O>,
+    ) -> Result<O> {
+        let _scope = self.scope();
+        let timed = self.shared.epoch.is_some();
+        self.shared.meters[self.stage].around(timed, item, stream, work)
+    }
+
+    /// Names what the thread does until it is dropped, in timelines.
+    pub(super) fn scope(&self) -> Scope {
+        scope(self.kind.name())
+    }
+
+    /// The host has worked on an item since `started_ns`.
+    pub(super) fn worked(&self, item: u64, started_ns: u64) {
+        let since = |ns: u64| ns.saturating_sub(self.shared.began_ns);
+        self.shared.meters[self.stage].add(item, since(started_ns), since(self.clock.now_ns()));
+    }
+
+    /// An item is through, and all work on it is over.
+    pub(super) fn finished(&self, item: u64) -> Result<(), Failed> {
+        self.shared.finished.fetch_add(1, Ordering::Relaxed);
+        let Some(epoch) = &self.shared.epoch else {
+            return Ok(());
+        };
+        let settle = |(stage, meter): (usize, &Meter<D>)| {
+            meter.settle(epoch, item).map_err(|error| Failed {
+                stage,
+                item,
+                cause: error.into(),
+            })
+        };
+        self.shared.meters.iter().enumerate().try_for_each(settle)
+    }
+
+    pub(super) fn fail(&self, cause: impl Into<Cause>) -> Failed {
+        self.fail_at(0, self.item.get(), cause)
+    }
+
+    /// Work that another stage has enqueued has failed.
+    pub(super) fn fail_at(&self, stages_on: isize, item: u64, cause: impl Into<Cause>) -> Failed {
+        Failed {
+            stage: self.stage.saturating_add_signed(stages_on),
+            item,
+            cause: cause.into(),
+        }
+    }
+}
+
+/// A stage that could not go on.
+pub(super) struct Failed {
+    stage: usize,
+    item: u64,
+    cause: Cause,
+}
+
+pub(super) type Body<'env, D> = Box<dyn FnOnce(&Context<'_, D>) -> Result<(), Failed> + Send + 'env>;
+
+/// A thread's work.
+pub(super) struct Task<'env, D> {
+    pub(super) stage: usize,
+    pub(super) body: Body<'env, D>,
+}
+
+impl<D: Live> Task<'_, D> {
+    /// Ends with the stage. What the body holds is dropped by then, also after a panic: its neighbours find their channels
+    /// closed, and its slots are home.
+    fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
+        // The body is gone after a panic, so nothing that it left half-done is seen again.
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
+            .unwrap_or_else(|payload| Err(context.fail(Panic::new(payload))));
+        if outcome.is_err() {
+            context.shared.stopped.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+type Mark<'env, D> = Box<dyn Fn() -> Result<TimedEvent<D>> + Send + 'env>;
+
+/// A pipeline of which all stages are known.
+pub(super) struct Plan<'env, D: Live> {
+    pub(super) gpu: Device<D>,
+    pub(super) buffers: usize,
+    pub(super) timed: bool,
+    pub(super) cancel: Cancel,
+    pub(super) stages: Vec<Stage>,
+    pub(super) tasks: Vec<Task<'env, D>>,
+    /// Slots of all rings.
+    pub(super) slots: usize,
+    /// Marks the first stream of the pipeline.
+    pub(super) mark: Option<Mark<'env, D>>,
+    /// The first stage that could not be made ready.
+    pub(super) failed: Option<PipelineError>,
+}
+
+impl<'env, D: Live + 'env> Plan<'env, D> {
+    pub(super) fn run(mut self) -> Result<Report, PipelineError> {
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
+        }
+        let clock = HostClock::of(&self.gpu);
+        let began_ns = clock.now_ns();
+        let epoch = self.epoch(&clock, began_ns)?;
+        let shared = Shared {
+            began_ns,
+            epoch,
+            // Besides what lies in slots each stage may have an item in hand.
+            meters: (0..self.stages.len())
+                .map(|_| Meter::new(self.slots + self.stages.len()))
+                .collect(),
+            stopped: AtomicBool::new(false),
+            cancel: self.cancel.clone(),
+            finished: AtomicU64::new(0),
+        };
+        let tasks = std::mem::take(&mut self.tasks);
+        let workers = |stage| tasks.iter().filter(|task| task.stage == stage).count();
+        let workers: Vec<_> = (0..self.stages.len()).map(workers).collect();
+
+        let context = |stage| Context {
+            clock: clock.clone(),
+            shared: &shared,
+            stage,
+            kind: self.stages[stage].kind,
+            item: Cell::new(0),
+        };
+        let outcomes = on_threads(tasks, &self.stages, &context, &clock);
+
+        let mut first: Option<Failed> = None;
+        for outcome in outcomes {
+            match outcome {
+                Ok(ended_ns) => clock.catch_up(ended_ns),
+                Err(failed) => {
+                    let earlier = |first: &Failed| (failed.item, failed.stage) < (first.item, first.stage);
+                    if first.as_ref().is_none_or(earlier) {
+                        first = Some(failed);
+                    }
+                }
+            }
+        }
+        let finished = shared.finished.load(Ordering::Relaxed);
+        if let Some(Failed { stage, item, cause }) = first {
+            return Err(PipelineError {
+                stage: self.stages[stage],
+                item: Some(item),
+                cause,
+                finished,
+            });
+        }
+        let tallies = shared.meters.into_iter().map(Meter::into_tally);
+        let stages = self.stages.iter().zip(tallies).zip(workers);
+        Ok(Report::new(
+            finished,
+            self.buffers,
+            clock.now_ns() - began_ns,
+            self.gpu.is_simulated(),
+            self.cancel.is_cancelled(),
+            stages
+                .map(|((stage, tally), workers)| StageReport::new(*stage, workers, tally))
+                .collect(),
+        ))
+    }
+
+    fn epoch(&mut self, clock: &HostClock, began_ns: u64) -> Result<Option<Epoch<D>>, PipelineError> {
+        let Some(mark) = self.mark.take().filter(|_| self.timed) else {
+            return Ok(None);
+        };
+        let reached = mark().and_then(TimedEvent::synchronize);
+        let mark = reached.map_err(|error| PipelineError {
+            stage: self.stages[0],
+            item: None,
+            cause: error.into(),
+            finished: 0,
+        })?;
+        Ok(Some(Epoch {
+            mark,
+            host_ns: clock.now_ns() - began_ns,
+        }))
+    }
+}
+
+/// Runs each task on a thread of its own, and returns when all have ended, with the time at which each did.
+fn on_threads<'a, D: Live + 'a>(
+    tasks: Vec<Task<'_, D>>,
+    stages: &[Stage],
+    context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
+    clock: &HostClock,
+) -> Vec<Result<u64, Failed>> {
+    // Held until all threads are there, so that no modelled clock starts late, and nothing starts if one thread is missing.
+    let go = Mutex::new(false);
+    let (there, all) = sync_channel(tasks.len());
+    thread::scope(|scope| {
+        let mut gate = go.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = Vec::with_capacity(tasks.len());
+        let mut missing = None;
+        for task in tasks {
+            let (stage, there, go) = (task.stage, there.clone(), &go);
+            let body = move || {
+                let context = context(stage);
+                let _ = there.send(clock.now_ns());
+                drop(there);
+                if !*go.lock().unwrap_or_else(PoisonError::into_inner) {
+                    return Ok(0);
+                }
+                task.execute(&context)?;
+                Ok(context.clock.now_ns())
+            };
+            match thread::Builder::new()
+                .name(stages[stage].to_string())
+                .spawn_scoped(scope, body)
+            {
+                Ok(thread) => threads.push((stage, thread)),
+                Err(error) => {
+                    missing = Some((stage, Cause::Thread(error)));
+                    break;
+                }
+            }
+        }
+        drop(there);
+        all.iter().take(threads.len()).for_each(drop);
+        *gate = missing.is_none();
+        drop(gate);
+        let joined = threads.into_iter().map(|(stage, thread)| {
+            thread.join().unwrap_or_else(|payload| {
+                let cause = Panic::new(payload).into();
+                Err(Failed {
+                    stage,
+                    item: 0,
+                    cause,
+                })
+            })
+        });
+        let mut outcomes: Vec<_> = joined.collect();
+        outcomes.extend(missing.map(|(stage, cause)| {
+            Err(Failed {
+                stage,
+                item: 0,
+                cause,
+            })
+        }));
+        outcomes
+    })
+}

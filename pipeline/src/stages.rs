@@ -1,0 +1,341 @@
+//! What the threads of a pipeline do: one loop for each kind of stage.
+//!
+//! Each stream is given work by one thread, and no thread that does so ever waits for the GPU: it waits for an item and for a
+//! slot, both of which it gets when the neighbour has *enqueued* its part. Only the two ends wait for work to be
+//! done, the source before it overwrites pinned memory and the sink before it reads it. So a slow sink delays no upload, and two
+//! buffers keep every stage busy. A single thread that issued everything would, while it waits for a download, not
+//! enqueue the upload that could run beside it.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{BoxError, Cause};
+use super::order::InOrder;
+use super::ring::{Ring, SlotGuard};
+use super::run::{Context, Failed};
+use cuda_rt_runtime::Result;
+use cuda_rt_runtime::Stream;
+use cuda_rt_runtime::TimedEvent;
+use cuda_rt_runtime::{Bundle, PinnedBuffer};
+use cuda_rt_runtime::{Idle, Live, StreamTag};
+
+/// An item between two stages.
+pub(super) struct Arrival<I, R: Bundle> {
+    index: u64,
+    item: I,
+    /// Elements of the buffer that the item fills.
+    len: usize,
+    turn: SlotGuard<R>,
+    sent_ns: u64,
+}
+
+pub(super) type Inbox<I, R> = Receiver<Arrival<I, R>>;
+pub(super) type Outbox<I, R> = SyncSender<Arrival<I, R>>;
+
+fn receive<D: Live, I, R: Bundle>(context: &Context<'_, D>, inbox: &Inbox<I, R>) -> Option<Arrival<I, R>> {
+    let arrival = inbox.recv().ok()?;
+    context.clock.catch_up(arrival.sent_ns);
+    context.at(arrival.index);
+    Some(arrival)
+}
+
+fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
+    if len > capacity {
+        return Err(Cause::TooLong { len, capacity });
+    }
+    Ok(len)
+}
+
+/// Fills pinned memory until there is nothing more to fill it with, or the pipeline ends.
+pub(super) fn source<D: Live, I, T>(
+    context: &Context<'_, D>,
+    ring: Ring<PinnedBuffer<T, Idle<D>>>,
+    outbox: Outbox<I, PinnedBuffer<T, Idle<D>>>,
+    mut next: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError>,
+) -> Result<(), Failed> {
+    for index in 0_u64.. {
+        let mut turn = ring.take();
+        if context.halted() {
+            break;
+        }
+        context.at(index);
+        let filled = turn.host(|buffer| -> Result<_, Cause> {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
+                return Ok(None);
+            };
+            context.worked(index, started);
+            Ok(Some((item, at_most(len, buffer.len())?)))
+        });
+        // What is waited for is the upload that last used the slot.
+        let filled = filled
+            .map_err(|error| context.fail_at(1, index.saturating_sub(ring.slots() as u64), error))?
+            .map_err(|cause| context.fail(cause))?;
+        let Some((item, len)) = filled else { break };
+        let sent_ns = context.clock.now_ns();
+        let arrival = Arrival {
+            index,
+            item,
+            len,
+            turn,
+            sent_ns,
+        };
+        if outbox.send(arrival).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Fills device memory until the items or the pipeline end.
+pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D>>(
+    context: &Context<'_, D>,
+    stream: &Stream<S>,
+    mut items: impl Iterator<Item = I>,
+    (ring, capacity): (Ring<R>, usize),
+    outbox: Outbox<I, R>,
+    mut body: impl FnMut(&Stream<S>, &I, &mut R::On<S>) -> Result<usize>,
+) -> Result<(), Failed> {
+    for index in 0_u64.. {
+        let mut turn = ring.take();
+        if context.halted() {
+            break;
+        }
+        context.at(index);
+        let Some(item) = items.next() else { break };
+        let made = turn
+            .on(stream, |output| {
+                context.around(index, stream, || body(stream, &item, output))
+            })
+            .flatten();
+        let len = made
+            .map_err(Cause::Device)
+            .and_then(|len| at_most(len, capacity))
+            .map_err(|cause| context.fail(cause))?;
+        let sent_ns = context.clock.now_ns();
+        if outbox
+            .send(Arrival {
+                index,
+                item,
+                len,
+                turn,
+                sent_ns,
+            })
+            .is_err()
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// From one buffer to another on one stream: uploads, kernels, downloads.
+pub(super) fn transform<D: Live, S, I, R, Q>(
+    context: &Context<'_, D>,
+    stream: &Stream<S>,
+    inbox: Inbox<I, R>,
+    (ring, capacity): (Ring<Q>, usize),
+    outbox: Outbox<I, Q>,
+    mut body: impl FnMut(&Stream<S>, &I, usize, &R::On<S>, &mut Q::On<S>) -> Result<usize>,
+) -> Result<(), Failed>
+where
+    S: StreamTag<Device = D>,
+    R: Bundle<Device = D>,
+    Q: Bundle<Device = D>,
+{
+    while let Some(arrival) = receive(context, &inbox) {
+        let Arrival {
+            index,
+            item,
+            len,
+            turn: mut from,
+            ..
+        } = arrival;
+        let mut to = ring.take();
+        let made = from
+            .on(stream, |input| {
+                to.on(stream, |output| {
+                    context.around(index, stream, || body(stream, &item, len, input, output))
+                })
+            })
+            .flatten()
+            .flatten();
+        // Home before the item goes on: its next user need not wait for whoever is behind.
+        drop(from);
+        let len = made
+            .map_err(Cause::Device)
+            .and_then(|len| at_most(len, capacity))
+            .map_err(|cause| context.fail(cause))?;
+        let sent_ns = context.clock.now_ns();
+        if outbox
+            .send(Arrival {
+                index,
+                item,
+                len,
+                turn: to,
+                sent_ns,
+            })
+            .is_err()
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// In one buffer on one stream; the slot goes on to the next stage.
+pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D>>(
+    context: &Context<'_, D>,
+    stream: &Stream<S>,
+    inbox: Inbox<I, R>,
+    outbox: Outbox<I, R>,
+    mut body: impl FnMut(&Stream<S>, &I, usize, &mut R::On<S>) -> Result<()>,
+) -> Result<(), Failed> {
+    while let Some(mut arrival) = receive(context, &inbox) {
+        let Arrival {
+            index,
+            item,
+            len,
+            turn,
+            sent_ns,
+        } = &mut arrival;
+        turn.on(stream, |data| {
+            context.around(*index, stream, || body(stream, item, *len, data))
+        })
+        .flatten()
+        .map_err(|error| context.fail(error))?;
+        *sent_ns = context.clock.now_ns();
+        if outbox.send(arrival).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads pinned memory. Several of these may share an inbox.
+pub(super) fn sink<D: Live, I, T>(
+    context: &Context<'_, D>,
+    inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
+    mut body: impl FnMut(I, &[T]) -> Result<(), BoxError>,
+) -> Result<(), Failed> {
+    loop {
+        // Nothing that panics happens under the lock.
+        let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(Arrival {
+            index,
+            item,
+            len,
+            mut turn,
+            ..
+        }) = arrival
+        else {
+            return Ok(());
+        };
+        let read = turn.host(|buffer| {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            let read = body(item, &buffer[..len]);
+            context.worked(index, started);
+            read
+        });
+        // What is waited for is the download.
+        let read = read.map_err(|error| context.fail_at(-1, index, error))?;
+        read.map_err(|error| context.fail(Cause::Host(error)))?;
+        // Home before times are read: the next download can use the slot meanwhile.
+        drop(turn);
+        context.finished(index)?;
+    }
+}
+
+/// Reads pinned memory beside other workers, and finishes its items in order with theirs.
+pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError>>(
+    context: &Context<'_, D>,
+    inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
+    work: impl Fn(I, &[T]) -> Result<O, BoxError>,
+    order: &InOrder<F>,
+) -> Result<(), Failed> {
+    loop {
+        // Nothing that panics happens under the lock.
+        let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(Arrival {
+            index,
+            item,
+            len,
+            mut turn,
+            ..
+        }) = arrival
+        else {
+            return Ok(());
+        };
+        let Some(ticket) = order.ticket(index) else {
+            return Ok(());
+        };
+        let worked = turn.host(|buffer| {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            (work(item, &buffer[..len]), context.clock.now_ns() - started)
+        });
+        // What is waited for is the download.
+        let (result, work_ns) = worked.map_err(|error| context.fail_at(-1, index, error))?;
+        let result = result.map_err(|error| context.fail(Cause::Host(error)))?;
+        // Home before the wait: the next download can use the slot meanwhile.
+        drop(turn);
+        let finished = ticket.finish(&context.clock, |finish| {
+            let _scope = context.scope();
+            let started = context.clock.now_ns();
+            finish(result)?;
+            // The wait for earlier items is no work.
+            context.worked(index, started - work_ns.min(started));
+            Ok(())
+        });
+        match finished {
+            Some(finished) => finished.map_err(|error| context.fail(Cause::Host(error)))?,
+            None => return Ok(()),
+        }
+        context.finished(index)?;
+    }
+}
+
+/// Reads device memory on one stream, at most `ahead` items ahead of the GPU.
+pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D>>(
+    context: &Context<'_, D>,
+    stream: &Stream<S>,
+    inbox: Inbox<I, R>,
+    ahead: usize,
+    mut body: impl FnMut(&Stream<S>, I, usize, &R::On<S>) -> Result<()>,
+) -> Result<(), Failed> {
+    let mut ends = VecDeque::with_capacity(ahead + 1);
+    let wait = |(index, end): (u64, TimedEvent<D>)| {
+        end.synchronize()
+            .map_err(|error| context.fail_at(0, index, error))?;
+        context.finished(index)
+    };
+    while let Some(Arrival {
+        index,
+        item,
+        len,
+        mut turn,
+        ..
+    }) = receive(context, &inbox)
+    {
+        turn.on(stream, |input| {
+            context.around(index, stream, || body(stream, item, len, input))
+        })
+        .flatten()
+        .map_err(|error| context.fail(error))?;
+        drop(turn);
+        ends.push_back((
+            index,
+            stream.record_timed_event().map_err(|error| context.fail(error))?,
+        ));
+        // Nothing else holds back a pipeline that ends on the device.
+        if ends.len() > ahead
+            && let Some(oldest) = ends.pop_front()
+        {
+            wait(oldest)?;
+        }
+    }
+    ends.into_iter().try_for_each(wait)
+}

@@ -1,0 +1,261 @@
+//! What ranks give to a collective: memory of a stream each, and the devices that they are on.
+
+use crate::device::Device;
+use crate::error::Unordered;
+use crate::memory::{DeviceBuffer, Element, OwnedBy};
+use crate::stream::Stream;
+use crate::tag::{Live, StreamTag};
+use cuda_rt_driver::Kind;
+use cuda_rt_driver::{Driver, DriverResult, Number, Part};
+
+/// Numbers that can be reduced.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be reduced over several devices",
+    label = "not `i8`, `u8`, `i32`, `u32`, `i64`, `u64`, `f32` or `f64`"
+)]
+pub trait Reducible: Element + sealed::Reducible {}
+
+/// What one rank gives to a collective: a buffer of its stream, or two ([`Stream::rank`]).
+#[must_use = "dropping it frees its buffers; give it to a collective, with those of the other ranks"]
+#[derive(Debug)]
+pub struct Rank<'a, S, B> {
+    stream: &'a Stream<S>,
+    buffers: B,
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// What this stream's device gives to a [collective](super::Communicator), which will run here: a buffer, or the pair of the one that
+    /// it sends and the one that it receives in. Calls nothing.
+    ///
+    /// # Hazards prevented
+    /// H38: the buffers are this stream's, and given away until the collective is enqueued.
+    pub fn rank<B: OwnedBy<S>>(&self, buffers: B) -> Rank<'_, S, B> {
+        Rank {
+            stream: self,
+            buffers,
+        }
+    }
+}
+
+pub(super) mod sealed {
+    use super::{Driver, DriverResult, Number, Part};
+
+    // Safe code of other crates calls these methods through the bounds that imply the traits, though it can't name them. What
+    // the methods give opens in this module only.
+
+    pub trait Reducible {
+        const NUMBER: Number;
+    }
+
+    /// Devices by rank.
+    pub trait Devices: Sized {
+        type Tags;
+        fn drivers(&self) -> Drivers<'_>;
+    }
+
+    /// The drivers of devices, by rank.
+    pub struct Drivers<'a>(pub(in crate::collective) Vec<&'a dyn Driver>);
+
+    /// What ranks give, by rank: memory of the streams that they give with it.
+    pub trait Ranks: Sized {
+        /// What they get back.
+        type Given;
+        fn parts(&self) -> Vec<RankPart<'_>>;
+        fn into_given(self) -> Self::Given;
+        /// Leaks the memory, which no one may use or free any more, and nothing else.
+        fn leak(self);
+    }
+
+    /// What one rank gives.
+    pub struct RankPart<'a> {
+        pub(in crate::collective) part: Part,
+        /// In elements.
+        pub(in crate::collective) send_len: usize,
+        /// In elements.
+        pub(in crate::collective) receive_len: usize,
+        pub(in crate::collective) stream: &'a dyn RankStream,
+    }
+
+    /// A rank's stream, whatever its tag.
+    pub(in crate::collective) trait RankStream {
+        /// An error if its device takes no more work.
+        fn check(&self) -> Result<(), super::Unordered>;
+        /// Tells the recording of its device of `work`, a collective.
+        fn around(
+            &self,
+            label: &'static str,
+            bytes: usize,
+            work: &mut dyn FnMut() -> DriverResult<()>,
+        ) -> DriverResult<()>;
+    }
+}
+use sealed::{Drivers, RankPart, RankStream};
+
+impl<S: StreamTag> RankStream for Stream<S> {
+    fn check(&self) -> Result<(), Unordered> {
+        self.core().check()
+    }
+
+    fn around(
+        &self,
+        label: &'static str,
+        bytes: usize,
+        work: &mut dyn FnMut() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.recorded(Kind::CopyPeer, label, bytes, work)
+    }
+}
+
+impl<'a, S: StreamTag> Stream<S> {
+    /// The part of a rank that sends and receives these.
+    fn part<T>(&'a self, send: &DeviceBuffer<T, S>, receive: &DeviceBuffer<T, S>) -> RankPart<'a> {
+        RankPart {
+            part: Part {
+                stream: self.at().raw,
+                send: send.address(),
+                receive: receive.address(),
+            },
+            send_len: send.len(),
+            receive_len: receive.len(),
+            stream: self,
+        }
+    }
+}
+
+macro_rules! reducible {
+    ($($type:ty = $number:ident;)*) => { $(
+        impl sealed::Reducible for $type {
+            const NUMBER: Number = Number::$number;
+        }
+        impl Reducible for $type {}
+    )* };
+}
+
+reducible! {
+    i8 = I8;
+    u8 = U8;
+    i32 = I32;
+    u32 = U32;
+    i64 = I64;
+    u64 = U64;
+    f32 = F32;
+    f64 = F64;
+}
+
+/// Devices that can be ranks: a tuple of references to up to eight.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tuple of devices",
+    label = "a communicator is made of its devices, by rank: `Communicator::new((&first, &second))`"
+)]
+pub trait Devices: sealed::Devices {}
+
+/// What each rank of the devices `G` gives to a collective that leaves the result in place: `(stream.rank(buffer), ..)`, by rank.
+///
+/// # Safety
+/// One stream and one buffer of `T` for each of `G`, by rank: the stream is of that device.
+#[diagnostic::on_unimplemented(
+    message = "these are not one buffer of each of the devices `{G}`",
+    label = "one `stream.rank(buffer)` for each rank, in the order of the communicator's devices, all of one type of element",
+    note = "H38: a collective that lacks a rank waits for it for ever"
+)]
+pub unsafe trait InPlace<T, G>: sealed::Ranks<Given = Self::Buffers> {
+    /// What they get back: their buffers.
+    type Buffers;
+}
+
+/// What each rank of the devices `G` sends and where it receives: `(stream.rank((send, receive)), ..)`, by rank.
+///
+/// # Safety
+/// One stream and two buffers of `T` for each of `G`, by rank: the stream is of that device.
+#[diagnostic::on_unimplemented(
+    message = "these are not two buffers of each of the devices `{G}`",
+    label = "one `stream.rank((send, receive))` for each rank, in the order of the communicator's devices, all of one type of element",
+    note = "H38: a collective that lacks a rank waits for it for ever"
+)]
+pub unsafe trait OutOfPlace<T, G>: sealed::Ranks<Given = Self::Buffers> {
+    /// What they get back: their buffers.
+    type Buffers;
+}
+
+macro_rules! ranks {
+    ($(($($tag:ident $device:ident $index:tt),*);)*) => { $(
+        impl<'a, $($device: Live),*> sealed::Devices for ($(&'a Device<$device>,)*) {
+            type Tags = ($($device,)*);
+
+            fn drivers(&self) -> Drivers<'_> {
+                Drivers(vec![$(self.$index.core().driver()),*])
+            }
+        }
+        #[diagnostic::do_not_recommend]
+        impl<'a, $($device: Live),*> Devices for ($(&'a Device<$device>,)*) {}
+
+        impl<'a, T, $($tag: StreamTag),*> sealed::Ranks for ($(Rank<'a, $tag, DeviceBuffer<T, $tag>>,)*) {
+            type Given = ($(DeviceBuffer<T, $tag>,)*);
+
+            fn parts(&self) -> Vec<RankPart<'_>> {
+                vec![$({
+                    let Rank { stream, buffers } = &self.$index;
+                    stream.part(buffers, buffers)
+                }),*]
+            }
+
+            fn into_given(self) -> Self::Given {
+                ($(self.$index.buffers,)*)
+            }
+
+            fn leak(self) {
+                $(self.$index.buffers.leak();)*
+            }
+        }
+        // SAFETY: by the bounds on the tags.
+        #[diagnostic::do_not_recommend]
+        unsafe impl<'a, T, $($device: Live, $tag: StreamTag<Device = $device>),*> InPlace<T, ($($device,)*)>
+            for ($(Rank<'a, $tag, DeviceBuffer<T, $tag>>,)*)
+        {
+            type Buffers = ($(DeviceBuffer<T, $tag>,)*);
+        }
+
+        impl<'a, T, $($tag: StreamTag),*> sealed::Ranks
+            for ($(Rank<'a, $tag, (DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>)>,)*)
+        {
+            type Given = ($((DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>),)*);
+
+            fn parts(&self) -> Vec<RankPart<'_>> {
+                vec![$({
+                    let Rank { stream, buffers: (send, receive) } = &self.$index;
+                    stream.part(send, receive)
+                }),*]
+            }
+
+            fn into_given(self) -> Self::Given {
+                ($(self.$index.buffers,)*)
+            }
+
+            fn leak(self) {
+                $(
+                    let (send, receive) = self.$index.buffers;
+                    send.leak();
+                    receive.leak();
+                )*
+            }
+        }
+        // SAFETY: by the bounds on the tags.
+        #[diagnostic::do_not_recommend]
+        unsafe impl<'a, T, $($device: Live, $tag: StreamTag<Device = $device>),*> OutOfPlace<T, ($($device,)*)>
+            for ($(Rank<'a, $tag, (DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>)>,)*)
+        {
+            type Buffers = ($((DeviceBuffer<T, $tag>, DeviceBuffer<T, $tag>),)*);
+        }
+    )* };
+}
+
+ranks! {
+    (A D1 0);
+    (A D1 0, B D2 1);
+    (A D1 0, B D2 1, C D3 2);
+    (A D1 0, B D2 1, C D3 2, E D4 3);
+    (A D1 0, B D2 1, C D3 2, E D4 3, F D5 4);
+    (A D1 0, B D2 1, C D3 2, E D4 3, F D5 4, H D6 5);
+    (A D1 0, B D2 1, C D3 2, E D4 3, F D5 4, H D6 5, I D7 6);
+    (A D1 0, B D2 1, C D3 2, E D4 3, F D5 4, H D6 5, I D7 6, J D8 7);
+}

@@ -1,0 +1,355 @@
+//! [`Device`]: one physical or simulated GPU.
+
+pub(crate) mod core;
+mod memory_pools;
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::device::core::DeviceCore;
+use crate::error::{During, Error, Result};
+use crate::memory::{Element, PinnedBuffer};
+use crate::stream::Stream;
+use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
+use cuda_rt_driver::Race;
+use cuda_rt_driver::{Backend, Driver, DriverError, DriverResult, Hint, MemoryInfo, Properties};
+use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
+
+/// One GPU: a context with streams, memory and kernels of its own.
+///
+/// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped instances
+/// ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) are branded for one closure. Cheap to clone, usable from any
+/// thread.
+pub struct Device<D = Gpu<0>> {
+    core: Arc<DeviceCore>,
+    tag: PhantomData<fn(D) -> D>,
+}
+
+impl<D> Clone for Device<D> {
+    fn clone(&self) -> Self {
+        Self {
+            core: Arc::clone(&self.core),
+            tag: PhantomData,
+        }
+    }
+}
+
+impl<D> fmt::Debug for Device<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let properties = self.core.driver().properties();
+        f.debug_struct("Device")
+            .field("name", &properties.name)
+            .field("ordinal", &properties.ordinal)
+            .finish()
+    }
+}
+
+/// The instances that live as long as the process: one for each tag, never replaced (docs/soundness.md, obligation 1).
+static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
+
+/// The instance of `key`, made at the first call. A failure is not remembered.
+pub(crate) fn instance(
+    key: TypeId,
+    make: impl FnOnce() -> Result<Arc<dyn Driver>>,
+) -> Result<Arc<DeviceCore>> {
+    // Only ever inserted into, so a panic while the lock was held left it whole.
+    let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
+    let instances = instances.get_or_insert_default();
+    if let Some(core) = instances.get(&key) {
+        return Ok(Arc::clone(core));
+    }
+    let core = DeviceCore::new(make()?).during("Device::open")?;
+    instances.insert(key, Arc::clone(&core));
+    Ok(core)
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+    Ok(checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?))
+}
+
+/// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
+#[cfg(feature = "cuda")]
+pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
+    let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
+    if wanted {
+        cuda_rt_checker::Checked::over_with_others(driver, cuda_rt_checker::Check::Deny)
+    } else {
+        driver
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+    Err(DriverError::with_detail(
+        "cuInit",
+        cuda_rt_driver::ErrorCode::NO_DEVICE,
+        "cuda-rt was built without its feature `cuda`",
+    ))
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_count() -> DriverResult<usize> {
+    cuda_rt_driver_cuda::CudaDriver::count()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_count() -> DriverResult<usize> {
+    cuda(0).map(|_| 0)
+}
+
+impl Device {
+    /// Opens GPU 0 (`cuDevicePrimaryCtxRetain`): the same instance at every call, from every thread. Blocks for as long as
+    /// CUDA takes to start.
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] without a driver or a GPU, and [`Error::AlreadySimulated`] once
+    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back.
+    pub fn open() -> Result<Self> {
+        Self::open_gpu::<0>()
+    }
+
+    /// As [`open`](Self::open), for the GPU of ordinal `N`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_gpu<const N: usize>() -> Result<Device<Gpu<N>>> {
+        let core = instance(TypeId::of::<Gpu<N>>(), || cuda(N).map_err(Error::NoGpu))?;
+        if core.driver().properties().backend == Backend::Simulated {
+            return Err(Error::AlreadySimulated {
+                tag: format!("Gpu<{N}>"),
+            });
+        }
+        Ok(Device::from_core(core))
+    }
+
+    /// Opens GPU 0 or, where there is none, a simulated device in its place, for the rest of the process. Ask
+    /// [`is_simulated`](Self::is_simulated) which it is.
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad state): running elsewhere
+    /// would hide that.
+    ///
+    /// ```
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// println!("{}", gpu.properties().name);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn open_or_simulate() -> Result<Self> {
+        Self::open_or_simulate_with(SimConfig::default())
+    }
+
+    /// As [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated device; one that is there already keeps
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`open_or_simulate`](Self::open_or_simulate).
+    pub fn open_or_simulate_with(config: SimConfig) -> Result<Self> {
+        let core = instance(TypeId::of::<Gpu<0>>(), || match cuda(0) {
+            Ok(driver) => Ok(driver),
+            Err(error) if is_absent(&error) => Ok(SimDriver::new(config)),
+            Err(error) => Err(Error::NoGpu(error)),
+        })?;
+        Ok(Self::from_core(core))
+    }
+
+    /// Binds the tag `D`, declared with [`devices!`](crate::devices), to the GPU `ordinal` for the rest of the process.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::AlreadyBound`] if it is bound to another one.
+    pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>> {
+        let core = instance(TypeId::of::<D::Key>(), || cuda(ordinal).map_err(Error::NoGpu))?;
+        let bound = core.driver().properties().ordinal;
+        if bound != ordinal {
+            return Err(Error::AlreadyBound {
+                tag: D::NAME,
+                bound,
+                asked: ordinal,
+            });
+        }
+        Ok(Device::from_core(core))
+    }
+
+    /// Runs `body` with a new simulated device, branded so that nothing of it leaves.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the configuration injects a fault into the start.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    /// use cuda_rt::simulator::SimConfig;
+    ///
+    /// let name = Device::simulated(SimConfig::default().seed(7), |gpu| gpu.properties().name.clone())?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn simulated<R>(
+        config: SimConfig,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R> {
+        let core = DeviceCore::new(SimDriver::new(config)).during("Device::simulated")?;
+        Ok(body(Device::from_core(core)))
+    }
+
+    /// Runs `body` with a device over a driver that the caller made: one that wraps another to record, count or delay its calls. The
+    /// instance has streams of its own, and is branded so that nothing of it leaves.
+    ///
+    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the typed API relies on.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver makes no stream.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    /// use cuda_rt::simulator::{SimConfig, SimDriver};
+    ///
+    /// let driver = SimDriver::new(SimConfig::new().seed(7));
+    /// Device::with_driver(driver.clone(), |gpu| assert!(gpu.is_simulated()))?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn with_driver<R>(
+        driver: Arc<dyn Driver>,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R> {
+        let core = DeviceCore::new(driver).during("Device::with_driver")?;
+        Ok(body(Device::from_core(core)))
+    }
+
+    /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing of it leaves.
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] if there is none of that ordinal.
+    pub fn with_gpu<R>(ordinal: usize, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
+        let driver = cuda(ordinal).map_err(Error::NoGpu)?;
+        let core = DeviceCore::new(driver).during("Device::with_gpu")?;
+        Ok(body(Device::from_core(core)))
+    }
+
+    /// Runs `body` with each GPU in turn, by ordinal, and returns what it returned. None at all is no error. To drive several at
+    /// once, call [`with_gpu`](Self::with_gpu) from a thread each.
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] if one cannot be used; GPUs after it are not tried.
+    pub fn for_each_gpu<R>(mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R) -> Result<Vec<R>> {
+        let count = match cuda_count() {
+            Ok(count) => count,
+            Err(error) if is_absent(&error) => 0,
+            Err(error) => return Err(Error::NoGpu(error)),
+        };
+        (0..count)
+            .map(|ordinal| Self::with_gpu(ordinal, &mut body))
+            .collect()
+    }
+}
+
+/// Whether the error says that there is nothing to use, in contrast to something broken.
+fn is_absent(error: &DriverError) -> bool {
+    use cuda_rt_driver::ErrorCode;
+    matches!(
+        error.code(),
+        ErrorCode::NO_DEVICE | ErrorCode::INVALID_DEVICE | ErrorCode::STUB_LIBRARY
+    )
+}
+
+impl<D> Device<D> {
+    pub(crate) fn from_core(core: Arc<DeviceCore>) -> Self {
+        Self {
+            core,
+            tag: PhantomData,
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<DeviceCore> {
+        &self.core
+    }
+
+    /// What is fixed about the device. Calls nothing.
+    pub fn properties(&self) -> &Properties {
+        self.core.driver().properties()
+    }
+
+    /// Whether this is a simulated device: real bytes, adversarial order, modelled time.
+    pub fn is_simulated(&self) -> bool {
+        self.properties().backend == Backend::Simulated
+    }
+
+    /// The controls of a simulated device: its seed, faults, counts and modelled times.
+    pub fn simulator(&self) -> Option<&Simulator> {
+        Simulator::of(self.core.driver())
+    }
+
+    /// Runs `body` with one more simulated device of the same host, like this one, branded likewise: with
+    /// [`copy_from_peer`](Stream::copy_from_peer) and [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
+    ///
+    /// # Errors
+    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with [`with_gpu`](Device::with_gpu).
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    /// use cuda_rt::simulator::SimConfig;
+    ///
+    /// Device::simulated(SimConfig::default(), |first| {
+    ///     first.simulated_peer(|second| println!("{:?}", first.peer_access(&second)))
+    /// })??;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn simulated_peer<R>(&self, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
+        let simulator = self.simulator().ok_or(Error::NotSimulated)?;
+        let core = DeviceCore::new(simulator.another()).during("Device::simulated_peer")?;
+        Ok(body(Device::from_core(core)))
+    }
+
+    /// Free and total device memory, in bytes (`cuMemGetInfo`). Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.core.driver().memory_info().during("Device::memory_info")
+    }
+
+    /// The races that the checker found: it follows every simulated device, and a GPU where `CUDA_RT_CHECK` is 1. Programs in
+    /// safe code have none.
+    pub fn races(&self) -> Vec<Race> {
+        self.core.driver().races()
+    }
+}
+
+impl<D: Live> Device<D> {
+    /// The stream that `S` names: asked for twice, it is one CUDA stream (`cuStreamCreateWithPriority`, non-blocking, at the
+    /// first call). Never the default stream (H41).
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn stream<S: NamedStream<Device = D>>(&self) -> Result<Stream<S>> {
+        let at = self
+            .core
+            .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
+            .during("Device::stream")?;
+        let (stream, name) = (at.raw, S::NAME);
+        self.core.driver().hint(Hint::StreamName { stream, name });
+        Ok(Stream::from_parts(at, Arc::clone(&self.core)))
+    }
+
+    /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only to map new
+    /// memory (`cuMemHostRegister`), when the pool has no block of that size whose last use is over.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::HostMemory`] and [`Error::Driver`].
+    #[track_caller]
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
+        PinnedBuffer::zeroed(&self.core, len)
+    }
+
+    /// As [`pinned`](Self::pinned), holding a copy of `source`.
+    ///
+    /// # Errors
+    /// As [`pinned`](Self::pinned).
+    #[track_caller]
+    pub fn pinned_from<T: Element>(&self, source: &[T]) -> Result<PinnedBuffer<T, Idle<D>>> {
+        let mut buffer = self.pinned(source.len())?;
+        buffer.copy_from_slice(source);
+        Ok(buffer)
+    }
+}

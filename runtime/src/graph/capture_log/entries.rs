@@ -1,0 +1,132 @@
+//! The calls of a capture or of a dry run, as they are noted.
+
+use std::fmt;
+
+use cuda_rt_driver::LaunchShape;
+use cuda_rt_driver::OwnedArguments;
+use cuda_rt_driver::{DeviceAddress, RawNode};
+
+/// The calls of one run, in their order. Streams and events are named by when they were first used, so that two runs compare.
+#[derive(Debug, Default)]
+pub(crate) struct Entries(pub(super) Vec<Entry>);
+
+#[derive(Debug)]
+pub(super) enum Entry {
+    Record {
+        stream: usize,
+    },
+    Wait {
+        stream: usize,
+        record: Option<usize>,
+    },
+    Alloc {
+        stream: usize,
+        bytes: usize,
+        address: DeviceAddress,
+    },
+    Free {
+        stream: usize,
+        address: DeviceAddress,
+    },
+    Copy {
+        stream: usize,
+        kind: Copied,
+        to: u64,
+        from: u64,
+        bytes: usize,
+    },
+    Fill {
+        stream: usize,
+        to: DeviceAddress,
+        pattern: Box<[u8]>,
+        count: usize,
+    },
+    Launch(Launch),
+    Foreign {
+        stream: usize,
+        name: &'static str,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) stream: usize,
+    pub(super) shape: LaunchShape,
+    pub(super) parameters: OwnedArguments,
+    /// Whether values may have padding: bytes that must not be read, so that two such launches do not compare.
+    pub(super) padded: bool,
+    /// `None` where the driver did not say, or in a dry run.
+    pub(super) node: Option<RawNode>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    ToDevice,
+    ToHost,
+    Within,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record { .. } => f.write_str("the end of a stream's part"),
+            Self::Wait { .. } => f.write_str("a wait"),
+            Self::Alloc { bytes, .. } => write!(f, "an allocation of {bytes} bytes"),
+            Self::Free { .. } => f.write_str("the end of an allocation"),
+            Self::Copy { kind, bytes, .. } => {
+                let kind = match kind {
+                    Copied::ToDevice => " to the device",
+                    Copied::ToHost => " to the host",
+                    Copied::Within => "",
+                };
+                write!(f, "a copy{kind} of {bytes} bytes")
+            }
+            Self::Fill { pattern, count, .. } => write!(f, "a fill of {} bytes", pattern.len() * count),
+            Self::Launch(launch) => write!(f, "a launch of `{}`", launch.parameters.kernel().name),
+            Self::Foreign { name, .. } => write!(f, "a foreign call `{name}`"),
+        }
+    }
+}
+
+impl Entries {
+    pub(super) fn operation(&self, place: usize) -> usize {
+        let counts = |entry: &&Entry| {
+            !matches!(
+                entry,
+                Entry::Record { .. } | Entry::Wait { .. } | Entry::Free { .. }
+            )
+        };
+        1 + self.0.iter().take(place).filter(counts).count()
+    }
+
+    /// Whether it ends at a foreign call, if it is of a dry run, or has one.
+    pub(crate) fn calls_foreign(&self) -> bool {
+        self.foreign().is_some()
+    }
+
+    pub(super) fn foreign(&self) -> Option<usize> {
+        self.0
+            .iter()
+            .position(|entry| matches!(entry, Entry::Foreign { .. }))
+    }
+
+    pub(super) fn allocates(&self) -> bool {
+        self.0.iter().any(|entry| matches!(entry, Entry::Alloc { .. }))
+    }
+
+    pub(super) fn launch(&self, place: usize) -> Option<&Launch> {
+        match self.0.get(place) {
+            Some(Entry::Launch(launch)) => Some(launch),
+            _ => None,
+        }
+    }
+
+    /// Gives launches the nodes that they have in `from`, a run of the same calls.
+    pub(super) fn take_nodes(&mut self, from: &Self) {
+        for (new, old) in self.0.iter_mut().zip(&from.0) {
+            if let (Entry::Launch(new), Entry::Launch(old)) = (new, old) {
+                new.node = old.node;
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::{During, Result};
+use crate::memory::{DeviceSlice, PinnedSlice};
+use crate::stream::Stream;
+use crate::tag::{ReadBy, StreamTag, WriteBy};
+use cuda_rt_driver::{DeviceAddress, ForeignUse, RawStream};
+
+/// A library's call that is about to be enqueued, and the memory that it will use; made by [`Stream::foreign`].
+///
+/// The memory stays borrowed until the call is enqueued, as it will be used, so that an input that is also an output does not
+/// compile (H29), and neither does memory of another stream (H01, H03).
+#[must_use = "nothing is enqueued before `enqueue`"]
+pub struct ForeignCall<'a, S> {
+    stream: &'a Stream<S>,
+    name: &'static str,
+    uses: Vec<ForeignUse>,
+    memory: PhantomData<&'a mut ()>,
+}
+
+impl<S> fmt::Debug for ForeignCall<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignCall")
+            .field("name", &self.name)
+            .field("uses", &self.uses)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Starts the description of a call called `name` that a library will make on this stream.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let a = compute.alloc_zeroed::<f32>(64)?;
+    /// let mut b = compute.alloc_zeroed::<f32>(64)?;
+    /// let (from, to, driver) = (a.address(), b.address(), gpu.driver());
+    /// // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
+    /// let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
+    /// let call = compute.foreign("copy").reads(&a).writes(&mut b);
+    /// // SAFETY: one copy from `a` to `b` on the stream that it is given; any bytes are an `f32`.
+    /// unsafe { call.enqueue(library) }?.expect("the copy is valid");
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn foreign(&self, name: &'static str) -> ForeignCall<'_, S> {
+        ForeignCall {
+            stream: self,
+            name,
+            uses: Vec::new(),
+            memory: PhantomData,
+        }
+    }
+
+    /// The stream as CUDA knows it (`CUstream`). A number: it keeps nothing alive, and using it takes `unsafe`. To enqueue work on
+    /// memory of ours, go through [`foreign`](Self::foreign).
+    pub fn raw(&self) -> RawStream {
+        self.at().raw
+    }
+}
+
+impl<'a, S: StreamTag> ForeignCall<'a, S> {
+    fn uses(mut self, address: DeviceAddress, bytes: usize, writes: bool) -> Self {
+        if bytes > 0 {
+            self.uses.push(ForeignUse {
+                address,
+                bytes,
+                writes,
+            });
+        }
+        self
+    }
+
+    #[cfg(feature = "cust")]
+    pub(crate) fn core(&self) -> &crate::device::core::DeviceCore {
+        self.stream.core()
+    }
+
+    /// The call reads this.
+    pub fn reads<T, P: ReadBy<S>>(self, memory: &'a DeviceSlice<T, P>) -> Self {
+        self.uses(memory.address(), memory.len() * size_of::<T>(), false)
+    }
+
+    /// The call writes this, and may read it.
+    pub fn writes<T, P: WriteBy<S>>(self, memory: &'a mut DeviceSlice<T, P>) -> Self {
+        self.uses(memory.address(), memory.len() * size_of::<T>(), true)
+    }
+
+    /// The call reads this, in the order of the stream.
+    pub fn reads_pinned<T, P: ReadBy<S>>(self, memory: &'a PinnedSlice<T, P>) -> Self {
+        let address = DeviceAddress(memory.address().addr().get() as u64);
+        self.uses(address, memory.len() * size_of::<T>(), false)
+    }
+
+    /// The call writes this, and may read it, in the order of the stream.
+    pub fn writes_pinned<T, P: WriteBy<S>>(self, memory: &'a mut PinnedSlice<T, P>) -> Self {
+        let address = DeviceAddress(memory.address().addr().get() as u64);
+        self.uses(address, memory.len() * size_of::<T>(), true)
+    }
+
+    /// Runs `body`, which enqueues the call on the stream that it is given, with the device's context current and the thread in
+    /// relaxed capture mode. The host does not wait.
+    ///
+    /// A checker that follows the device is told what the call uses, and takes it on trust.
+    ///
+    /// # Hazards prevented
+    /// H01–H03, H29, H36, for the memory that is stated.
+    ///
+    /// # Safety
+    /// 1. All work that `body` enqueues anywhere is in the order of that stream: enqueued there, or on streams that wait for it
+    ///    first and that it waits for before `body` returns, also where `body` panics or fails.
+    /// 2. That work reads only memory stated by `reads` or `writes`, writes only memory stated by `writes`, in bounds, and leaves
+    ///    values of its element type there; its own memory, workspaces and arguments stay valid until it is over. In
+    ///    a capture: until the graph is dropped, as it runs at each launch.
+    /// 3. `body` neither destroys the stream nor begins or ends a capture on it, and keeps no use of it or of the memory for
+    ///    later.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) if the context cannot be made current, or an earlier ordering could not be made;
+    /// `body` has not run then. Its own errors are in what it returns.
+    pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
+        let stream = self.stream.raw();
+        let (mut body, mut output) = (Some(body), None);
+        let mut run = || output = body.take().map(|body| body(stream));
+        self.stream
+            .core()
+            .ordered()
+            .during(self.name)?
+            .foreign(self.name, stream, &self.uses, &mut run)
+            .during(self.name)?;
+        Ok(output.expect("a driver runs the body, or returns an error"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use cuda_rt_simulator::SimConfig;
+
+    crate::streams! { Compute; }
+
+    #[test]
+    fn a_driver_is_told_what_is_used_in_bytes() {
+        Device::simulated(SimConfig::default(), |gpu| {
+            let compute = gpu.stream::<Compute<_>>().unwrap();
+            let a = compute.alloc_zeroed::<u32>(10).unwrap();
+            let mut b = compute.alloc_zeroed::<[u8; 3]>(5).unwrap();
+            let host = compute.adopt(gpu.pinned::<u64>(2).unwrap()).unwrap();
+            let (at, to) = (a.address().0, b.address());
+            let call = compute
+                .foreign("test")
+                .reads(&a[2..5])
+                .reads(&a[3..3])
+                .writes(&mut b)
+                .reads_pinned(&host);
+            let host = DeviceAddress(host.address().addr().get() as u64);
+            let told = [
+                (DeviceAddress(at + 8), 12, false),
+                (to, 15, true),
+                (host, 16, false),
+            ];
+            let told = told.map(|(address, bytes, writes)| ForeignUse {
+                address,
+                bytes,
+                writes,
+            });
+            assert_eq!(call.uses, told);
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,48 @@
+use std::any::TypeId;
+use std::sync::Arc;
+
+use cust::context::Context;
+
+use crate::device::core::DeviceCore;
+use crate::device::{Device, checked, instance};
+use crate::error::{During, Error, Result};
+use crate::tag::{Gpu, Scoped};
+use cuda_rt_driver::Backend;
+use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
+
+impl Device {
+    /// Opens GPU 0 over a context of cust's, through cust's objects; for the rest of the process. If the device is open already it
+    /// stays as it is, over the same primary context (`cuDevicePrimaryCtxRetain`).
+    ///
+    /// The context is kept: cust's own code goes on with clones of it, or with the thread's current context.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyBound`] if the context is another GPU's, [`Error::AlreadySimulated`] once
+    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`Error::NoGpu`] if the GPU cannot be used.
+    pub fn from_cust(context: Context) -> Result<Self> {
+        let asked = ordinal(&context).map_err(Error::NoGpu)?;
+        if asked != 0 {
+            let (tag, bound) = ("Gpu<0>", 0);
+            return Err(Error::AlreadyBound { tag, bound, asked });
+        }
+        let core = instance(TypeId::of::<Gpu<0>>(), || {
+            Ok(checked(CustDriver::over(context).map_err(Error::NoGpu)?))
+        })?;
+        if core.driver().properties().backend == Backend::Simulated {
+            let tag = "Gpu<0>".to_owned();
+            return Err(Error::AlreadySimulated { tag });
+        }
+        Ok(Self::from_core(core))
+    }
+
+    /// Runs `body` with the GPU of a context of cust's, as an instance of its own, branded so that nothing of it leaves; as
+    /// [`with_gpu`](Self::with_gpu).
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] if the GPU cannot be used.
+    pub fn with_cust<R>(context: Context, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
+        let driver: Arc<CustDriver> = CustDriver::over(context).map_err(Error::NoGpu)?;
+        let core = DeviceCore::new(checked(driver)).during("Device::with_cust")?;
+        Ok(body(Device::from_core(core)))
+    }
+}

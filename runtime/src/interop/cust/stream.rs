@@ -1,0 +1,109 @@
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use cust::sys;
+
+use crate::device::Device;
+use crate::device::core::DeviceCore;
+use crate::error::{During, Error, Result};
+use crate::interop::{Adopted, ForeignCall};
+use crate::stream::Stream;
+use crate::tag::{Live, StreamTag};
+use cuda_rt_driver::{Backend, DriverError, DriverResult, ErrorCode, RawStream};
+use cuda_rt_driver_cuda::CudaDriver;
+use cuda_rt_driver_cuda::cust::handles;
+
+/// The status of a raw call: cust hides which error it is.
+pub(super) fn check(call: &'static str, status: sys::CUresult) -> DriverResult<()> {
+    match status as u32 {
+        0 => Ok(()),
+        code => Err(DriverError::new(call, ErrorCode(code))),
+    }
+}
+
+/// The driver of the device's primary context, on a GPU.
+pub(super) fn cuda(core: &DeviceCore) -> DriverResult<std::sync::Arc<CudaDriver>> {
+    let properties = core.driver().properties();
+    if properties.backend == Backend::Simulated {
+        return Err(DriverError::with_detail(
+            "cuInit",
+            ErrorCode::NOT_SUPPORTED,
+            "the device is simulated, which cust knows nothing of",
+        ));
+    }
+    CudaDriver::open(properties.ordinal)
+}
+
+/// Refuses a stream that [`Device::adopt_stream`] may not be given.
+fn check_stream(core: &DeviceCore, stream: &cust::stream::Stream) -> DriverResult<RawStream> {
+    let refuse = |call, why| Err(DriverError::with_detail(call, ErrorCode::INVALID_HANDLE, why));
+    let driver = cuda(core)?;
+    let raw = stream.as_inner();
+    if raw.addr() <= 2 {
+        return refuse("cuStreamGetCtx", "it is the default stream");
+    }
+    let mut context = ptr::null_mut();
+    // SAFETY: the stream is live, as it is borrowed, and the pointer is to a live CUcontext.
+    check("cuStreamGetCtx", unsafe {
+        sys::cuStreamGetCtx(raw, &mut context)
+    })?;
+    if context.addr() != driver.context_handle() {
+        return refuse(
+            "cuStreamGetCtx",
+            "the stream is of another context than the device's primary one",
+        );
+    }
+    let mut status = MaybeUninit::<u32>::zeroed();
+    // SAFETY: the stream is live, and a status is as large as the number that the pointer is to.
+    let asked = unsafe { sys::cuStreamIsCapturing(raw, status.as_mut_ptr().cast()) };
+    check("cuStreamIsCapturing", asked)?;
+    // SAFETY: zeroed, so initialised.
+    if unsafe { status.assume_init() } != 0 {
+        return refuse("cuStreamIsCapturing", "the stream is being captured");
+    }
+    Ok(RawStream(raw.expose_provenance() as u64))
+}
+
+impl<D: Live> Device<D> {
+    /// Runs `body` with a stream of cust's, as one of ours: kernels, copies, handoffs. What cust enqueues there, before, meanwhile
+    /// or after, is in the same order.
+    ///
+    /// Unlike [`adopt_stream`](Self::adopt_stream) it is safe: the stream is borrowed, so that it is live until `body` returns,
+    /// and that it is one of this device's primary context, and not being captured, is asked of CUDA.
+    ///
+    /// # Hazards prevented
+    /// H23, and as for streams of ours: between cust's stream and others, memory moves by handoffs.
+    ///
+    /// # Errors
+    /// Those of `body`; and [`Error::Driver`] if the stream is not one that can be adopted, or the device is simulated.
+    pub fn adopt_cust_stream<T, E: From<Error>>(
+        &self,
+        stream: &cust::stream::Stream,
+        body: impl for<'id> FnOnce(&Stream<Adopted<'id, D>>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let raw = check_stream(self.core(), stream).during("Device::adopt_cust_stream")?;
+        // SAFETY: it is a stream of the primary context, as CUDA says, and no default one; it is borrowed until `body` returns. It
+        // is not being captured, and to begin a capture takes `unsafe`, in which cust is bypassed.
+        unsafe { self.adopt_stream(raw, body) }
+    }
+}
+
+impl<S: StreamTag> ForeignCall<'_, S> {
+    /// As [`enqueue`](Self::enqueue), with the stream as cust knows it.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Driver`] on a simulated device; `body` has not run then.
+    pub unsafe fn enqueue_cust<O>(self, body: impl FnOnce(&cust::stream::Stream) -> O) -> Result<O> {
+        cuda(self.core()).during("ForeignCall::enqueue_cust")?;
+        let body = |raw: RawStream| {
+            // SAFETY: the stream lives while the call borrows it.
+            let stream = unsafe { handles::stream(ptr::with_exposed_provenance_mut(raw.0 as usize)) };
+            body(&stream)
+        };
+        // SAFETY: the same contract.
+        unsafe { self.enqueue(body) }
+    }
+}

@@ -1,0 +1,110 @@
+//! A copy of memory that someone else owns, which goes back to its owner once the copy is known to be over.
+
+use crate::error::{During, Refused, Result};
+use crate::memory::{DeviceBuffer, Element};
+use crate::order::unless::Unless;
+use crate::stream::Stream;
+use crate::tag::{Live, StreamTag};
+use cuda_rt_driver::DeviceAddress;
+
+impl<S: StreamTag> Stream<S>
+where
+    S::Device: Live,
+{
+    /// Copies what `owner` owns into memory of this stream, waits for the copy, and drops the owner.
+    ///
+    /// # Safety
+    /// `owner` keeps `len` elements at `source`, device memory that holds values of `T` and that no work which is pending or comes
+    /// later uses, until it is dropped or given back.
+    ///
+    /// # Errors
+    /// [`Refused`] with the owner; without it where the copy may still be running: it was leaked then.
+    pub(crate) unsafe fn copied<T: Element, O>(
+        &self,
+        owner: O,
+        source: DeviceAddress,
+        len: usize,
+        during: &'static str,
+    ) -> Result<DeviceBuffer<T, S>, Refused<Option<O>>> {
+        let allocated = self
+            .alloc_uninit::<T>(len)
+            .and_then(|copy| Ok((copy, self.core().ordered().during(during)?)));
+        let (copy, driver) = match allocated {
+            Ok(allocated) => allocated,
+            Err(error) => {
+                let value = Some(owner);
+                return Err(Refused { error, value });
+            }
+        };
+        // A failed wait is not a finished wait, and what unwinds is not known to be over.
+        let owner = Unless::leaked(owner);
+        // SAFETY: both are live and of that length, and nothing else uses them: the caller's memory until `owner` is gone.
+        let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
+        if let Err(error) = copied.during(during) {
+            // Nothing was enqueued.
+            let value = Some(owner.take_back());
+            return Err(Refused { error, value });
+        }
+        // SAFETY: the core keeps the stream.
+        let waited = unsafe { driver.synchronize_stream(self.at().raw) };
+        if let Err(error) = waited.during(during) {
+            return Err(Refused { error, value: None });
+        }
+        drop(owner.take_back());
+        // SAFETY: written by the copy.
+        Ok(unsafe { copy.assume_init() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::Device;
+    use crate::error::Refused;
+    use cuda_rt_driver::ErrorCode;
+    use cuda_rt_simulator::{Call, SimConfig};
+
+    crate::streams! { Compute; }
+
+    #[test]
+    fn memory_under_a_copy_whose_wait_fails_is_leaked_and_goes_back_otherwise() {
+        let cases = [
+            (None, false, 1),
+            (Some(Call::Alloc), true, 2),
+            (Some(Call::Copy), true, 2),
+            (Some(Call::SynchronizeStream), false, 2),
+        ];
+        for (fails, comes_back, holders) in cases {
+            Device::simulated(SimConfig::new(), |gpu| {
+                let compute = gpu.stream::<Compute<_>>().unwrap();
+                let mut source = compute.alloc_zeroed::<u32>(4).unwrap();
+                compute.fill(&mut source, 7).unwrap();
+                compute.synchronize().unwrap();
+                let counted = Arc::new(());
+                if let Some(call) = fails {
+                    let simulator = gpu.simulator().unwrap();
+                    simulator.fail_next(call, ErrorCode::OUT_OF_MEMORY);
+                }
+                let owner = Arc::clone(&counted);
+                // SAFETY: the source is live to the end of this closure, and used by nothing else.
+                let copied = unsafe { compute.copied::<u32, _>(owner, source.address(), 4, "test") };
+                let kept = match copied {
+                    Ok(copy) => {
+                        let mut back = [0; 4];
+                        compute.copy_to_slice(&copy, &mut back).unwrap();
+                        assert_eq!(back, [7; 4]);
+                        None
+                    }
+                    Err(Refused { value, .. }) => value,
+                };
+                assert_eq!(
+                    (kept.is_some(), Arc::strong_count(&counted)),
+                    (comes_back, holders),
+                    "{fails:?}"
+                );
+            })
+            .unwrap();
+        }
+    }
+}

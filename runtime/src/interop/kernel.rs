@@ -1,0 +1,174 @@
+use std::ffi::c_void;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use crate::error::Result;
+use crate::memory::{DeviceSlice, Element};
+use crate::stream::Stream;
+use crate::tag::{ReadBy, StreamTag, WriteBy};
+use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
+
+/// A launch of a kernel that `#[kernel]` did not make, with the arguments given so far; made by [`Stream::foreign_kernel`].
+///
+/// Each argument is compared with the kernel's next parameter, and slices are borrowed as they will be used, so what is left to
+/// the caller is what the code of the kernel does with them.
+#[must_use = "nothing is launched before `launch`"]
+pub struct ForeignLaunch<'a, S> {
+    stream: &'a Stream<S>,
+    kernel: &'static Kernel,
+    /// Each argument at the start of its words.
+    words: Vec<MaybeUninit<u128>>,
+    /// Where each argument starts.
+    starts: Vec<usize>,
+    /// Whether one may have padding.
+    padded: bool,
+}
+
+impl<S> fmt::Debug for ForeignLaunch<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignLaunch")
+            .field("kernel", &self.kernel.name)
+            .field("arguments", &self.starts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Starts a launch of a kernel described by hand: PTX of any compiler, its entry and its parameters, and a
+    /// plain function for the simulated device.
+    pub fn foreign_kernel(&self, kernel: &'static Kernel) -> ForeignLaunch<'_, S> {
+        ForeignLaunch {
+            stream: self,
+            kernel,
+            words: Vec::new(),
+            starts: Vec::new(),
+            padded: false,
+        }
+    }
+}
+
+impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
+    /// Copies a value, padding and all.
+    #[track_caller]
+    fn push<T>(&mut self, value: &T, fits: impl FnOnce(ParameterKind) -> bool) {
+        let (name, index, bytes) = (self.kernel.name, self.starts.len(), size_of::<T>());
+        let parameter = self.kernel.parameters.get(index);
+        assert!(
+            parameter
+                .is_some_and(|p| fits(p.kind) && p.size_bytes == bytes && bytes > 0 && p.align_bytes <= 16),
+            "argument {index} of kernel `{name}` has {bytes} bytes; its parameter is {parameter:?}",
+        );
+        let start = self.words.len();
+        self.starts.push(start);
+        let words = bytes.div_ceil(size_of::<u128>());
+        self.words.resize(start + words, MaybeUninit::uninit());
+        let to = self.words[start..].as_mut_ptr().cast::<u8>();
+        // SAFETY: `value` has that many bytes, and so have the words just added. They are copied as they are: words need not be
+        // initialised.
+        unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), to, bytes) };
+    }
+
+    /// An address and, where the kernel has a parameter for it next, the length in elements.
+    #[track_caller]
+    fn push_slice<T, P>(&mut self, slice: &DeviceSlice<T, P>, fits: impl FnOnce(ParameterKind) -> bool) {
+        self.push(&slice.address().0, fits);
+        let next = self.kernel.parameters.get(self.starts.len());
+        if next.is_some_and(|parameter| parameter.kind == ParameterKind::Length) {
+            self.push(&(slice.len() as u64), |_| true);
+        }
+    }
+
+    /// The next argument: memory that the kernel reads.
+    ///
+    /// # Panics
+    /// If the kernel's next parameter is not [`ParameterKind::Read`] of such elements.
+    #[track_caller]
+    pub fn read<T, P: ReadBy<S>>(mut self, slice: &'a DeviceSlice<T, P>) -> Self {
+        let element_bytes = size_of::<T>();
+        self.push_slice(slice, |kind| kind == ParameterKind::Read { element_bytes });
+        self
+    }
+
+    /// The next argument: memory that the kernel writes, and may read.
+    ///
+    /// # Panics
+    /// If the kernel's next parameter is not [`ParameterKind::Write`] of such elements.
+    #[track_caller]
+    pub fn write<T, P: WriteBy<S>>(mut self, slice: &'a mut DeviceSlice<T, P>) -> Self {
+        let element_bytes = size_of::<T>();
+        self.push_slice(slice, |kind| kind == ParameterKind::Write { element_bytes });
+        self
+    }
+
+    /// The next argument: a value.
+    ///
+    /// # Panics
+    /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to at most 16 bytes; or if the size
+    /// is 0, for which an entry has no parameter.
+    #[track_caller]
+    pub fn value<T: Element>(mut self, value: T) -> Self {
+        self.push(&value, |kind| kind == ParameterKind::Scalar);
+        self
+    }
+
+    /// The next argument: a value of a type that is `DeviceCopy` as `rustacuda_core` has it, derived or not. It is copied as it is,
+    /// padding and all; unlike an element it may have values that not any bits are (`bool`, `Option`, enums), as only the host
+    /// writes it.
+    ///
+    /// That the kernel reads it as the host lays it out is up to who [launches](Self::launch): without `#[repr(C)]` no one can
+    /// know.
+    ///
+    /// # Panics
+    /// As [`value`](Self::value).
+    #[cfg(feature = "rustacuda")]
+    #[track_caller]
+    pub fn device_copy<T: rustacuda_core::DeviceCopy>(mut self, value: &T) -> Self {
+        self.padded = true;
+        self.push(value, |kind| kind == ParameterKind::Scalar);
+        self
+    }
+
+    /// As [`device_copy`](Self::device_copy), for a type that is `DeviceCopy` as cust has it.
+    ///
+    /// # Panics
+    /// As [`value`](Self::value).
+    #[cfg(feature = "cust")]
+    #[track_caller]
+    pub fn cust_copy<T: cust::memory::DeviceCopy>(mut self, value: &T) -> Self {
+        self.padded = true;
+        self.push(value, |kind| kind == ParameterKind::Scalar);
+        self
+    }
+
+    /// Launches it (`cuLaunchKernel`). Stream-ordered. Where `shape.extent` is empty nothing is launched.
+    ///
+    /// # Safety
+    /// 1. `kernel.module` holds an entry `kernel.symbol` with those parameters, and `kernel.simulate` does on the CPU what it
+    ///    does.
+    /// 2. Launched in that shape with those arguments it reads only slices given to `read` or `write`, writes only those given to
+    ///    `write`, in bounds, with no race between its threads, and leaves values of their element types there.
+    ///
+    /// # Errors
+    /// [`Error::Launch`](crate::Error::Launch).
+    ///
+    /// # Panics
+    /// If arguments are missing. [`ParameterKind::Extent`] is filled in from `shape`.
+    #[track_caller]
+    pub unsafe fn launch(mut self, shape: &LaunchShape) -> Result<()> {
+        let extent = shape.extent;
+        if self.kernel.parameters.get(self.starts.len()).map(|p| p.kind) == Some(ParameterKind::Extent) {
+            self.push(&[extent.x, extent.y, extent.z], |_| true);
+        }
+        let (name, given, wanted) = (self.kernel.name, self.starts.len(), self.kernel.parameters.len());
+        assert_eq!(given, wanted, "arguments of kernel `{name}`, and its parameters");
+        let parameters: Vec<*const c_void> = self
+            .starts
+            .iter()
+            .map(|start| self.words[*start..].as_ptr().cast())
+            .collect();
+        // SAFETY: one pointer for each parameter, each to a value of its size, aligned to 16 bytes; the slices among them were
+        // borrowed as the kernel uses them and belong to `S`. The caller answers for the kernel.
+        unsafe { self.stream.launch(self.kernel, shape, &parameters, self.padded) }
+    }
+}

@@ -1,0 +1,180 @@
+use super::Extent;
+use crate::error::{Error, GridError, Result};
+use cuda_rt_driver::LaunchShape;
+
+/// Most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability").
+const MAX_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65535, 65535];
+/// Most threads of a block along each axis (same table).
+const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Most threads of a block in all (same table).
+const MAX_THREADS: u32 = 1024;
+
+fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape> {
+    let in_block = block
+        .iter()
+        .try_fold(1u32, |product, side| product.checked_mul(*side));
+    let fits = block
+        .iter()
+        .zip(MAX_BLOCK)
+        .all(|(side, limit)| (1..=limit).contains(side));
+    if !fits || in_block.is_none_or(|threads| threads > MAX_THREADS) {
+        return Err(Error::Grid(GridError::Block(block)));
+    }
+    let extent = threads.map(|side| side as u64);
+    let in_all = extent
+        .iter()
+        .try_fold(1u64, |product, side| product.checked_mul(*side));
+    if in_all.is_none_or(|threads| threads > 1 << 63) {
+        return Err(Error::Grid(GridError::Threads(extent)));
+    }
+    let mut grid = [1u32; 3];
+    for axis in 0..3 {
+        let blocks = extent[axis].div_ceil(u64::from(block[axis]));
+        let limit = MAX_BLOCKS[axis];
+        grid[axis] = u32::try_from(blocks)
+            .ok()
+            .filter(|blocks| u64::from(*blocks) <= limit)
+            .ok_or(Error::Grid(GridError::Blocks {
+                axis: ['x', 'y', 'z'][axis],
+                blocks,
+                limit,
+            }))?;
+    }
+    Ok(LaunchShape {
+        grid,
+        block,
+        // `#[kernel]` computes it from a constant; the driver refuses what is too much.
+        shared_bytes: u32::try_from(shared_bytes).unwrap_or(u32::MAX),
+        extent: Extent {
+            x: extent[0],
+            y: extent[1],
+            z: extent[2],
+        },
+    })
+}
+
+macro_rules! grids {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// The last blocks may have threads outside the extent; those do not enter the kernel.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            threads: [usize; 3],
+            block: [u32; 3],
+        }
+
+        impl $name {
+            #[doc(hidden)]
+            pub fn __shape(&self, block: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape> {
+                shape(self.threads, block.unwrap_or(self.block), shared_bytes)
+            }
+        }
+    )* };
+}
+
+grids! {
+    /// A launch of threads in a line, in blocks of 256 unless told otherwise.
+    Grid1;
+    /// A launch of threads in a rectangle, (x, y), in blocks of 32×8 unless told otherwise.
+    Grid2;
+    /// A launch of threads in a box, (x, y, z), in blocks of 32×4×2 unless told otherwise.
+    Grid3;
+}
+
+impl Grid1 {
+    /// One thread for each of `threads` elements.
+    pub fn covering(threads: usize) -> Self {
+        Self {
+            threads: [threads, 1, 1],
+            block: [256, 1, 1],
+        }
+    }
+
+    /// The same in blocks of `threads`; a kernel with a block size of its own ignores it.
+    pub fn block(self, threads: u32) -> Self {
+        Self {
+            block: [threads, 1, 1],
+            ..self
+        }
+    }
+}
+
+impl Grid2 {
+    /// One thread for each of `width` × `height` elements.
+    pub fn covering(width: usize, height: usize) -> Self {
+        Self {
+            threads: [width, height, 1],
+            block: [32, 8, 1],
+        }
+    }
+
+    /// The same in blocks of `x` × `y` threads; a kernel with a block size of its own ignores it.
+    pub fn block(self, x: u32, y: u32) -> Self {
+        Self {
+            block: [x, y, 1],
+            ..self
+        }
+    }
+}
+
+impl Grid3 {
+    /// One thread for each of `x` × `y` × `z` elements.
+    pub fn covering(x: usize, y: usize, z: usize) -> Self {
+        Self {
+            threads: [x, y, z],
+            block: [32, 4, 2],
+        }
+    }
+
+    /// The same in blocks of `x` × `y` × `z` threads; a kernel with a block size of its own ignores it.
+    pub fn block(self, x: u32, y: u32, z: u32) -> Self {
+        Self {
+            block: [x, y, z],
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_covered_with_a_part_block_at_its_end() {
+        let shape = Grid1::covering(1000).__shape(None, 0).unwrap();
+        assert_eq!(
+            (shape.grid, shape.block, shape.extent.x),
+            ([4, 1, 1], [256, 1, 1], 1000)
+        );
+    }
+
+    #[test]
+    fn no_threads_is_an_empty_launch() {
+        assert!(Grid2::covering(0, 7).__shape(None, 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn impossible_blocks_and_grids_are_refused() {
+        for block in [
+            [0, 1, 1],
+            [1025, 1, 1],
+            [32, 33, 1],
+            [1, 1, 65],
+            [u32::MAX, u32::MAX, 2],
+        ] {
+            let error = Grid3::covering(8, 8, 8).__shape(Some(block), 0).unwrap_err();
+            assert!(
+                matches!(error, Error::Grid(GridError::Block(b)) if b == block),
+                "{error}"
+            );
+        }
+        let error = Grid1::covering(usize::MAX).__shape(None, 0).unwrap_err();
+        assert!(matches!(error, Error::Grid(GridError::Threads(_))), "{error}");
+        let error = Grid1::covering(1 << 40).__shape(None, 0).unwrap_err();
+        assert!(error.to_string().contains("along x"), "{error}");
+        let error = Grid2::covering(1, 65536 * 8).__shape(None, 0).unwrap_err();
+        assert!(error.to_string().contains("along y"), "{error}");
+    }
+}

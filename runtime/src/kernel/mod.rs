@@ -1,0 +1,20 @@
+//! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may read or write.
+
+mod grid;
+mod module;
+mod parameters;
+mod signature;
+
+pub use crate::tag::{ReadBy, WriteBy};
+pub use cuda_rt_driver::{Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+pub use device_std::Extent;
+pub use grid::{Grid1, Grid2, Grid3};
+#[doc(hidden)]
+pub use parameters::{
+    Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf, Slice, SliceOf, Value, ValueOf, WriteArg,
+};
+#[doc(hidden)]
+pub use signature::{
+    ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Threads1, Threads2, Threads3, describe,
+    launch,
+};

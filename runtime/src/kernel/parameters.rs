@@ -1,0 +1,337 @@
+//! What a launch passes, parameter by parameter: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`, one kind of head for each role.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+use device_std::rt::{self, OutputArgument, SharedArgument, SharedMemory};
+use device_std::{Element, Scalar};
+
+use super::{Extent, ReadBy, WriteBy};
+use crate::memory::DeviceSlice;
+use crate::tag::StreamTag;
+use cuda_rt_driver::{Parameter, ParameterKind};
+
+type Pointer = *const c_void;
+
+/// A value before others: in a row without gaps, where all are of one type.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Cons<T, R>(T, R);
+
+/// Values of one type in a row.
+///
+/// # Safety
+/// The layout is that of `[T; LEN]`.
+pub unsafe trait ArrayLike<T>: Copy {
+    /// How many.
+    const LEN: usize;
+}
+// SAFETY: `repr(C)`, of fields with one alignment and sizes that are multiples of it.
+unsafe impl<T: Copy, R: ArrayLike<T>> ArrayLike<T> for Cons<T, R> {
+    const LEN: usize = 1 + R::LEN;
+}
+/// The end of a row, with the alignment of its elements.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Nil<T>([T; 0]);
+// SAFETY: as an empty array.
+unsafe impl<T: Copy> ArrayLike<T> for Nil<T> {
+    const LEN: usize = 0;
+}
+
+pub(super) const fn as_slice<T, R: ArrayLike<T>>(row: &R) -> &[T] {
+    // SAFETY: the trait's promise; the slice borrows the row.
+    unsafe { std::slice::from_raw_parts((&raw const *row).cast::<T>(), R::LEN) }
+}
+
+/// A slice that `S` may read for `'a`.
+#[derive(Debug)]
+pub struct ReadArg<'a, S, T> {
+    address: u64,
+    len: u64,
+    _borrowed: PhantomData<(&'a [T], fn(S) -> S)>,
+}
+
+impl<'a, S: StreamTag, T> ReadArg<'a, S, T> {
+    /// Borrows it.
+    #[inline(always)]
+    pub fn new<P: ReadBy<S>>(slice: &'a DeviceSlice<T, P>) -> Self {
+        Self {
+            address: slice.address().0,
+            len: slice.len() as u64,
+            _borrowed: PhantomData,
+        }
+    }
+}
+
+/// A slice that only `S` uses for `'a`.
+#[derive(Debug)]
+pub struct WriteArg<'a, S, T> {
+    address: u64,
+    len: u64,
+    _borrowed: PhantomData<(&'a mut [T], fn(S) -> S)>,
+}
+
+impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
+    /// Borrows it.
+    #[inline(always)]
+    pub fn new<P: WriteBy<S>>(slice: &'a mut DeviceSlice<T, P>) -> Self {
+        Self {
+            address: slice.address().0,
+            len: slice.len() as u64,
+            _borrowed: PhantomData,
+        }
+    }
+}
+
+/// `&[T]`, the parameter `AT` of the kernel `K`.
+#[derive(Debug)]
+pub struct Slice<K, const AT: usize>(PhantomData<K>);
+/// What it writes through.
+#[derive(Debug)]
+pub struct Output<K, const AT: usize>(PhantomData<K>);
+/// An argument in shared memory.
+#[derive(Debug)]
+pub struct SharedArg<K, const AT: usize>(PhantomData<K>);
+/// Anything else.
+#[derive(Debug)]
+pub struct Value<K, const AT: usize>(PhantomData<K>);
+
+/// The element of a slice. (Behind traits, so that rustc finds a type that cannot cross once, where the user wrote it.)
+pub trait SliceOf<const AT: usize> {
+    /// The element.
+    type Element: Element;
+}
+
+/// The type of an output, which has the launch's lifetime.
+pub trait OutputOf<const AT: usize> {
+    /// Its element.
+    type Element: Element;
+    /// The output.
+    type At<'k>: OutputArgument<Element = Self::Element>;
+}
+
+/// The type of an argument in shared memory.
+pub trait SharedArgOf<const AT: usize> {
+    /// The argument.
+    type At<'k>: SharedArgument;
+}
+
+/// The type of a value.
+pub trait ValueOf<const AT: usize> {
+    /// The value.
+    type Value: Scalar;
+}
+
+/// The parameters of a kernel.
+///
+/// # Safety
+/// `DESCRIBED`, `LAYOUT`, `pointers` and `read_back` agree with each other and with the entry that `#[kernel]` makes.
+pub unsafe trait Parameters {
+    /// What the launch is given.
+    type Passed<'a, S>;
+    /// What the kernel is given.
+    type Arguments<'k>;
+    #[doc(hidden)]
+    type Pointers: ArrayLike<Pointer>;
+    #[doc(hidden)]
+    type Described: ArrayLike<Parameter> + 'static;
+    #[doc(hidden)]
+    type Layout: ArrayLike<u64> + 'static;
+    #[doc(hidden)]
+    type Values;
+    #[doc(hidden)]
+    const DESCRIBED: Self::Described;
+    #[doc(hidden)]
+    const LAYOUT: Self::Layout;
+    /// Shared memory of a block, in bytes.
+    const SHARED_BYTES: usize;
+
+    #[doc(hidden)]
+    fn pointers<S>(passed: &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers;
+
+    /// What a launch passed.
+    ///
+    /// # Safety
+    /// `parameters` has the pointers of a launch with these parameters, from `at` on.
+    #[doc(hidden)]
+    unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values;
+
+    /// The arguments of one thread or block.
+    ///
+    /// # Safety
+    /// For `'k` the memory that the values name is used as the kernel's signature says, and `shared` points to the memory of one
+    /// block, with `SHARED_BYTES` from `offset` on for these arguments alone.
+    #[doc(hidden)]
+    unsafe fn arguments<'k>(values: &Self::Values, shared: *mut u8, offset: usize) -> Self::Arguments<'k>;
+}
+
+const fn parameter<T>(kind: ParameterKind) -> Parameter {
+    Parameter {
+        size_bytes: size_of::<T>(),
+        align_bytes: align_of::<T>(),
+        kind,
+    }
+}
+
+/// The end: the launch's extent.
+// SAFETY: an entry's last parameter is the extent.
+unsafe impl Parameters for () {
+    type Passed<'a, S> = ();
+    type Arguments<'k> = ();
+    type Pointers = Cons<Pointer, Nil<Pointer>>;
+    type Described = Cons<Parameter, Nil<Parameter>>;
+    type Layout = Nil<u64>;
+    type Values = ();
+    const DESCRIBED: Self::Described = Cons(parameter::<Extent>(ParameterKind::Extent), Nil([]));
+    const LAYOUT: Self::Layout = Nil([]);
+    const SHARED_BYTES: usize = 0;
+
+    #[inline(always)]
+    fn pointers<S>(_: &(), extent: &Extent) -> Self::Pointers {
+        Cons((&raw const *extent).cast(), Nil([]))
+    }
+    #[inline(always)]
+    unsafe fn read_back(_: *const Pointer, _: usize) {}
+    #[inline(always)]
+    unsafe fn arguments<'k>(_: &(), _: *mut u8, _: usize) -> Self::Arguments<'k> {}
+}
+
+/// A pointer and a length.
+macro_rules! buffer {
+    ($element:ty, $kind:ident) => {
+        type Pointers = Cons<Pointer, Cons<Pointer, R::Pointers>>;
+        type Described = Cons<Parameter, Cons<Parameter, R::Described>>;
+        type Layout = Cons<u64, R::Layout>;
+        type Values = ((*mut $element, usize), R::Values);
+        const DESCRIBED: Self::Described = Cons(
+            parameter::<u64>(ParameterKind::$kind {
+                element_bytes: size_of::<$element>(),
+            }),
+            Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
+        );
+        const LAYOUT: Self::Layout = Cons(rt::element_layout::<$element>(), R::LAYOUT);
+        const SHARED_BYTES: usize = R::SHARED_BYTES;
+
+        #[inline(always)]
+        fn pointers<S>((slice, rest): &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
+            let (address, len) = (&raw const slice.address, &raw const slice.len);
+            Cons(address.cast(), Cons(len.cast(), R::pointers(rest, extent)))
+        }
+
+        #[inline(always)]
+        unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
+            // SAFETY: an address and a length, passed on to the caller.
+            let slice = unsafe { rt::output(parameters, at) };
+            // SAFETY: passed on to the caller.
+            (slice, unsafe { R::read_back(parameters, at + 2) })
+        }
+    };
+}
+
+// SAFETY: an address and a length, and then the rest.
+unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slice<K, AT>, R) {
+    type Passed<'a, S> = (ReadArg<'a, S, K::Element>, R::Passed<'a, S>);
+    type Arguments<'k> = (&'k [K::Element], R::Arguments<'k>);
+    buffer!(K::Element, Read);
+
+    #[inline(always)]
+    unsafe fn arguments<'k>(
+        ((start, len), rest): &Self::Values,
+        shared: *mut u8,
+        offset: usize,
+    ) -> Self::Arguments<'k> {
+        // SAFETY: aligned, as `rt::output` made sure; the rest is passed on to the caller.
+        let slice = unsafe { std::slice::from_raw_parts(*start, *len) };
+        // SAFETY: passed on to the caller.
+        (slice, unsafe { R::arguments(rest, shared, offset) })
+    }
+}
+
+// SAFETY: an address and a length, and then the rest.
+unsafe impl<K: OutputOf<AT>, const AT: usize, R: Parameters> Parameters for (Output<K, AT>, R) {
+    type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
+    type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
+    buffer!(K::Element, Write);
+
+    #[inline(always)]
+    unsafe fn arguments<'k>(
+        ((start, len), rest): &Self::Values,
+        shared: *mut u8,
+        offset: usize,
+    ) -> Self::Arguments<'k> {
+        // SAFETY: passed on to the caller.
+        let output = unsafe { <K::At<'k> as OutputArgument>::new(*start, *len) };
+        // SAFETY: passed on to the caller.
+        (output, unsafe { R::arguments(rest, shared, offset) })
+    }
+}
+
+// SAFETY: not passed at all: the launch gives a block as much shared memory as all of these need.
+unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (SharedArg<K, AT>, R) {
+    type Passed<'a, S> = R::Passed<'a, S>;
+    type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
+    type Pointers = R::Pointers;
+    type Described = R::Described;
+    type Layout = Cons<u64, R::Layout>;
+    type Values = R::Values;
+    const DESCRIBED: Self::Described = R::DESCRIBED;
+    const LAYOUT: Self::Layout = Cons(rt::shared_layout::<K::At<'static>>(), R::LAYOUT);
+    const SHARED_BYTES: usize = <K::At<'static> as SharedArgument>::BYTES + R::SHARED_BYTES;
+
+    #[inline(always)]
+    fn pointers<S>(passed: &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
+        R::pointers(passed, extent)
+    }
+
+    #[inline(always)]
+    unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
+        // SAFETY: passed on to the caller.
+        unsafe { R::read_back(parameters, at) }
+    }
+
+    #[inline(always)]
+    unsafe fn arguments<'k>(values: &Self::Values, shared: *mut u8, offset: usize) -> Self::Arguments<'k> {
+        // SAFETY: passed on to the caller; sizes are multiples of 16, and so are offsets.
+        let argument = unsafe { SharedMemory::argument::<K::At<'k>>(shared, offset) };
+        let after = offset + <K::At<'k> as SharedArgument>::BYTES;
+        // SAFETY: passed on to the caller; what comes after this argument is its own.
+        (argument, unsafe { R::arguments(values, shared, after) })
+    }
+}
+
+// SAFETY: the value, and then the rest.
+unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Value<K, AT>, R) {
+    type Passed<'a, S> = (K::Value, R::Passed<'a, S>);
+    type Arguments<'k> = (K::Value, R::Arguments<'k>);
+    type Pointers = Cons<Pointer, R::Pointers>;
+    type Described = Cons<Parameter, R::Described>;
+    type Layout = Cons<u64, R::Layout>;
+    type Values = (K::Value, R::Values);
+    const DESCRIBED: Self::Described = Cons(parameter::<K::Value>(ParameterKind::Scalar), R::DESCRIBED);
+    const LAYOUT: Self::Layout = Cons(rt::scalar_layout::<K::Value>(), R::LAYOUT);
+    const SHARED_BYTES: usize = R::SHARED_BYTES;
+
+    #[inline(always)]
+    fn pointers<S>((value, rest): &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
+        Cons((&raw const *value).cast(), R::pointers(rest, extent))
+    }
+
+    #[inline(always)]
+    unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
+        // SAFETY: a value of this type, passed on to the caller.
+        let value = unsafe { rt::scalar(parameters, at) };
+        // SAFETY: passed on to the caller.
+        (value, unsafe { R::read_back(parameters, at + 1) })
+    }
+
+    #[inline(always)]
+    unsafe fn arguments<'k>(
+        (value, rest): &Self::Values,
+        shared: *mut u8,
+        offset: usize,
+    ) -> Self::Arguments<'k> {
+        // SAFETY: passed on to the caller.
+        (*value, unsafe { R::arguments(rest, shared, offset) })
+    }
+}

@@ -1,0 +1,386 @@
+//! What a kernel takes, in types, and the launch that follows from them: all that the expansion of `#[kernel]` calls on the host.
+//!
+//! Calling any of it is safe, so that the expansion needs no `unsafe` of its own, and a crate that stands in for this one by its name
+//! has nothing to be trusted with (H42). The one promise is [`Signature`]'s, and [`__kernel!`](crate::__kernel) makes it.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+use device_std::rt::{self, SharedMemory, SimulatedLaunch};
+use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
+
+use super::parameters::{ArrayLike, Parameters, as_slice};
+use super::{Grid1, Grid2, Grid3};
+use crate::error::Result;
+use crate::stream::Stream;
+use crate::tag::StreamTag;
+use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
+
+/// A kernel's signature.
+///
+/// # Safety
+/// `kernel` gives one static, made by [`describe`] for this type, and the entry of its symbol in its module was built from a
+/// `#[kernel]` function with this signature.
+pub unsafe trait Signature: Sized + 'static {
+    /// What tells threads or blocks apart.
+    type Position: Position;
+    /// What the launch passes, in order: `(Slice<K, 0>, (Value<K, 2>, ()))`.
+    type Parameters: Parameters;
+    /// The threads of a block, (x, y), where the kernel fixes them.
+    const BLOCK: Option<[u32; 2]>;
+
+    /// The kernel.
+    fn kernel() -> &'static Kernel;
+}
+
+/// A kernel that can be simulated.
+pub trait Simulate: Signature {
+    /// Runs one thread or block.
+    fn call<'k>(position: PositionOf<'k, Self>, arguments: ArgumentsOf<'k, Self>);
+}
+
+/// The position that the kernel `K` is given.
+pub type PositionOf<'k, K> = <<K as Signature>::Position as Position>::At<'k>;
+/// What else it is given.
+pub type ArgumentsOf<'k, K> = <<K as Signature>::Parameters as Parameters>::Arguments<'k>;
+type Grid<K> = <<K as Signature>::Position as Position>::Grid;
+type Passed<'a, K, S> = <<K as Signature>::Parameters as Parameters>::Passed<'a, S>;
+
+/// The kernel `K`, as the driver wants it. The tables are those of its parameters, in static memory.
+#[doc(hidden)]
+pub const fn describe<K: Simulate>(
+    name: &'static str,
+    symbol: &'static std::ffi::CStr,
+    (file, line): (&'static str, u32),
+    module: &'static cuda_rt_driver::ModuleImage,
+    described: &'static <K::Parameters as Parameters>::Described,
+    layout: &'static <K::Parameters as Parameters>::Layout,
+) -> Kernel {
+    assert_passable(as_slice(described));
+    Kernel {
+        name,
+        symbol,
+        file,
+        line,
+        module,
+        parameters: as_slice(described),
+        layout: as_slice(layout),
+        simulate: simulate::<K>,
+        cache: cuda_rt_driver::KernelCache::new(),
+    }
+}
+
+/// Refuses parameters that the entry would not have as they are described here.
+const fn assert_passable(parameters: &[Parameter]) {
+    let (mut at, mut end) = (0, 0usize);
+    while at < parameters.len() {
+        let Parameter {
+            size_bytes,
+            align_bytes,
+            ..
+        } = parameters[at];
+        assert!(size_bytes > 0, "a kernel cannot take a parameter of no size");
+        end = end.next_multiple_of(align_bytes) + size_bytes;
+        assert!(
+            end <= rt::MAX_PARAMETER_BYTES,
+            "the parameters of a kernel take 4096 bytes at most: pass what is large in a buffer"
+        );
+        at += 1;
+    }
+}
+
+/// Launches `K` in the order of `stream`.
+///
+/// A block with more axes than the position does not build, whoever wrote the kernel's description: threads that differ along the
+/// other axis only would hold one index (H32).
+///
+/// ```compile_fail,E0080
+/// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
+/// # use device_std::prelude::*;
+/// # cuda_rt::streams! { Compute; }
+/// # type Counts<'k> = PerThread<'k, u32>;
+/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// cuda_rt::__kernel! {
+///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
+///     block = [32, 2],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+/// }
+/// # impl Simulate for Count {
+/// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
+/// #         if let Some(count) = count.get_mut(i) {
+/// #             *count += 1;
+/// #         }
+/// #     }
+/// # }
+/// # fn main() -> cuda_rt::Result<()> {
+/// # let gpu = cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// # let mut counts = compute.alloc_zeroed::<u32>(64)?;
+/// # let grid = cuda_rt::Grid1::covering(64);
+/// cuda_rt::kernel::launch::<Count, _>(&compute, &grid, (WriteArg::new(&mut counts), ()))
+/// # })?;
+/// # gpu
+/// # }
+/// ```
+///
+/// With one axis it does:
+///
+/// ```
+/// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
+/// # use device_std::prelude::*;
+/// # cuda_rt::streams! { Compute; }
+/// # type Counts<'k> = PerThread<'k, u32>;
+/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// cuda_rt::__kernel! {
+///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
+///     block = [32, 1],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+/// }
+/// # impl Simulate for Count {
+/// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
+/// #         if let Some(count) = count.get_mut(i) {
+/// #             *count += 1;
+/// #         }
+/// #     }
+/// # }
+/// # fn main() -> cuda_rt::Result<()> {
+/// # let gpu = cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// # let mut counts = compute.alloc_zeroed::<u32>(64)?;
+/// # let grid = cuda_rt::Grid1::covering(64);
+/// cuda_rt::kernel::launch::<Count, _>(&compute, &grid, (WriteArg::new(&mut counts), ()))
+/// # })?;
+/// # gpu
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Grid`](crate::Error::Grid) and [`Error::Launch`](crate::Error::Launch).
+#[inline]
+pub fn launch<K: Simulate, S: StreamTag>(
+    stream: &Stream<S>,
+    grid: &Grid<K>,
+    arguments: Passed<'_, K, S>,
+) -> Result<()> {
+    const {
+        match K::BLOCK {
+            // Threads that differ along another axis only would hold one position.
+            Some([_, rows]) => assert!(
+                rows == 1 || K::Position::AXES > 1,
+                "the block has more axes than the position"
+            ),
+            None => assert!(
+                !K::Position::IS_BLOCK,
+                "a kernel that works in blocks has a block size"
+            ),
+        }
+    };
+    let shape = K::Position::shape(grid, K::BLOCK, K::Parameters::SHARED_BYTES)?;
+    let pointers = K::Parameters::pointers(&arguments, &shape.extent);
+    // SAFETY: the signature's promise is that these are the kernel's parameters; a slice among them was borrowed as the kernel uses it,
+    // for this call at least, and belongs to `S` (`ReadArg`, `Writing`).
+    unsafe { stream.__launch(K::kernel(), &shape, as_slice(&pointers)) }
+}
+
+/// Runs a launch of `K` on the CPU.
+///
+/// # Safety
+/// As [`Kernel::simulate`], for the kernel of `K`.
+unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c_void) {
+    let extent_at = <K::Parameters as Parameters>::Described::LEN - 1;
+    // SAFETY: the extent is the last parameter, and the loop below runs once.
+    let launch = unsafe { rt::launch(parameters, extent_at, shape.grid) };
+    // SAFETY: passed on to the caller.
+    let values = unsafe { K::Parameters::read_back(parameters, 0) };
+    let mut memory = SharedMemory::new(K::Parameters::SHARED_BYTES);
+    let shared = memory.start();
+    K::Position::each(&launch, shape, K::BLOCK, |position| {
+        // SAFETY: the memory is the caller's promise; "threads" and blocks take turns, each with arguments and shared memory of its own.
+        let arguments = unsafe { K::Parameters::arguments(&values, shared, 0) };
+        K::call(position, arguments);
+    });
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// What tells threads or blocks apart.
+pub trait Position: Sealed {
+    /// What it is launched on.
+    type Grid;
+    /// What the kernel is given.
+    type At<'k>;
+    /// The axes along which it differs.
+    const AXES: usize;
+    /// Whether it is a whole block's.
+    const IS_BLOCK: bool;
+
+    #[doc(hidden)]
+    fn shape(grid: &Self::Grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape>;
+    #[doc(hidden)]
+    fn each(
+        launch: &SimulatedLaunch,
+        shape: &LaunchShape,
+        block: Option<[u32; 2]>,
+        f: impl for<'k> Fn(Self::At<'k>),
+    );
+}
+
+macro_rules! positions {
+    ($($(#[$doc:meta])* $name:ident: $axes:literal, $index:ident, $grid:ident, $each:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl Sealed for $name {}
+        impl Position for $name {
+            type Grid = $grid;
+            type At<'k> = $index<'k>;
+            const AXES: usize = $axes;
+            const IS_BLOCK: bool = false;
+
+            #[inline]
+            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape> {
+                grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
+            }
+
+            #[inline(always)]
+            fn each(launch: &SimulatedLaunch, _: &LaunchShape, _: Option<[u32; 2]>, f: impl for<'k> Fn($index<'k>)) {
+                rt::$each(launch, f);
+            }
+        }
+    )* };
+}
+
+positions! {
+    /// Threads of a one-dimensional launch.
+    Threads1: 1, Index1, Grid1, each_index1;
+    /// Threads of a two-dimensional launch.
+    Threads2: 2, Index2, Grid2, each_index2;
+    /// Threads of a three-dimensional launch.
+    Threads3: 3, Index3, Grid3, each_index3;
+}
+
+/// Blocks.
+#[derive(Debug)]
+pub struct Blocks<D>(PhantomData<D>);
+
+macro_rules! blocks {
+    ($($dimensions:ident: $axes:literal, $grid:ident;)*) => { $(
+        impl Sealed for Blocks<$dimensions> {}
+        impl Position for Blocks<$dimensions> {
+            type Grid = $grid;
+            type At<'k> = Block<'k, $dimensions>;
+            const AXES: usize = $axes;
+            const IS_BLOCK: bool = true;
+
+            #[inline]
+            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape> {
+                grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
+            }
+
+            #[inline(always)]
+            fn each(
+                launch: &SimulatedLaunch,
+                shape: &LaunchShape,
+                block: Option<[u32; 2]>,
+                f: impl for<'k> Fn(Block<'k, $dimensions>),
+            ) {
+                // What the kernel fixes is known when it is compiled.
+                let size = block.unwrap_or([shape.block[0], shape.block[1]]);
+                rt::each_block(launch, |at| {
+                    // SAFETY: the launch has this shape, which was made of this block size; each position is given out once.
+                    f(unsafe { rt::block(at, size, [shape.grid[0], shape.grid[1]], launch.extent()) });
+                });
+            }
+        }
+    )* };
+}
+
+blocks! {
+    OneD: 1, Grid1;
+    TwoD: 2, Grid2;
+}
+
+/// The one promise that a kernel's expansion needs: that the entry called `$symbol` is this kernel.
+///
+/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the user's gets in but names and types. A crate
+/// that calls this by hand with another kernel's symbol lies about its PTX, as with a false file in `kernel_module!`: the simulated
+/// device, which reads none, stays sound even then.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernel {
+    (
+        $kernel:ident, $name:literal, $symbol:literal, $module:path, $position:ident $(<$dimensions:ident>)?,
+        block = [$($x:literal, $y:literal)?],
+        slices = [$($slice:literal: $slice_element:ty;)*],
+        outputs = [$($output:literal: $output_type:ident, $element:ty;)*],
+        shared = [$($shared:literal: $shared_type:ident;)*],
+        values = [$($value:literal: $value_type:ty;)*],
+        parameters = [$($role:ident $at:literal;)*],
+        $(checked = $checked:ident,)?
+    ) => {
+        struct $kernel;
+
+        $(impl $crate::kernel::SliceOf<$slice> for $kernel {
+            type Element = $slice_element;
+        })*
+        $(impl $crate::kernel::OutputOf<$output> for $kernel {
+            type Element = $element;
+            type At<'k> = $output_type<'k>;
+        })*
+        $(impl $crate::kernel::SharedArgOf<$shared> for $kernel {
+            type At<'k> = $shared_type<'k>;
+        })*
+        $(impl $crate::kernel::ValueOf<$value> for $kernel {
+            type Value = $value_type;
+        })*
+
+        // SAFETY: `#[kernel]` made the entry of this name, and this, from one function.
+        unsafe impl $crate::kernel::Signature for $kernel {
+            type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
+            type Parameters = $crate::__parameters!($kernel $($role $at)*);
+            const BLOCK: $crate::__private::core::option::Option<[$crate::__private::core::primitive::u32; 2]> =
+                $crate::__block!($($x, $y)?);
+
+            fn kernel() -> &'static $crate::kernel::Kernel {
+                static KERNEL: $crate::kernel::Kernel = {
+                    // First, for it has the better message.
+                    $($checked;)?
+                    $crate::kernel::describe::<$kernel>(
+                        $crate::__private::core::concat!($crate::__private::core::module_path!(), "::", $name),
+                        $symbol,
+                        ($crate::__private::core::file!(), $crate::__private::core::line!()),
+                        &$module,
+                        &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::DESCRIBED,
+                        &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::LAYOUT,
+                    )
+                };
+                &KERNEL
+            }
+        }
+    };
+}
+
+/// The type of a list of parameters.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __parameters {
+    ($kernel:ident) => { () };
+    ($kernel:ident $role:ident $at:literal $($rest:tt)*) => {
+        ($crate::kernel::$role<$kernel, $at>, $crate::__parameters!($kernel $($rest)*))
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __block {
+    () => {
+        $crate::__private::core::option::Option::None
+    };
+    ($x:literal, $y:literal) => {
+        $crate::__private::core::option::Option::Some([$x, $y])
+    };
+}

@@ -1,0 +1,80 @@
+//! The typed API of `cuda-handoff`: devices, streams, memory, order, kernels and graphs. Programs depend on `cuda-handoff`, whose page
+//! says what this promises.
+//!
+//! | folder | what |
+//! |---|---|
+//! | `tag` | the types that name streams and devices |
+//! | `device` | devices, and what their handles share |
+//! | `stream` | what enqueues |
+//! | `order` | events, fences, handoffs: what waits for what |
+//! | `memory` | buffers, slices, bundles, and places to keep them |
+//! | `kernel` | kernels and their launches |
+//! | `graph` | captured work |
+//! | `collective` | sums and exchanges among several GPUs |
+//! | `interop` | code that is not ours |
+//! | `timeline` | the recorder: what ran when |
+
+pub mod checker;
+mod collective;
+mod device;
+mod error;
+mod graph;
+pub mod interop;
+pub mod kernel;
+mod memory;
+mod order;
+mod stream;
+mod tag;
+pub mod timeline;
+
+/// The seam between the runtime and hardware.
+pub use cuda_rt_driver as driver;
+/// The CUDA driver API, behind the seam.
+#[cfg(feature = "cuda")]
+pub use cuda_rt_driver_cuda as driver_cuda;
+/// The simulated device.
+pub use cuda_rt_simulator as simulator;
+
+pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
+pub use crate::device::Device;
+pub use crate::error::{Error, GridError, Refused, Result};
+pub use crate::graph::{Captured, Graph, InGraph};
+pub use crate::kernel::{Grid1, Grid2, Grid3};
+pub use crate::memory::Constant;
+pub use crate::memory::Slot;
+pub use crate::memory::{
+    Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
+    OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
+};
+pub use crate::memory::{Lease, Shared};
+pub use crate::order::event::Event;
+pub use crate::order::future::HandoffFuture;
+pub use crate::order::handoff::{Handoff, Query};
+pub use crate::order::join::Handoffs;
+pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
+pub use crate::stream::Stream;
+pub use crate::stream::{Pooled, StreamPool};
+pub use crate::tag::{
+    DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Place, Priority, ReadBy, SameAs, Scoped, StreamTag,
+    WriteBy,
+};
+pub use cuda_rt_driver::Reduction;
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::memory::{
+        Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, ToHost, attach,
+        by_ref, detach, has_parts, idle_from, note_host_access, retire, same_type, view,
+    };
+    pub use crate::order::fence::Fence;
+    pub use crate::order::stream_ref::StreamRef;
+    pub use crate::order::unless::Unless;
+    // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
+    pub use ::core;
+    pub use device_std;
+}
+
+pub use bytemuck;
+pub use cuda_rt_macros::{Bundle, HostElement as Element};
+#[cfg(feature = "rustacuda")]
+pub use device_std::{AnyBits, DeviceCopied};

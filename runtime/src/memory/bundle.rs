@@ -1,0 +1,92 @@
+use crate::order::fence::Fence;
+use crate::order::stream_ref::StreamRef;
+use crate::tag::{DeviceTag, StreamTag};
+use cuda_rt_driver::CallSite;
+
+/// A bundle in its idle form: what a [`Handoff`](crate::Handoff) carries.
+///
+/// Buffers, tuples of up to 12, arrays, `Vec`, `Option`, and structs through `#[derive(Bundle)]`. A bundle moves
+/// as a whole, behind one event.
+///
+/// # Safety
+/// Structural: every method converts every part, no part is dropped, duplicated or left out, no code of a
+/// user runs, and no part can be written through `&`. Derive it instead.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a bundle of idle buffers",
+    label = "cannot be handed over",
+    note = "bundles are idle buffers, and tuples, arrays, `Vec`s, `Option`s and `#[derive(Bundle)]` structs of them",
+    note = "H20: what is in flight is owned, never borrowed: pass the buffer itself, not a reference or a view"
+)]
+pub unsafe trait Bundle: Sized {
+    /// The device that all parts are on.
+    type Device: DeviceTag;
+    /// The bundle while it is owned by the stream `S`.
+    type On<S: StreamTag>: OwnedBy<S>;
+    /// Borrowed, for reading and writing on `S`; never owning.
+    type View<'v, S: StreamTag>;
+    /// Borrowed, for reading on `S`.
+    type Ref<'v, S: StreamTag>;
+
+    /// Gives the bundle to `S`.
+    ///
+    /// # Safety
+    /// `at` is the stream `S` on `Self::Device`, and every use of every part is ordered before its present end.
+    unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S>;
+
+    /// Takes the bundle from a stream, pending.
+    ///
+    /// # Safety
+    /// `S` is a stream on `Self::Device`. The result is not used as idle until every use of every part is over, and is not
+    /// dropped until then.
+    unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self;
+
+    /// Views of all parts.
+    ///
+    /// # Safety
+    /// For `'v` the parts are live, ordered before the work of `S` that uses the views, and not used otherwise.
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S>;
+
+    /// Read-only views of all parts.
+    ///
+    /// # Safety
+    /// For `'v` the parts are live, writes to them are ordered before the work of `S` that uses the views, and
+    /// nothing writes them.
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S>;
+
+    /// Frees every part once `fence` is over; leaks what cannot be freed. Never blocks.
+    ///
+    /// # Safety
+    /// Every use of every part is over once `fence` is.
+    unsafe fn retire(self, fence: &mut Fence);
+
+    /// Tells a checker that the host has, or had until now, every part that it can reach: pinned memory.
+    #[doc(hidden)]
+    fn note_host_access(&self, _passed: ToHost) {}
+}
+
+/// The call by which a bundle passes to the host. Only this crate makes one, so no one else tells the checker of a passage that
+/// did not take place.
+#[derive(Clone, Copy, Debug)]
+pub struct ToHost(pub(crate) CallSite);
+
+/// A bundle of which every part is owned by the stream `S`: what [`Stream::release`](crate::Stream::release) takes.
+///
+/// # Safety
+/// Structural, as [`Bundle`], and every part is owned by `S`.
+#[diagnostic::on_unimplemented(
+    message = "stream `{S}` does not own `{Self}`",
+    label = "`{S}` cannot release this: it belongs to another stream, or to none",
+    note = "H06: a stream releases what it owns, every part of it: release each part on the stream that owns it, \
+            or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`",
+    note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`"
+)]
+pub unsafe trait OwnedBy<S: StreamTag>: Sized {
+    /// The bundle in its idle form.
+    type Idle: Bundle<Device = S::Device>;
+
+    /// Takes the bundle from `S`, pending.
+    ///
+    /// # Safety
+    /// The result is not used as idle until every use of every part is over, and is not dropped until then.
+    unsafe fn detach(self) -> Self::Idle;
+}

@@ -1,0 +1,262 @@
+//! Tuples, arrays, `Vec` and `Option` of bundles.
+
+use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
+use crate::order::fence::Fence;
+use crate::order::stream_ref::StreamRef;
+use crate::order::unless::Unless;
+use crate::tag::{SameAs, StreamTag};
+
+macro_rules! tuples {
+    ($(($first:ident $first_index:tt $(, $part:ident $index:tt)*);)*) => { $(
+        // SAFETY: structural: every part is named once in each method.
+        unsafe impl<$first: Bundle $(, $part: Bundle)*> Bundle for ($first, $($part,)*)
+        where
+            // Not `Device = ..`, of which rustc would say that types mismatch.
+            $($part::Device: SameAs<$first::Device>,)*
+        {
+            type Device = $first::Device;
+            type On<S: StreamTag> = ($first::On<S>, $($part::On<S>,)*);
+            type View<'v, S: StreamTag> = ($first::View<'v, S>, $($part::View<'v, S>,)*);
+            type Ref<'v, S: StreamTag> = ($first::Ref<'v, S>, $($part::Ref<'v, S>,)*);
+
+            #[inline]
+            unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+                // SAFETY: the caller's promise covers every part.
+                (unsafe { self.$first_index.attach(at) }, $(
+                    // SAFETY: as above.
+                    unsafe { self.$index.attach(at) },
+                )*)
+            }
+
+            #[inline]
+            unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+                // SAFETY: the caller's promise covers every part.
+                (unsafe { $first::idle_from(on.$first_index) }, $(
+                    // SAFETY: as above.
+                    unsafe { $part::idle_from(on.$index) },
+                )*)
+            }
+
+            unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
+                // SAFETY: the caller's promise covers every part.
+                (unsafe { self.$first_index.view() }, $(
+                    // SAFETY: as above.
+                    unsafe { self.$index.view() },
+                )*)
+            }
+
+            unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
+                // SAFETY: the caller's promise covers every part.
+                (unsafe { self.$first_index.by_ref() }, $(
+                    // SAFETY: as above.
+                    unsafe { self.$index.by_ref() },
+                )*)
+            }
+
+            unsafe fn retire(self, fence: &mut Fence) {
+                // Where one unwinds, those behind it would be dropped as if they were idle.
+                let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
+                // SAFETY: the caller's promise covers every part.
+                unsafe { parts.$first_index.take_back().retire(fence) };
+                $(
+                    // SAFETY: as above.
+                    unsafe { parts.$index.take_back().retire(fence) };
+                )*
+            }
+
+            #[inline]
+            fn note_host_access(&self, passed: ToHost) {
+                self.$first_index.note_host_access(passed);
+                $(self.$index.note_host_access(passed);)*
+            }
+        }
+
+        // SAFETY: structural: every part is owned by `S`.
+        unsafe impl<S: StreamTag, $first: OwnedBy<S> $(, $part: OwnedBy<S>)*> OwnedBy<S> for ($first, $($part,)*) {
+            type Idle = ($first::Idle, $($part::Idle,)*);
+
+            #[inline]
+            unsafe fn detach(self) -> Self::Idle {
+                // SAFETY: the caller's promise covers every part.
+                (unsafe { self.$first_index.detach() }, $(
+                    // SAFETY: as above.
+                    unsafe { self.$index.detach() },
+                )*)
+            }
+        }
+    )* };
+}
+
+tuples! {
+    (A 0);
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+    (A 0, B 1, C 2, E 3);
+    (A 0, B 1, C 2, E 3, F 4);
+    (A 0, B 1, C 2, E 3, F 4, G 5);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7, J 8);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7, J 8, K 9);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7, J 8, K 9, L 10);
+    (A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7, J 8, K 9, L 10, M 11);
+}
+
+// SAFETY: structural: every element is mapped once in each method.
+unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
+    type Device = R::Device;
+    type On<S: StreamTag> = [R::On<S>; N];
+    type View<'v, S: StreamTag> = [R::View<'v, S>; N];
+    type Ref<'v, S: StreamTag> = [R::Ref<'v, S>; N];
+
+    #[inline]
+    unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+        // SAFETY: the caller's promise covers every element.
+        self.map(|part| unsafe { part.attach(at) })
+    }
+
+    #[inline]
+    unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+        // SAFETY: the caller's promise covers every element.
+        on.map(|part| unsafe { R::idle_from(part) })
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
+        // SAFETY: the caller's promise covers every element.
+        self.each_mut().map(|part| unsafe { part.view() })
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
+        // SAFETY: the caller's promise covers every element.
+        self.each_ref().map(|part| unsafe { part.by_ref() })
+    }
+
+    unsafe fn retire(self, fence: &mut Fence) {
+        // As in a tuple.
+        for part in self.map(Unless::leaked) {
+            // SAFETY: the caller's promise covers every element.
+            unsafe { part.take_back().retire(fence) }
+        }
+    }
+
+    #[inline]
+    fn note_host_access(&self, passed: ToHost) {
+        self.iter().for_each(|part| part.note_host_access(passed));
+    }
+}
+
+// SAFETY: structural: every element is owned by `S`.
+unsafe impl<S: StreamTag, R: OwnedBy<S>, const N: usize> OwnedBy<S> for [R; N] {
+    type Idle = [R::Idle; N];
+
+    #[inline]
+    unsafe fn detach(self) -> Self::Idle {
+        // SAFETY: the caller's promise covers every element.
+        self.map(|part| unsafe { part.detach() })
+    }
+}
+
+// SAFETY: structural: every element is mapped once in each method.
+unsafe impl<R: Bundle> Bundle for Vec<R> {
+    type Device = R::Device;
+    type On<S: StreamTag> = Vec<R::On<S>>;
+    type View<'v, S: StreamTag> = Vec<R::View<'v, S>>;
+    type Ref<'v, S: StreamTag> = Vec<R::Ref<'v, S>>;
+
+    unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+        // SAFETY: the caller's promise covers every element.
+        self.into_iter().map(|part| unsafe { part.attach(at) }).collect()
+    }
+
+    unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+        // SAFETY: the caller's promise covers every element.
+        on.into_iter().map(|part| unsafe { R::idle_from(part) }).collect()
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
+        // SAFETY: the caller's promise covers every element.
+        self.iter_mut().map(|part| unsafe { part.view() }).collect()
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
+        // SAFETY: the caller's promise covers every element.
+        self.iter().map(|part| unsafe { part.by_ref() }).collect()
+    }
+
+    unsafe fn retire(self, fence: &mut Fence) {
+        // As in a tuple: no iterator holds the elements themselves.
+        let parts: Vec<_> = self.into_iter().map(Unless::leaked).collect();
+        for part in parts {
+            // SAFETY: the caller's promise covers every element.
+            unsafe { part.take_back().retire(fence) }
+        }
+    }
+
+    #[inline]
+    fn note_host_access(&self, passed: ToHost) {
+        self.iter().for_each(|part| part.note_host_access(passed));
+    }
+}
+
+// SAFETY: structural: every element is owned by `S`.
+unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Vec<R> {
+    type Idle = Vec<R::Idle>;
+
+    unsafe fn detach(self) -> Self::Idle {
+        // SAFETY: the caller's promise covers every element.
+        self.into_iter().map(|part| unsafe { part.detach() }).collect()
+    }
+}
+
+// SAFETY: structural: the element, where there is one, is mapped once in each method.
+unsafe impl<R: Bundle> Bundle for Option<R> {
+    type Device = R::Device;
+    type On<S: StreamTag> = Option<R::On<S>>;
+    type View<'v, S: StreamTag> = Option<R::View<'v, S>>;
+    type Ref<'v, S: StreamTag> = Option<R::Ref<'v, S>>;
+
+    #[inline]
+    unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+        // SAFETY: the caller's promise covers the element.
+        self.map(|part| unsafe { part.attach(at) })
+    }
+
+    #[inline]
+    unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+        // SAFETY: the caller's promise covers the element.
+        on.map(|part| unsafe { R::idle_from(part) })
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
+        // SAFETY: the caller's promise covers the element.
+        self.as_mut().map(|part| unsafe { part.view() })
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
+        // SAFETY: the caller's promise covers the element.
+        self.as_ref().map(|part| unsafe { part.by_ref() })
+    }
+
+    unsafe fn retire(self, fence: &mut Fence) {
+        if let Some(part) = self {
+            // SAFETY: the caller's promise covers the element.
+            unsafe { part.retire(fence) }
+        }
+    }
+
+    #[inline]
+    fn note_host_access(&self, passed: ToHost) {
+        self.iter().for_each(|part| part.note_host_access(passed));
+    }
+}
+
+// SAFETY: structural: the element is owned by `S`.
+unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Option<R> {
+    type Idle = Option<R::Idle>;
+
+    #[inline]
+    unsafe fn detach(self) -> Self::Idle {
+        // SAFETY: the caller's promise covers the element.
+        self.map(|part| unsafe { part.detach() })
+    }
+}

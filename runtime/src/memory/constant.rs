@@ -1,0 +1,133 @@
+//! Bundles that are read for ever.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use crate::memory::{Bundle, OwnedBy};
+use crate::order::fence::Fence;
+use crate::order::stream_ref::StreamRef;
+use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
+
+/// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a model.
+///
+/// [`Shared`](crate::Shared) memory comes back to a writer, so each lease costs a wait when it begins and an event when it ends.
+/// A constant never comes back: reading it costs neither. What pays for that is the memory, which stays allocated until the
+/// process ends, also when every clone is dropped; so does its device.
+///
+/// Cloning it is a count. It is idle memory to every stream at once: `stream.adopt(weights.clone())` gives a handle of that
+/// stream, which is part of bundles and graphs as a buffer is.
+///
+/// # Hazards prevented
+/// H02, H08 (nothing gives a way to write it), H21 (nothing frees it).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Constant;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let weights = compute.release(compute.alloc_zeroed::<f32>(1024)?)?.synchronize()?;
+/// let weights = Constant::new(weights);
+/// let mut out = compute.alloc_zeroed::<f32>(1024)?;
+/// compute.copy(&compute.adopt(weights.clone())?.view(), &mut out)?;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
+///
+/// # Invariants
+/// CONSTANT-1. No write to the bundle is pending or comes later, and it is never dropped.
+/// CONSTANT-2. `P` is a place of the bundle's device.
+pub struct Constant<R: Bundle, P = Idle> {
+    bundle: Arc<ManuallyDrop<R>>,
+    /// CONSTANT-2 by ON-DEVICE-1.
+    place: OnDevice<R::Device, P>,
+}
+
+impl<R: Bundle, P> Clone for Constant<R, P> {
+    fn clone(&self) -> Self {
+        Self {
+            bundle: Arc::clone(&self.bundle),
+            place: self.place,
+        }
+    }
+}
+
+impl<R: Bundle, P> fmt::Debug for Constant<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Constant").finish_non_exhaustive()
+    }
+}
+
+impl<R: Bundle> Constant<R, Idle<R::Device>>
+where
+    R::Device: Live,
+{
+    /// Makes what is idle a constant. Calls nothing.
+    pub fn new(idle: R) -> Self {
+        // CONSTANT-1: idle, so nothing is pending; only `by_ref` is called from here on.
+        Self {
+            bundle: Arc::new(ManuallyDrop::new(idle)),
+            place: OnDevice::new(),
+        }
+    }
+}
+
+impl<R: Bundle, S: StreamTag> Constant<R, S> {
+    /// Views of all parts, for reading on `S`.
+    pub fn view(&self) -> R::Ref<'_, S> {
+        // SAFETY: CONSTANT-1: live, and written by nothing.
+        unsafe { self.bundle.by_ref() }
+    }
+}
+
+impl<R: Bundle, P> Constant<R, P> {
+    /// The same bundle for another place, which CONSTANT-1 asks nothing of.
+    fn recast<Q>(self, place: OnDevice<R::Device, Q>) -> Constant<R, Q> {
+        Constant {
+            bundle: self.bundle,
+            place,
+        }
+    }
+}
+
+// SAFETY: one part, which every method converts; `&` gives no way to write.
+unsafe impl<R: Bundle, D: DeviceTag> Bundle for Constant<R, Idle<D>> {
+    type Device = D;
+    type On<S: StreamTag> = Constant<R, S>;
+    type View<'v, S: StreamTag> = R::Ref<'v, S>;
+    type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
+
+    unsafe fn attach<S: StreamTag>(self, _at: StreamRef) -> Constant<R, S> {
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { self.place.moved() };
+        self.recast(place)
+    }
+
+    unsafe fn idle_from<S: StreamTag>(on: Constant<R, S>) -> Self {
+        // SAFETY: the caller's `S` is on the device `D`.
+        let place = unsafe { on.place.moved() };
+        on.recast(place)
+    }
+
+    unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
+        // SAFETY: CONSTANT-1: live, and written by nothing.
+        unsafe { self.bundle.by_ref() }
+    }
+
+    unsafe fn by_ref<'v, S: StreamTag>(&self) -> R::Ref<'v, S> {
+        // SAFETY: as above.
+        unsafe { self.bundle.by_ref() }
+    }
+
+    unsafe fn retire(self, _fence: &mut Fence) {}
+}
+
+// SAFETY: one part, which any stream may read.
+unsafe impl<R: Bundle, S: StreamTag> OwnedBy<S> for Constant<R, S> {
+    type Idle = Constant<R, Idle<S::Device>>;
+
+    unsafe fn detach(self) -> Self::Idle {
+        let place = self.place.idle();
+        self.recast(place)
+    }
+}

@@ -1,0 +1,221 @@
+//! What `#[derive(Bundle)]` puts into a user's crate.
+//!
+//! [`__bundle!`](crate::__bundle) writes two layers. Safe functions take the struct apart, convert each part and put the struct
+//! together again: the traits in `derived/parts.rs`. The `unsafe` methods of [`Bundle`](crate::Bundle) hold nothing but a call of
+//! these functions. So no name, type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one, do
+//! not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn` was made with a number and read as a
+//! reference.
+
+mod parts;
+
+pub use parts::{
+    Attach, Back, Borrow, BorrowMut, Detach, Exact, PartByPart, PartByPartOf, Retire, attach, by_ref, detach,
+    has_parts, idle_from, note_host_access, retire, same_type, view,
+};
+
+/// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
+///
+/// A macro of this crate, since only that can name this crate, whatever else the user's calls `cuda_rt` (H42). Its output is
+/// structural whatever it is called with:
+///
+/// - The patterns name every field, in safe code, so the type is a struct.
+/// - A part's type is inferred from the field, and all parts are on the one device. No type is said by the caller.
+/// - There is one part at least. No bundle is `Copy`, so moving that part refuses a struct with a destructor.
+/// - Plain fields are `Copy`, and have the same type in every form of the bundle, so that no `Deref` of a user's runs.
+///
+/// Generics, bounds and types come in as fragments, so that nothing of the user's but those can stand in the impls.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __bundle {
+    (
+        $name:ident, $view:ident, $by_ref:ident,
+        lifetimes = [$($lifetime:lifetime)*],
+        types = [$($type:ident)*],
+        constants = [$($constant:ident: $constant_type:ty;)*],
+        others = [$($other:ident)*],
+        outlives = [$($longer:lifetime: $($shorter:lifetime)*;)*],
+        idle = [$($idle:ty,)*],
+        idle_where = [$([$($idle_for:lifetime)*] $idle_bounded:ty: $({ $($idle_outlives:lifetime)? $(? $idle_maybe:path;)? $([$($idle_higher:lifetime)*] $idle_bound:path)? })*;)*],
+        on = [$($on:ty,)*],
+        on_where = [$([$($on_for:lifetime)*] $on_bounded:ty: $({ $($on_outlives:lifetime)? $(? $on_maybe:path;)? $([$($on_higher:lifetime)*] $on_bound:path)? })*;)*],
+        idle_of_stream = [$($idle_of_stream:ty,)*],
+        buffers = [$($member:tt: $part:ident;)*],
+        plain = [$($plain_member:tt: $plain:ident;)*],
+    ) => {
+        const _: () = $crate::__private::has_parts(&[$($crate::__private::core::stringify!($member)),*]);
+
+        // SAFETY: structural: `PartByPart` below is safe code, and names every field.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
+            $crate::Bundle for $name<$($lifetime,)* $($idle,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($idle_for),*> $idle_bounded: $($($idle_outlives +)? $(?$idle_maybe +)? $(for<$($idle_higher),*> $idle_bound +)?)*,)*
+        {
+            type Device = __D;
+            type On<__S: $crate::StreamTag> = $name<$($lifetime,)* $($on,)*>;
+            type View<'__v, __S: $crate::StreamTag> = $view<$($lifetime,)* '__v, $($other,)* __D, __S>;
+            type Ref<'__v, __S: $crate::StreamTag> = $by_ref<$($lifetime,)* '__v, $($other,)* __D, __S>;
+
+            #[inline]
+            unsafe fn attach<__S: $crate::StreamTag>(self, __at: $crate::__private::StreamRef) -> Self::On<__S> {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::attach::<Self, __S>(self, __at) }
+            }
+
+            #[inline]
+            unsafe fn idle_from<__S: $crate::StreamTag>(__on: Self::On<__S>) -> Self {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::idle_from::<Self, __S>(__on) }
+            }
+
+            unsafe fn view<'__v, __S: $crate::StreamTag>(&mut self) -> Self::View<'__v, __S> {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::view::<Self, __S>(self) }
+            }
+
+            unsafe fn by_ref<'__v, __S: $crate::StreamTag>(&self) -> Self::Ref<'__v, __S> {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::by_ref::<Self, __S>(self) }
+            }
+
+            unsafe fn retire(self, __fence: &mut $crate::__private::Fence) {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::retire::<Self>(self, __fence) }
+            }
+
+            fn note_host_access(&self, __passed: $crate::__private::ToHost) {
+                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
+                $(
+                    let $part = $crate::__private::Exact($part);
+                    $crate::__private::note_host_access($part, __passed);
+                )*
+            }
+        }
+
+        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these parts only.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
+            $crate::__private::PartByPart for $name<$($lifetime,)* $($idle,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($idle_for),*> $idle_bounded: $($($idle_outlives +)? $(?$idle_maybe +)? $(for<$($idle_higher),*> $idle_bound +)?)*,)*
+        {
+            #[inline]
+            fn attach_parts<__S: $crate::StreamTag>(
+                self,
+                __with: $crate::__private::Attach<__S, __D>,
+            ) -> <Self as $crate::Bundle>::On<__S> {
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Attach::part(__with, $part),)*
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            #[inline]
+            fn parts_back<__S: $crate::StreamTag>(
+                __on: <Self as $crate::Bundle>::On<__S>,
+                __with: $crate::__private::Back<__S, __D>,
+            ) -> Self {
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = __on;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Back::part(__with, $part),)*
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn view_parts<'__v, __S: $crate::StreamTag>(
+                &mut self,
+                __with: $crate::__private::BorrowMut<'__v, __S, __D>,
+            ) -> <Self as $crate::Bundle>::View<'__v, __S> {
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)*
+                $(let $plain = $crate::__private::Exact(*$plain);)*
+                let __made = $view {
+                    $($member: $crate::__private::BorrowMut::part(__with, $part),)*
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn parts_by_ref<'__v, __S: $crate::StreamTag>(
+                &self,
+                __with: $crate::__private::Borrow<'__v, __S, __D>,
+            ) -> <Self as $crate::Bundle>::Ref<'__v, __S> {
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $part = $crate::__private::Exact($part);)*
+                $(let $plain = $crate::__private::Exact(*$plain);)*
+                let __made = $by_ref {
+                    $($member: $crate::__private::Borrow::part(__with, $part),)*
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+
+            fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
+                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
+                // Where one unwinds, those behind it would be dropped as if they were idle.
+                $(let $part = $crate::__private::Unless::leaked($part);)*
+                $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
+            }
+        }
+
+        // SAFETY: structural: every buffer is owned by the stream, or `PartByPartOf` below does not compile.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
+            $crate::OwnedBy<__S> for $name<$($lifetime,)* $($on,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
+        {
+            type Idle = $name<$($lifetime,)* $($idle_of_stream,)*>;
+
+            #[inline]
+            unsafe fn detach(self) -> Self::Idle {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::__private::detach::<Self, __S>(self) }
+            }
+        }
+
+        // SAFETY: as `PartByPart` above.
+        unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
+            $crate::__private::PartByPartOf<__S> for $name<$($lifetime,)* $($on,)*>
+        where
+            $($longer: $($shorter +)*,)*
+            $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
+        {
+            #[inline]
+            fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
+                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
+                $(let $plain = $crate::__private::Exact($plain);)*
+                let __made = $name {
+                    $($member: $crate::__private::Detach::part(__with, $part),)*
+                    $($plain_member: $plain.0,)*
+                };
+                $(
+                    let __there = $crate::__private::Exact(__made.$plain_member);
+                    $crate::__private::same_type($plain, __there);
+                )*
+                __made
+            }
+        }
+    };
+}

@@ -1,0 +1,102 @@
+//! Memory that someone else allocated and that is owned here until its last use is over.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::device::core::DeviceCore;
+use crate::order::completion::Done;
+use crate::order::event_pool::EventPool;
+use crate::order::fence::Fence;
+use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint};
+
+/// What gives foreign memory back, and to whom that is told.
+pub(crate) struct Foreign {
+    address: DeviceAddress,
+    bytes: usize,
+    events: Arc<EventPool>,
+    passed: CallSite,
+    release: Release,
+}
+
+/// Code of the memory's owner. Where it cannot be run it is forgotten, and so is what it holds: its drop might free memory that the GPU
+/// still uses.
+///
+/// The lock is never contended: it makes the closure's owner `Sync`.
+struct Release(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Release {
+    fn take(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        std::mem::forget(self.take());
+    }
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Foreign({:#x}, {} bytes)", self.address.0, self.bytes)
+    }
+}
+
+impl Foreign {
+    /// Tells a checker that the memory comes, and what `release` gives back when it goes.
+    pub(crate) fn new(
+        core: &DeviceCore,
+        address: DeviceAddress,
+        bytes: usize,
+        passed: CallSite,
+        release: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let foreign = Self {
+            address,
+            bytes,
+            events: Arc::clone(core.events()),
+            passed,
+            release: Release(Mutex::new(Some(Box::new(release)))),
+        };
+        foreign.tell(false);
+        foreign
+    }
+
+    fn tell(&self, ends: bool) {
+        if self.bytes > 0 {
+            self.events.driver().hint(Hint::ForeignMemory {
+                address: self.address,
+                bytes: self.bytes,
+                passed: self.passed,
+                ends,
+            });
+        }
+    }
+
+    fn give_back(mut self) {
+        self.tell(true);
+        if let Some(release) = self.release.take() {
+            release();
+        }
+    }
+
+    /// Gives the memory back on the device's thread for closures, once `fence` was seen over. Leaks it where that is never
+    /// known. Does not block.
+    pub(super) fn give_back_behind(self, mut fence: Fence) {
+        let events = Arc::clone(&self.events);
+        let over = fence.is_done();
+        // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
+        let run = move |outcome: DriverResult<()>| {
+            if outcome.is_ok() {
+                self.give_back();
+            }
+        };
+        let Ok(done) = Done::run(&events, run) else { return };
+        if over {
+            done.now();
+        } else {
+            // What cannot be watched is leaked with what `done` holds; a lost fence has nothing to watch.
+            let _ = fence.watch(done);
+        }
+    }
+}

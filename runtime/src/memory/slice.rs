@@ -1,0 +1,207 @@
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut, Range};
+
+use super::range::RangeIndex;
+use cuda_rt_driver::DeviceAddress;
+
+/// A view of device memory, used as `&DeviceSlice` and `&mut DeviceSlice` as `[T]` is.
+///
+/// ```text
+///   &DeviceSlice<f32, Compute>
+///   ┌───────────────────────┬───────────────────┐
+///   │ address on the device │ length (elements) │
+///   └───────────────────────┴───────────────────┘
+/// ```
+///
+/// The pointee has no bytes that the host could touch, so a reference is an address and a length, and Rust's own
+/// aliasing rules hold for device memory at no cost: what two overlapping `&mut [f32]` are on the host, two
+/// overlapping `&mut DeviceSlice` are here (H11).
+///
+/// # Invariants
+/// SLICE-1. A reference's address is that of `len` elements of device memory, allocated and of the place `P` for the
+///     reference's lifetime; dangling, but not null, where they are 0 bytes.
+/// SLICE-2. `&mut` references are unique among all references to overlapping memory.
+/// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
+#[repr(transparent)]
+pub struct DeviceSlice<T, P> {
+    marker: PhantomData<(T, fn(P) -> P)>,
+    elements: [()],
+}
+
+impl<T, P> fmt::Debug for DeviceSlice<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceSlice({:#x}, {} elements)", self.address().0, self.len())
+    }
+}
+
+/// The address of no memory.
+pub(super) const DANGLING: DeviceAddress = DeviceAddress(256);
+
+impl<T, P> DeviceSlice<T, P> {
+    /// # Safety
+    /// SLICE-1 holds for `'a`, and no `&mut` overlaps it.
+    #[inline]
+    pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
+        debug_assert!(address.0 != 0);
+        let data =
+            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
+        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
+        // is not null (SLICE-1).
+        unsafe { &*(data as *const Self) }
+    }
+
+    /// # Safety
+    /// SLICE-1 and SLICE-2 hold for `'a`.
+    #[inline]
+    pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
+        debug_assert!(address.0 != 0);
+        let data = std::ptr::slice_from_raw_parts_mut(
+            std::ptr::without_provenance_mut::<()>(address.0 as usize),
+            len,
+        );
+        // SAFETY: as in `from_raw`.
+        unsafe { &mut *(data as *mut Self) }
+    }
+
+    /// Length in elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    /// Where the memory is on the device. A number: using it takes `unsafe`.
+    #[inline]
+    pub fn address(&self) -> DeviceAddress {
+        DeviceAddress(self.elements.as_ptr().addr() as u64)
+    }
+
+    #[inline]
+    fn address_at(&self, index: usize) -> DeviceAddress {
+        DeviceAddress(self.address().0 + (index * size_of::<T>()) as u64)
+    }
+
+    #[inline]
+    fn part(&self, range: Range<usize>) -> &Self {
+        debug_assert!(range.start <= range.end && range.end <= self.len());
+        // SAFETY: a part of memory for which SLICE-1 holds, for no longer than `self` is borrowed.
+        unsafe { Self::from_raw(self.address_at(range.start), range.len()) }
+    }
+
+    /// Splits in two at element `mid`.
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    #[track_caller]
+    pub fn split_at(&self, mid: usize) -> (&Self, &Self) {
+        let len = self.len();
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        (self.part(0..mid), self.part(mid..len))
+    }
+
+    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap (H11).
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    #[track_caller]
+    pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
+        let len = self.len();
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        let (start, middle) = (self.address(), self.address_at(mid));
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (SLICE-2).
+        let left = unsafe { Self::from_raw_mut(start, mid) };
+        // SAFETY: the rest of it.
+        let right = unsafe { Self::from_raw_mut(middle, len - mid) };
+        (left, right)
+    }
+
+    /// Parts of `chunk_len` elements each; a shorter rest is left out.
+    ///
+    /// # Panics
+    /// If `chunk_len` is 0.
+    #[track_caller]
+    pub fn chunks_exact(&self, chunk_len: usize) -> ChunksExact<'_, T, P> {
+        assert!(chunk_len != 0, "chunks of 0 elements");
+        ChunksExact {
+            rest: self,
+            chunk_len,
+        }
+    }
+
+    /// As [`chunks_exact`](Self::chunks_exact), for writing; the parts can be used at once.
+    ///
+    /// # Panics
+    /// If `chunk_len` is 0.
+    #[track_caller]
+    pub fn chunks_exact_mut(&mut self, chunk_len: usize) -> ChunksExactMut<'_, T, P> {
+        assert!(chunk_len != 0, "chunks of 0 elements");
+        ChunksExactMut {
+            rest: Some(self),
+            chunk_len,
+        }
+    }
+}
+
+impl<T, P, I: RangeIndex> Index<I> for DeviceSlice<T, P> {
+    type Output = I::Part<Self>;
+
+    #[inline]
+    #[track_caller]
+    fn index(&self, range: I) -> &I::Part<Self> {
+        I::part(self.part(range.within(self.len())))
+    }
+}
+
+impl<T, P, I: RangeIndex> IndexMut<I> for DeviceSlice<T, P> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
+        let range = range.within(self.len());
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (SLICE-1, SLICE-2).
+        I::part_mut(unsafe { Self::from_raw_mut(self.address_at(range.start), range.len()) })
+    }
+}
+
+/// Iterator of [`DeviceSlice::chunks_exact`].
+#[derive(Debug)]
+pub struct ChunksExact<'a, T, P> {
+    rest: &'a DeviceSlice<T, P>,
+    chunk_len: usize,
+}
+
+impl<'a, T, P> Iterator for ChunksExact<'a, T, P> {
+    type Item = &'a DeviceSlice<T, P>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.len() < self.chunk_len {
+            return None;
+        }
+        let (chunk, rest) = self.rest.split_at(self.chunk_len);
+        self.rest = rest;
+        Some(chunk)
+    }
+}
+
+/// Iterator of [`DeviceSlice::chunks_exact_mut`].
+#[derive(Debug)]
+pub struct ChunksExactMut<'a, T, P> {
+    rest: Option<&'a mut DeviceSlice<T, P>>,
+    chunk_len: usize,
+}
+
+impl<'a, T, P> Iterator for ChunksExactMut<'a, T, P> {
+    type Item = &'a mut DeviceSlice<T, P>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest.take_if(|rest| rest.len() >= self.chunk_len)?;
+        let (chunk, rest) = rest.split_at_mut(self.chunk_len);
+        self.rest = Some(rest);
+        Some(chunk)
+    }
+}

@@ -1,0 +1,137 @@
+//! [`Slot`]: a bundle's home in a struct field or a ring.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::memory::Bundle;
+use crate::order::handoff::Handoff;
+use crate::stream::Stream;
+use crate::tag::{Live, StreamTag};
+
+/// A bundle that stays in one place while its ownership moves: each call acquires it, lends it to a closure, and
+/// releases it.
+///
+/// A struct field cannot change its type from step to step, as a buffer does when it moves between streams. A slot
+/// keeps the handoff in between, so that a double-buffered server is three lines a step, and reusing a slot
+/// waits for what was done with it, and for nothing else (H19).
+pub struct Slot<R: Bundle> {
+    /// `None` while a closure runs, and after an error that lost the bundle.
+    pending: Option<Handoff<R>>,
+}
+
+impl<R: Bundle> fmt::Debug for Slot<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("pending", &self.pending).finish()
+    }
+}
+
+impl<R: Bundle> From<Handoff<R>> for Slot<R> {
+    fn from(pending: Handoff<R>) -> Self {
+        Self {
+            pending: Some(pending),
+        }
+    }
+}
+
+/// Releases the bundle into the slot when the closure is left, also by a panic.
+struct Return<'a, S: StreamTag, R: Bundle> {
+    slot: &'a mut Option<Handoff<R>>,
+    stream: &'a Stream<S>,
+    bundle: Option<R::On<S>>,
+}
+
+impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
+    fn finish(&mut self) -> Result<()> {
+        let Some(bundle) = self.bundle.take() else {
+            return Ok(());
+        };
+        // Recording first: on an error the bundle is dropped in the stream's order, as it still belongs to it.
+        let lease = self
+            .stream
+            .core()
+            .events()
+            .record(self.stream.at(), false)
+            .map_err(|source| Error::Driver {
+                during: "Slot::on",
+                source,
+            })?;
+        // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a handoff behind an event
+        // recorded after every use.
+        let bundle = unsafe { R::idle_from(bundle) };
+        // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the event.
+        *self.slot = Some(unsafe { Handoff::pending(bundle, lease.into()) });
+        Ok(())
+    }
+}
+
+impl<S: StreamTag, R: Bundle> Drop for Return<'_, S, R> {
+    fn drop(&mut self) {
+        // Only after a panic is there anything left to do; an error then leaves the slot empty, which later calls report.
+        let _ = self.finish();
+    }
+}
+
+impl<R: Bundle> Slot<R>
+where
+    R::Device: Live,
+{
+    /// A slot that holds what is idle.
+    pub fn new(idle: R) -> Self {
+        Self::from(Handoff::ready(idle))
+    }
+
+    /// Acquires the bundle on `stream`, lends it to `body`, and releases it. Stream-ordered; the host does not wait.
+    ///
+    /// # Errors
+    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait or the record fails: a
+    /// failed wait leaves the slot as it was, a failed record empties it.
+    pub fn on<S: StreamTag<Device = R::Device>, O>(
+        &mut self,
+        stream: &Stream<S>,
+        body: impl FnOnce(&mut R::On<S>) -> O,
+    ) -> Result<O> {
+        let handoff = self.pending.take().ok_or(Error::SlotEmpty)?;
+        let bundle = match stream.try_acquire(handoff) {
+            Ok(bundle) => bundle,
+            Err(refused) => {
+                self.pending = Some(refused.value);
+                return Err(refused.error);
+            }
+        };
+        let mut lent = Return {
+            slot: &mut self.pending,
+            stream,
+            bundle: Some(bundle),
+        };
+        let output = lent.bundle.as_mut().map(body).ok_or(Error::SlotEmpty)?;
+        lent.finish()?;
+        Ok(output)
+    }
+
+    /// Blocks the host until the work on the bundle is over (`cuEventSynchronize`), and lends it, idle, to `body`.
+    ///
+    /// # Errors
+    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait fails, which leaves the slot as
+    /// it was.
+    pub fn host<O>(&mut self, body: impl FnOnce(&mut R) -> O) -> Result<O> {
+        let handoff = self.pending.take().ok_or(Error::SlotEmpty)?;
+        match handoff.try_synchronize() {
+            Ok(idle) => {
+                let idle = self.pending.insert(Handoff::ready(idle));
+                Ok(body(idle.idle_mut()))
+            }
+            Err(refused) => {
+                self.pending = Some(refused.value);
+                Err(refused.error)
+            }
+        }
+    }
+
+    /// Takes the bundle out, pending.
+    ///
+    /// # Errors
+    /// [`Error::SlotEmpty`] if an earlier call lost it.
+    pub fn into_handoff(self) -> Result<Handoff<R>> {
+        self.pending.ok_or(Error::SlotEmpty)
+    }
+}

@@ -1,0 +1,88 @@
+//! Waiting for a stream's work without a buffer.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::{During, Result};
+use crate::order::event_pool::EventLease;
+use crate::stream::Stream;
+use crate::tag::{DeviceTag, Live, StreamTag};
+
+/// A place in a stream's work that other streams of the device, and the host, can wait for.
+///
+/// It proves nothing about memory: a buffer still moves through a [`Handoff`](crate::Handoff) only, which waits for what it
+/// must. Events are for order that no buffer carries: throttling, a stage that begins when another one has, measuring.
+///
+/// # Hazards prevented
+/// H07: an event is recorded when it is made, once, and never again.
+#[must_use = "an event orders nothing by itself; wait for it with `Stream::wait_event` or `synchronize`"]
+pub struct Event<D> {
+    lease: EventLease,
+    device: PhantomData<fn(D) -> D>,
+}
+
+impl<D> fmt::Debug for Event<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({:?})", self.lease)
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Marks the present end of the stream's work (`cuEventRecord`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Upload; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (compute, upload) = (gpu.stream::<Compute>()?, gpu.stream::<Upload>()?);
+    /// let started = compute.record_event()?;
+    /// upload.wait_event(&started)?; // what follows on `upload` begins no earlier
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn record_event(&self) -> Result<Event<S::Device>> {
+        let lease = self
+            .core()
+            .events()
+            .record(self.at(), false)
+            .during("Stream::record_event")?;
+        Ok(Event {
+            lease,
+            device: PhantomData,
+        })
+    }
+
+    /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`; skipped for its own).
+    /// Stream-ordered; any number of streams may wait for one event.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn wait_event(&self, event: &Event<S::Device>) -> Result<()> {
+        event.lease.wait_on(self.at()).during("Stream::wait_event")
+    }
+}
+
+impl<D: DeviceTag> Event<D> {
+    /// Blocks the host until the work before the event is done (`cuEventSynchronize`).
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn synchronize(&self) -> Result<()>
+    where
+        D: Live,
+    {
+        self.lease.synchronize().during("Event::synchronize")
+    }
+
+    /// Whether the work before the event is done (`cuEventQuery`). Does not block.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn query(&self) -> Result<bool>
+    where
+        D: Live,
+    {
+        self.lease.query().during("Event::query")
+    }
+}

@@ -1,0 +1,125 @@
+//! Fences: what must finish before memory may be touched. A fence holds event leases; a lease returns its event to the pool when it
+//! is dropped.
+
+use std::sync::Arc;
+
+use crate::order::event_pool::{EventLease, EventPool};
+use crate::order::stream_ref::{StreamId, StreamRef};
+use cuda_rt_driver::{DriverError, DriverResult};
+
+/// What must be over before something may be touched: nothing, one event, or several.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Fence(Kind);
+
+#[derive(Debug, Default)]
+enum Kind {
+    #[default]
+    Done,
+    One(EventLease),
+    Shared(Arc<EventLease>),
+    /// Two or more, each of them once.
+    Several(Vec<Arc<EventLease>>),
+    /// The end of a use could not be recorded, so it is never known to be over.
+    Lost(DriverError),
+}
+
+impl From<EventLease> for Fence {
+    fn from(lease: EventLease) -> Self {
+        Self(Kind::One(lease))
+    }
+}
+
+impl Fence {
+    pub(crate) const DONE: Self = Self(Kind::Done);
+
+    /// A fence that is never over: waiting for it fails with `error`.
+    pub(crate) fn lost(error: DriverError) -> Self {
+        Self(Kind::Lost(error))
+    }
+
+    /// Over when all of `fences` are; never, if one of them is lost. Flat however often it is done, and an event that
+    /// several of them share is waited for once.
+    pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
+        let mut leases: Vec<Arc<EventLease>> = Vec::new();
+        for fence in fences {
+            match fence.0 {
+                Kind::Done => {}
+                Kind::One(lease) => leases.push(Arc::new(lease)),
+                Kind::Shared(lease) => leases.push(lease),
+                Kind::Several(more) => leases.extend(more),
+                Kind::Lost(error) => return Self::lost(error),
+            }
+        }
+        leases.sort_unstable_by_key(Arc::as_ptr);
+        leases.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        Self(match leases.len() {
+            0 => Kind::Done,
+            1 => leases.pop().map_or(Kind::Done, Kind::Shared),
+            _ => Kind::Several(leases),
+        })
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.0, Kind::Done)
+    }
+
+    /// Does `each` with every event, up to the first error.
+    #[inline]
+    fn try_each(&self, mut each: impl FnMut(&EventLease) -> DriverResult<()>) -> DriverResult<()> {
+        match &self.0 {
+            Kind::Done => Ok(()),
+            Kind::One(lease) => each(lease),
+            Kind::Shared(lease) => each(lease),
+            Kind::Several(leases) => leases.iter().try_for_each(|lease| each(lease)),
+            Kind::Lost(error) => Err(error.clone()),
+        }
+    }
+
+    /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only delays.
+    #[inline]
+    pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
+        self.try_each(|lease| lease.wait_on(at))
+    }
+
+    /// Blocks the host until all of it is over.
+    pub(crate) fn synchronize(&self) -> DriverResult<()> {
+        self.try_each(EventLease::synchronize)
+    }
+
+    /// Whether all of it is over.
+    pub(crate) fn query(&self) -> DriverResult<bool> {
+        let mut over = true;
+        self.try_each(|lease| {
+            // Once one is pending the others need not be asked.
+            over = over && lease.query()?;
+            Ok(())
+        })?;
+        Ok(over)
+    }
+
+    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
+        let (lease, origin) = match &self.0 {
+            Kind::Done | Kind::Lost(_) => return None,
+            Kind::One(lease) => (lease, Some(lease.origin())),
+            Kind::Shared(lease) => (&**lease, Some(lease.origin())),
+            Kind::Several(leases) => (&**leases.first()?, None),
+        };
+        Some((lease.pool(), origin))
+    }
+
+    /// A second holder of the same events.
+    pub(crate) fn share(&mut self) -> Self {
+        self.0 = match std::mem::take(&mut self.0) {
+            Kind::One(lease) => Kind::Shared(Arc::new(lease)),
+            other => other,
+        };
+        Self(match &self.0 {
+            Kind::Shared(lease) => Kind::Shared(Arc::clone(lease)),
+            Kind::Several(leases) => Kind::Several(leases.clone()),
+            Kind::Lost(error) => Kind::Lost(error.clone()),
+            Kind::Done | Kind::One(_) => Kind::Done,
+        })
+    }
+}

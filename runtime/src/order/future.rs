@@ -1,0 +1,205 @@
+//! Waiting for a handoff without blocking a thread: futures and closures.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::error::{During, Error, Result};
+use crate::memory::Bundle;
+use crate::order::completion::{Done, Watch};
+use crate::order::handoff::Handoff;
+use crate::tag::Live;
+use cuda_rt_driver::{CallSite, DriverResult};
+
+/// The future of a [`Handoff`]: its bundle, idle, once all work that uses it is over.
+///
+/// Made by `.await` on the handoff; runs under any executor. One thread for each device asks for the events of all that are
+/// pending (`cuEventQuery`) and wakes their tasks, also after the device was lost; thousands may be in flight.
+///
+/// Dropping it frees what is inside once its event is over, without blocking, as dropping the handoff does; leaking it
+/// leaks the memory and nothing else (H27). To stop waiting and keep the bundle, take the handoff
+/// [back](Self::into_handoff).
+#[must_use = "futures do nothing unless polled; dropping this one frees what the handoff carries"]
+pub struct HandoffFuture<R: Bundle> {
+    /// `None` once it was ready.
+    handoff: Option<Handoff<R>>,
+    /// What the completion thread knows of it, since it was first found pending.
+    watch: Option<Arc<Watch>>,
+}
+
+// Nothing is pinned: the handoff is moved out when it is done.
+impl<R: Bundle> Unpin for HandoffFuture<R> {}
+
+impl<R: Bundle> fmt::Debug for HandoffFuture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandoffFuture")
+            .field("handoff", &self.handoff)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Bundle> HandoffFuture<R> {
+    /// Stops waiting: the handoff again, pending as it was; `None` if the future has been ready.
+    pub fn into_handoff(self) -> Option<Handoff<R>> {
+        self.handoff
+    }
+}
+
+impl<R: Bundle> HandoffFuture<R>
+where
+    R::Device: Live,
+{
+    fn poll_fence(&mut self, cx: &Context<'_>) -> Poll<Result<()>> {
+        const DURING: &str = "Handoff::await";
+        if let Some(watch) = &self.watch {
+            return match watch.poll(cx.waker()) {
+                Ok(poll) => poll.map(|outcome| outcome.during(DURING)),
+                Err(source) => Poll::Ready(Err(thread(source))),
+            };
+        }
+        let handoff = self.handoff.as_mut().expect("polled again after it was ready");
+        match handoff.fence().query().during(DURING) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(false) => match Watch::start(&mut handoff.share_fence(), cx.waker()) {
+                Ok(watch) => {
+                    self.watch = Some(watch);
+                    Poll::Pending
+                }
+                Err(source) => Poll::Ready(Err(thread(source))),
+            },
+        }
+    }
+}
+
+impl<R: Bundle> Future for HandoffFuture<R>
+where
+    R::Device: Live,
+{
+    type Output = Result<R>;
+
+    /// # Panics
+    /// If it has been ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {
+        let this = self.get_mut();
+        let Poll::Ready(outcome) = this.poll_fence(cx) else {
+            return Poll::Pending;
+        };
+        this.watch = None;
+        let handoff = this.handoff.take().expect("polled again after it was ready");
+        // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
+        Poll::Ready(outcome.map(|()| handoff.settled(CallSite::here("Handoff::await"))))
+    }
+}
+
+impl<R: Bundle> IntoFuture for Handoff<R>
+where
+    R::Device: Live,
+{
+    type Output = Result<R>;
+    type IntoFuture = HandoffFuture<R>;
+
+    /// Waits in a task as [`synchronize`](Handoff::synchronize) does on a thread (`cuEventQuery` from the device's completion
+    /// thread).
+    ///
+    /// # Hazards prevented
+    /// H13, H14, H16, H18, H27.
+    ///
+    /// # Errors
+    /// [`Error::Driver`]. A failed wait is not a finished wait: what can be is freed behind its event, and after a sticky error
+    /// the bundle is leaked. [`Error::HostThread`] if the completion thread could not be started, or stayed behind
+    /// when the process forked.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = pin!(future);
+    /// #     loop {
+    /// #         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    /// #             return output;
+    /// #         }
+    /// #     }
+    /// # }
+    /// # block_on(async {
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
+    /// let frame = compute.release(frame)?.await?; // DeviceBuffer<f32>, idle
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// # })?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    fn into_future(self) -> HandoffFuture<R> {
+        HandoffFuture {
+            handoff: Some(self),
+            watch: None,
+        }
+    }
+}
+
+impl<R: Bundle> Handoff<R> {
+    /// Runs `body` with the bundle, idle, once all work that uses it is over, or with the error that hides whether it is. Does not
+    /// block.
+    ///
+    /// Not a CUDA callback (`cuLaunchHostFunc`): `body` runs on a thread of the device that is kept for closures, after the
+    /// event was seen done, and may call anything, this library included (H44). Closures run one after another, so a slow one
+    /// delays the others, but no future. What it panics with goes to the panic hook, and no further. A handoff of
+    /// what was [idle already](Handoff::ready) needs no waiting: its closure runs here, before this returns.
+    ///
+    /// Closures that are still waiting when the process ends do not run.
+    ///
+    /// `R` is `'static`, so that a bundle of a [scoped](crate::Scoped) device has no `on_done`. Counterexample: the closure outlives
+    /// this call, and `R` may be of elements that borrow (`PinnedBuffer<&str>`, through an `unsafe` door), which the host would read
+    /// when what they borrow is gone. Were the call to wait for its closure, as a scoped thread is waited for, it would be
+    /// [`synchronize`](Self::synchronize) on another thread: for that, take the handoff into a `std::thread::scope`; or `.await` it,
+    /// which asks nothing of `R`.
+    ///
+    /// # Hazards prevented
+    /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could be gone.
+    ///
+    /// # Errors
+    /// [`Error::HostThread`] if a thread could not be started, or stayed behind when the process forked; `body` is then dropped, and the bundle freed behind its event.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Download; }
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let download = gpu.stream::<Download>()?;
+    /// let frame = download.alloc_zeroed::<f32>(1024)?;
+    /// let mut host = download.adopt(gpu.pinned::<f32>(1024)?)?;
+    /// download.copy_to_host(&frame, &mut host)?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// download.release(host)?.on_done(move |host| {
+    ///     let sum = host.map(|host| host.iter().sum::<f32>());
+    ///     sender.send(sum).expect("the other end waits");
+    /// })?;
+    /// assert_eq!(receiver.recv().expect("it ran")?, 0.0);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn on_done(mut self, body: impl FnOnce(Result<R>) + Send + 'static) -> Result<()>
+    where
+        R: Send + 'static,
+        R::Device: Live,
+    {
+        // A second holder: the handoff goes into the closure.
+        let mut fence = self.share_fence();
+        let Some((pool, _)) = fence.watched_by() else {
+            body(self.synchronize());
+            return Ok(());
+        };
+        let run = move |outcome: DriverResult<()>| {
+            let outcome = outcome.during("Handoff::on_done");
+            // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
+            body(outcome.map(|()| self.settled(CallSite::here("Handoff::on_done"))));
+        };
+        let done = Done::run(pool, run).map_err(thread)?;
+        fence.watch(done).map_err(thread)
+    }
+}
+
+fn thread(source: io::Error) -> Error {
+    Error::HostThread { source }
+}

@@ -1,0 +1,144 @@
+//! Several handoffs taken over as one: fan-in.
+
+use crate::error::Result;
+use crate::memory::Bundle;
+use crate::order::fence::Fence;
+use crate::order::handoff::Handoff;
+use crate::stream::Stream;
+use crate::tag::{SameAs, StreamTag};
+
+mod sealed {
+    use super::{Bundle, Fence, Handoff};
+
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a handoff, nor a tuple, array or `Vec` of handoffs",
+        label = "cannot be joined",
+        note = "H06: join what streams have released: `let handoff = owner.release(buffer)?;`"
+    )]
+    /// Handoffs in a row. Safe code of other crates calls the method through the bound [`Handoffs`](super::Handoffs), though it
+    /// can't name this trait. So the method gives a handoff, and never the pending bundle.
+    pub trait Parts: Sized {
+        /// What the handoffs carry.
+        type Bundle: Bundle;
+
+        /// One handoff of all of them.
+        fn joined(self) -> Handoff<Self::Bundle>;
+    }
+
+    impl<R: Bundle> Parts for Handoff<R> {
+        type Bundle = R;
+
+        fn joined(self) -> Self {
+            self
+        }
+    }
+
+    impl<H: Parts> Parts for Vec<H> {
+        type Bundle = Vec<H::Bundle>;
+
+        fn joined(self) -> Handoff<Self::Bundle> {
+            let parts = self.into_iter().map(|handoff| handoff.joined().into_parts());
+            let (parts, fences): (_, Vec<_>) = parts.unzip();
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            unsafe { Handoff::pending(parts, Fence::all(fences)) }
+        }
+    }
+
+    impl<H: Parts, const N: usize> Parts for [H; N] {
+        type Bundle = [H::Bundle; N];
+
+        fn joined(self) -> Handoff<Self::Bundle> {
+            let mut fences = Vec::with_capacity(N);
+            let parts = self.map(|handoff| {
+                let (part, fence) = handoff.joined().into_parts();
+                fences.push(fence);
+                part
+            });
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            unsafe { Handoff::pending(parts, Fence::all(fences)) }
+        }
+    }
+
+    macro_rules! tuples {
+        ($(($($part:ident $value:ident),*);)*) => { $(
+            impl<$($part: Parts),*> Parts for ($($part,)*)
+            where
+                ($($part::Bundle,)*): Bundle,
+            {
+                type Bundle = ($($part::Bundle,)*);
+
+                fn joined(self) -> Handoff<Self::Bundle> {
+                    let ($($value,)*) = self;
+                    $(let $value = $value.joined().into_parts();)*
+                    // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+                    unsafe { Handoff::pending(($($value.0,)*), Fence::all([$($value.1,)*])) }
+                }
+            }
+        )* };
+    }
+
+    tuples! {
+        (A a);
+        (A a, B b);
+        (A a, B b, C c);
+        (A a, B b, C c, E e);
+        (A a, B b, C c, E e, F f);
+        (A a, B b, C c, E e, F f, G g);
+        (A a, B b, C c, E e, F f, G g, H h);
+        (A a, B b, C c, E e, F f, G g, H h, I i);
+    }
+}
+
+/// Handoffs that can be taken over as one: a [`Handoff`], and tuples of up to 8, arrays and `Vec`s of them, nested as you
+/// like. All are of one device.
+pub trait Handoffs: sealed::Parts<Bundle = <Self as Handoffs>::Carried> {
+    /// The bundle of all that they carry.
+    type Carried: Bundle;
+}
+
+impl<H: sealed::Parts> Handoffs for H {
+    type Carried = H::Bundle;
+}
+
+impl<R: Bundle> Handoff<R> {
+    /// Makes one handoff of several, which waits for all of their events: the fan-in of a graph of work. Neither the GPU nor the
+    /// host does anything. [`split`](Handoff::split) is the way back.
+    ///
+    /// # Hazards prevented
+    /// H10: whoever acquires it waits for every one of them. Counterexample: a bundle that kept the event of the last
+    /// release only would be read while an upload on the other stream still writes its first part.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
+    /// # use cuda_rt::Handoff;
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (left, right) = (gpu.stream::<Left>()?, gpu.stream::<Right>()?);
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let a = left.release(left.alloc_zeroed::<f32>(64)?)?;
+    /// let b = right.release(right.alloc_zeroed::<f32>(64)?)?;
+    /// let both: Handoff<_> = Handoff::join((a, b));
+    /// let (a, b) = compute.acquire(both)?; // waits for both streams, on the GPU
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn join<H: Handoffs<Carried = R>>(handoffs: H) -> Self {
+        handoffs.joined()
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// Takes over several handoffs at once: later work of this stream waits, on the GPU, for the event of each
+    /// (`cuStreamWaitEvent`; skipped for those recorded here). Stream-ordered.
+    ///
+    /// # Hazards prevented
+    /// As [`acquire`](Self::acquire), and H10.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued; all is then freed behind its events.
+    /// [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives it back.
+    pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Bundle>::On<S>>
+    where
+        <H::Carried as Bundle>::Device: SameAs<S::Device>,
+    {
+        self.acquire(Handoff::join(handoffs))
+    }
+}

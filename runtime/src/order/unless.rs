@@ -1,0 +1,116 @@
+//! [`Unless`]: failure first, taken back on success.
+//!
+//! A driver does not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is sound under one that does all the same.
+//! Before a call that orders work, the failure of that call is written down; after the call has returned, it is taken back:
+//!
+//! ```text
+//!   let block = Unless::leaked(block);            // unwinding from here on leaks the block
+//!   let lease = events.record(at, false)?;        // and so does returning early
+//!   pool.give_back(block.take_back(), lease.into());
+//! ```
+//!
+//! Counterexample: a destructor takes its block out of `self`, records an event, and gives the block to the pool. Where the record
+//! unwinds, the block is a local variable, and its own destructor unmaps it under a copy that is pending.
+
+use std::ops::{Deref, DerefMut};
+
+use cuda_rt_driver::{DriverError, ErrorCode};
+
+/// A value, and what becomes of it unless it is [taken back](Self::take_back): also where a call in between unwinds.
+#[must_use = "dropping it at once is the failure that it stands for"]
+pub struct Unless<T, F: FnOnce(T) = fn(T)>(Option<(T, F)>);
+
+impl<T> Unless<T> {
+    /// Leaked unless it is taken back: what the GPU may use, as long as no order is recorded.
+    #[inline]
+    pub fn leaked(value: T) -> Self {
+        Self::new(value, std::mem::forget)
+    }
+}
+
+impl<T, F: FnOnce(T)> Unless<T, F> {
+    /// Given to `failed` unless it is taken back.
+    #[inline]
+    pub(crate) fn new(value: T, failed: F) -> Self {
+        Self(Some((value, failed)))
+    }
+
+    /// There was no failure.
+    #[inline]
+    pub fn take_back(mut self) -> T {
+        let Some((value, _)) = self.0.take() else {
+            unreachable!("taken back once: this consumes it")
+        };
+        value
+    }
+}
+
+impl<T, F: FnOnce(T)> Deref for Unless<T, F> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        let Some((value, _)) = &self.0 else {
+            unreachable!("there until it is taken back or dropped")
+        };
+        value
+    }
+}
+
+impl<T, F: FnOnce(T)> DerefMut for Unless<T, F> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        let Some((value, _)) = &mut self.0 else {
+            unreachable!("there until it is taken back or dropped")
+        };
+        value
+    }
+}
+
+impl<T, F: FnOnce(T)> Drop for Unless<T, F> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((value, failed)) = self.0.take() {
+            failed(value);
+        }
+    }
+}
+
+/// The error of a call that unwound: whether it was made is not known.
+#[cold]
+pub(crate) fn unwound(call: &'static str) -> DriverError {
+    DriverError::with_detail(
+        call,
+        ErrorCode::ILLEGAL_STATE,
+        "the driver unwound from this call instead of returning",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use super::Unless;
+
+    #[test]
+    fn a_value_is_leaked_where_unwinding_passes_it_and_kept_where_it_is_taken_back() {
+        let counted = Arc::new(());
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _leaked = Unless::leaked(Arc::clone(&counted));
+            panic!("in between");
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(Arc::strong_count(&counted), 2);
+        drop(Unless::leaked(Arc::clone(&counted)).take_back());
+        assert_eq!(Arc::strong_count(&counted), 2);
+    }
+
+    #[test]
+    fn a_failure_is_written_down_unless_it_is_taken_back() {
+        let mut failed = 0;
+        drop(Unless::new(&mut failed, |failed| *failed += 1));
+        Unless::new(&mut failed, |failed| *failed += 1).take_back();
+        assert_eq!(failed, 1);
+    }
+}

@@ -1,0 +1,555 @@
+//! [`Stream`]: allocation, copies, fills, and moving ownership in and out.
+
+mod host_copy;
+mod lend;
+mod peer_copy;
+mod pool;
+
+pub use pool::{Pooled, StreamPool};
+
+use std::any::type_name;
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::device::core::DeviceCore;
+use crate::error::{During, Error, Refused, Result};
+use crate::memory::{Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, ToHost};
+use crate::order::handoff::Handoff;
+use crate::order::handoff::sealed::Released;
+use crate::order::stream_ref::StreamRef;
+use crate::order::timed_event::TimedEvent;
+use crate::tag::{Live, ReadBy, SameAs, StreamTag, WriteBy};
+use crate::timeline;
+use crate::timeline::Operation;
+use cuda_rt_driver::Kind;
+use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult};
+use cuda_rt_driver::{Kernel, LaunchShape};
+
+/// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so the type alone proves
+/// that work given to it runs in order.
+///
+/// Never the default stream, and non-blocking with respect to it. Cheap to clone, usable from any thread: work given to it by several
+/// threads runs in the order in which their calls took place.
+///
+/// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at once, and run
+/// after all earlier work of the stream.
+pub struct Stream<S> {
+    at: StreamRef,
+    core: Arc<DeviceCore>,
+    tag: PhantomData<fn(S) -> S>,
+}
+
+impl<S> Clone for Stream<S> {
+    fn clone(&self) -> Self {
+        Self {
+            at: self.at,
+            core: Arc::clone(&self.core),
+            tag: PhantomData,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Stream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({:?})", self.at.raw)
+    }
+}
+
+impl<S> Stream<S> {
+    /// `at` is the stream that `S` names on the device of `core`.
+    pub(crate) fn from_parts(at: StreamRef, core: Arc<DeviceCore>) -> Self {
+        Self {
+            at,
+            core,
+            tag: PhantomData,
+        }
+    }
+
+    pub(crate) fn at(&self) -> StreamRef {
+        self.at
+    }
+
+    pub(crate) fn core(&self) -> &Arc<DeviceCore> {
+        &self.core
+    }
+
+    /// Does `work`, which enqueues one operation here, and tells the recording of the device if there is one.
+    #[inline]
+    pub(crate) fn recorded(
+        &self,
+        kind: Kind,
+        label: &'static str,
+        bytes: usize,
+        work: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        let events = self.core.events();
+        if !events.recorder().is_on() {
+            return work();
+        }
+        let operation = Operation {
+            kind,
+            label,
+            bytes: bytes as u64,
+        };
+        timeline::around(events, self.at, type_name::<S>(), operation, work)
+    }
+}
+
+/// Moving ownership.
+impl<S: StreamTag> Stream<S> {
+    /// The device of this stream.
+    pub fn device(&self) -> Device<S::Device> {
+        Device::from_core(Arc::clone(&self.core))
+    }
+
+    /// Gives up a bundle: records an event after all its uses (`cuEventRecord`) and hands it over. Stream-ordered.
+    ///
+    /// Every part must be owned by this stream. Counterexample: were a part of another stream accepted, the event recorded
+    /// here would say nothing of its uses there, and the next owner would race with them.
+    ///
+    /// # Hazards prevented
+    /// H01–H04 and H06: after this the bundle cannot be named on this stream, and no other stream can use it but by
+    /// [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this stream's order;
+    /// [`try_release`](Self::try_release) gives it back.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Download; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
+    /// let frame = download.acquire(compute.release(frame)?)?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[inline]
+    pub fn release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>> {
+        Ok(self.try_release(bundle)?)
+    }
+
+    /// As [`release`](Self::release), giving the bundle back when it fails.
+    ///
+    /// # Errors
+    /// [`Refused`] with the bundle, still owned by this stream.
+    #[inline]
+    pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
+        match self
+            .core
+            .events()
+            .record(self.at, false)
+            .during("Stream::release")
+        {
+            Ok(lease) => {
+                // SAFETY: the result goes into a handoff behind an event recorded after every use: they were all in this
+                // stream's order, for the bundle was owned by `S`.
+                let bundle = unsafe { bundle.detach() };
+                // SAFETY: HANDOFF-1, for that reason.
+                Ok(unsafe { Handoff::pending(bundle, lease.into()) })
+            }
+            Err(error) => Err(Refused { error, value: bundle }),
+        }
+    }
+
+    /// Takes a bundle over: later work of this stream waits, on the GPU, for the event of the release
+    /// (`cuStreamWaitEvent`; skipped where this stream recorded it). Stream-ordered; the host does not wait.
+    ///
+    /// # Hazards prevented
+    /// H01–H03, H05 (the handoff is consumed), H36.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;
+    /// [`try_acquire`](Self::try_acquire) gives it back.
+    #[inline]
+    pub fn acquire<H: Released>(&self, handoff: H) -> Result<<H::Bundle as Bundle>::On<S>>
+    where
+        <H::Bundle as Bundle>::Device: SameAs<S::Device>,
+    {
+        Ok(self.try_acquire(handoff)?)
+    }
+
+    /// As [`acquire`](Self::acquire), giving the handoff back when it fails.
+    ///
+    /// # Errors
+    /// [`Refused`] with the handoff, pending as before.
+    #[inline]
+    pub fn try_acquire<H: Released>(
+        &self,
+        handoff: H,
+    ) -> Result<<H::Bundle as Bundle>::On<S>, Refused<Handoff<H::Bundle>>>
+    where
+        <H::Bundle as Bundle>::Device: SameAs<S::Device>,
+    {
+        let handoff = handoff.into_handoff();
+        if let Err(error) = handoff.fence().wait_on(self.at).during("Stream::acquire") {
+            return Err(Refused {
+                error,
+                value: handoff,
+            });
+        }
+        let (bundle, _fence) = handoff.into_parts();
+        // SAFETY: every use is ordered before the fence, which is ordered before the present end of this stream; one device, for
+        // equal tags name one instance. Dropping the fence returns the event to its pool: the wait is enqueued.
+        Ok(unsafe { bundle.attach(self.at) })
+    }
+
+    /// Takes over what is idle, at no cost: nothing of it is pending.
+    ///
+    /// # Errors
+    /// None at present; as [`acquire`](Self::acquire), for uniformity.
+    #[inline]
+    #[track_caller]
+    pub fn adopt<R: Bundle>(&self, idle: R) -> Result<R::On<S>>
+    where
+        R::Device: SameAs<S::Device>,
+        S::Device: Live,
+    {
+        idle.note_host_access(ToHost(CallSite::here("Stream::adopt")));
+        // SAFETY: no use is pending, and the devices are one.
+        Ok(unsafe { idle.attach(self.at) })
+    }
+
+    /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing and proves nothing:
+    /// to touch a result, [`synchronize`](Handoff::synchronize) its handoff, which waits for less.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], also for an earlier failure of work of this stream.
+    pub fn synchronize(&self) -> Result<()>
+    where
+        S::Device: Live,
+    {
+        // SAFETY: the core keeps the stream.
+        let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
+        let recorder = self.core.events().recorder();
+        if recorder.is_on() {
+            return recorder.host_wait(self.at.id, wait).during("Stream::synchronize");
+        }
+        wait().during("Stream::synchronize")
+    }
+
+    /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn record_timed_event(&self) -> Result<TimedEvent<S::Device>>
+    where
+        S::Device: Live,
+    {
+        let lease = self
+            .core
+            .events()
+            .record(self.at, true)
+            .during("Stream::record_timed_event")?;
+        Ok(TimedEvent::new(lease))
+    }
+}
+
+/// Memory.
+impl<S: StreamTag> Stream<S> {
+    /// Allocates `len` zeroed elements (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
+    pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
+        let buffer = self.alloc_uninit_during::<T>(len, "Stream::alloc_zeroed")?;
+        self.raw_fill(
+            buffer.address(),
+            &[0],
+            len * size_of::<T>(),
+            "Stream::alloc_zeroed",
+        )?;
+        // SAFETY: every byte is written in this stream's order, and zero is a value of `T`.
+        Ok(unsafe { buffer.assume_init() })
+    }
+
+    /// Allocates `len` elements that hold nothing yet (`cuMemAllocFromPoolAsync`). Stream-ordered. The type does not let
+    /// them be read (H39): write them with [`init_filled`](Self::init_filled), [`init_from`](Self::init_from) or
+    /// [`init_from_host`](Self::init_from_host).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] and [`Error::Driver`].
+    #[track_caller]
+    pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
+        let _at = self.core.called();
+        self.alloc_uninit_during(len, "Stream::alloc_uninit")
+    }
+
+    fn alloc_uninit_during<T: Element>(
+        &self,
+        len: usize,
+        during: &'static str,
+    ) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
+        DeviceBuffer::uninit(self, len, during)
+    }
+
+    /// Writes `value` to every element of memory never written, which makes it readable. Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
+    pub fn init_filled<T: Element>(
+        &self,
+        buffer: DeviceBuffer<MaybeUninit<T>, S>,
+        value: T,
+    ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
+        self.raw_fill(
+            buffer.address(),
+            bytemuck::bytes_of(&value),
+            buffer.len(),
+            "Stream::init_filled",
+        )?;
+        // SAFETY: every element is written in this stream's order.
+        Ok(unsafe { buffer.assume_init() })
+    }
+
+    /// Copies pinned memory to memory never written, which makes it readable (`cuMemcpyHtoDAsync`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
+    pub fn init_from_host<T: Element, P: ReadBy<S>>(
+        &self,
+        buffer: DeviceBuffer<MaybeUninit<T>, S>,
+        source: &PinnedSlice<T, P>,
+    ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
+        const DURING: &str = "Stream::init_from_host";
+        let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
+        self.raw_copy_to_device(buffer.address(), source.address(), bytes, DURING)?;
+        // SAFETY: every element is written in this stream's order.
+        Ok(unsafe { buffer.assume_init() })
+    }
+
+    /// Copies device memory to memory never written, which makes it readable (`cuMemcpyDtoDAsync`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
+    #[track_caller]
+    pub fn init_from<T: Element, P: ReadBy<S>>(
+        &self,
+        buffer: DeviceBuffer<MaybeUninit<T>, S>,
+        source: &DeviceSlice<T, P>,
+    ) -> Result<DeviceBuffer<T, S>> {
+        let _at = self.core.called();
+        const DURING: &str = "Stream::init_from";
+        let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
+        self.raw_copy(buffer.address(), source.address(), bytes, DURING)?;
+        // SAFETY: every element is written in this stream's order.
+        Ok(unsafe { buffer.assume_init() })
+    }
+
+    /// Copies pinned host memory to the device (`cuMemcpyHtoDAsync`). Stream-ordered; both sides belong to this stream until
+    /// released, so the host cannot change the source under the copy (H14).
+    ///
+    /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and nothing says when
+    /// they are over. Use [`Device::pinned_from`], or [`copy_from_slice`](Self::copy_from_slice), which blocks.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`].
+    #[inline]
+    #[track_caller]
+    pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
+        &self,
+        source: &PinnedSlice<T, P>,
+        destination: &mut DeviceSlice<T, Q>,
+    ) -> Result<()> {
+        let _at = self.core.called();
+        const DURING: &str = "Stream::copy_to_device";
+        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
+        self.raw_copy_to_device(destination.address(), source.address(), bytes, DURING)
+    }
+
+    /// Copies device memory to pinned host memory (`cuMemcpyDtoHAsync`). Stream-ordered; the host reaches the result only
+    /// through the handoff's [`synchronize`](Handoff::synchronize) (H13).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`].
+    #[inline]
+    #[track_caller]
+    pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
+        &self,
+        source: &DeviceSlice<T, P>,
+        destination: &mut PinnedSlice<T, Q>,
+    ) -> Result<()> {
+        let _at = self.core.called();
+        const DURING: &str = "Stream::copy_to_host";
+        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let driver = self.core.ordered().during(DURING)?;
+        let (to, from) = (destination.address(), source.address());
+        self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (SLICE-1, PINNED-SLICE-1), and
+            // their owners free them in stream order.
+            unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
+        })
+        .during(DURING)
+    }
+
+    /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`].
+    #[inline]
+    #[track_caller]
+    pub fn copy<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
+        &self,
+        source: &DeviceSlice<T, P>,
+        destination: &mut DeviceSlice<T, Q>,
+    ) -> Result<()> {
+        let _at = self.core.called();
+        const DURING: &str = "Stream::copy";
+        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
+        self.raw_copy(destination.address(), source.address(), bytes, DURING)
+    }
+
+    /// Writes `value` to every element (`cuMemsetD8Async` and its wider and 2-D forms). Stream-ordered.
+    ///
+    /// # Errors
+    /// [`Error::Driver`]. Elements whose size is not 1, 2 or 4 bytes take several driver calls: after an error some of their bytes
+    /// may be written.
+    #[inline]
+    #[track_caller]
+    pub fn fill<T: Element, Q: WriteBy<S>>(
+        &self,
+        destination: &mut DeviceSlice<T, Q>,
+        value: T,
+    ) -> Result<()> {
+        let _at = self.core.called();
+        self.raw_fill(
+            destination.address(),
+            bytemuck::bytes_of(&value),
+            destination.len(),
+            "Stream::fill",
+        )
+    }
+
+    fn raw_fill(&self, at: DeviceAddress, pattern: &[u8], count: usize, during: &'static str) -> Result<()> {
+        if pattern.is_empty() || count == 0 {
+            return Ok(());
+        }
+        let driver = self.core.ordered().during(during)?;
+        self.recorded(Kind::Fill, "fill", pattern.len() * count, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.fill(at, pattern, count, self.at.raw) }
+        })
+        .during(during)
+    }
+
+    fn raw_copy(
+        &self,
+        to: DeviceAddress,
+        from: DeviceAddress,
+        bytes: usize,
+        during: &'static str,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let driver = self.core.ordered().during(during)?;
+        self.recorded(Kind::Copy, "copy", bytes, || {
+            // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
+            unsafe { driver.copy(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
+    }
+
+    #[inline]
+    fn raw_copy_to_device(
+        &self,
+        to: DeviceAddress,
+        from: std::ptr::NonNull<c_void>,
+        bytes: usize,
+        during: &'static str,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let driver = self.core.ordered().during(during)?;
+        self.recorded(Kind::CopyToDevice, "copy to device", bytes, || {
+            // SAFETY: as in `copy_to_host`.
+            unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }
+        })
+        .during(during)
+    }
+
+    /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
+    ///
+    /// # Safety
+    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each, and the slices among them are
+    /// borrowed as the kernel uses them and belong to `S`.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub unsafe fn __launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.launch(kernel, shape, parameters, false) }
+    }
+
+    /// # Safety
+    /// As [`__launch`](Self::__launch), but that values may have padding where `padded` says so.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        padded: bool,
+    ) -> Result<()> {
+        let _at = self.core.called();
+        if shape.is_empty() {
+            return Ok(());
+        }
+        let driver = self.core.ordered().during(kernel.name)?;
+        let launched = self.recorded(Kind::Kernel, kernel.name, 0, || {
+            if padded {
+                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
+            } else {
+                // SAFETY: as above.
+                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
+            }
+        });
+        launched.map_err(|source| Error::Launch {
+            kernel: kernel.name,
+            file: kernel.file,
+            line: kernel.line,
+            source,
+        })
+    }
+}
+
+/// The length in bytes, if both sides of a copy have it.
+#[inline]
+pub(crate) fn same_length<T>(
+    source_len: usize,
+    destination_len: usize,
+    during: &'static str,
+) -> Result<usize> {
+    if source_len != destination_len {
+        return Err(Error::LengthMismatch {
+            during,
+            source_len,
+            destination_len,
+        });
+    }
+    // Cannot overflow: both were allocated.
+    Ok(source_len * size_of::<T>())
+}

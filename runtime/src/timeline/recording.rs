@@ -1,0 +1,458 @@
+//! [`Recording`]: from the start of a recording to its timeline.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::events::{EventLog, Logged};
+use super::recorder::{Collected, HostClock, Session};
+use super::scope;
+use crate::device::Device;
+use crate::error::{During, Error, Result};
+use crate::order::stream_ref::StreamId;
+use crate::tag::Live;
+use cuda_rt_driver::Kind;
+use cuda_rt_driver::{RawStream, Traced};
+use cuda_rt_simulator::{Simulator, SpanKind};
+use cuda_rt_timeline::{Row, Source, Span, Timeline};
+
+/// A device that is being recorded. Dropping it throws the recording away.
+#[must_use = "dropping a recording throws it away; `finish` it"]
+pub struct Recording<D> {
+    device: Device<D>,
+    session: Arc<Session>,
+}
+
+impl<D> fmt::Debug for Recording<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<D: Live> Device<D> {
+    /// Starts to record what this device does. On CUDA its times are CUPTI's where the feature `cupti` is on and CUPTI can be
+    /// had; the first such recording takes some hundred milliseconds to start. Else two timing events go around each
+    /// operation (`cuEventRecord`), and starting blocks for some tens of microseconds, to set the clocks of device and host
+    /// side by side. Order and results stay as they were.
+    ///
+    /// On a simulated device the spans of [`Simulator::record_spans`] are taken over.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyRecording`], and [`Error::Driver`] if the device cannot be timed.
+    pub fn record_timeline(&self) -> Result<Recording<D>> {
+        if let Some(simulator) = self.simulator() {
+            let clock = HostClock::Modelled(simulator.clone(), 0);
+            return self.start_recording(Session::new(clock, Source::Model, EventLog::default(), None));
+        }
+        if !self.core().events().recorder().is_on()
+            && let Some(trace) = self.core().driver().begin_trace()
+        {
+            let clock = HostClock::Real(Instant::now());
+            let session = Session::new(clock, Source::Cupti, EventLog::default(), Some(trace));
+            return self.start_recording(session);
+        }
+        self.record_timeline_by_events()
+    }
+
+    /// As [`record_timeline`](Self::record_timeline), with timing events wherever the device is: instead of CUPTI, and on a
+    /// simulated device, where they cost modelled time as they cost time on CUDA. For testing, and to see what they cost.
+    ///
+    /// # Errors
+    /// As [`record_timeline`](Self::record_timeline).
+    pub fn record_timeline_by_events(&self) -> Result<Recording<D>> {
+        let core = self.core();
+        let (log, clock) = EventLog::begin(core.events(), core.reaper(), self.simulator())
+            .during("Device::record_timeline")?;
+        self.start_recording(Session::new(clock, Source::Events, log, None))
+    }
+
+    fn start_recording(&self, session: Session) -> Result<Recording<D>> {
+        let session = Arc::new(session);
+        if !self.core().events().recorder().start(&session) {
+            return Err(Error::AlreadyRecording);
+        }
+        if let (Some(simulator), false) = (self.simulator(), session.source() == Source::Events) {
+            simulator.record_spans(false);
+            simulator.record_spans(true);
+        }
+        scope::listen(&session);
+        Ok(Recording {
+            device: self.clone(),
+            session,
+        })
+    }
+
+    /// As [`timeline::scope`](super::scope()), for the recording of this device only.
+    pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
+        let recorder = self.core().events().recorder();
+        let mut scope = super::Scope::begin(name.into());
+        if recorder.is_on()
+            && let Some(session) = recorder.session()
+        {
+            scope.tell(session);
+        }
+        scope
+    }
+}
+
+impl<D: Live> Recording<D> {
+    /// Ends the recording, and blocks until the work that is in it is done. Work of
+    /// [adopted](Device::adopt_stream) streams is not waited for: wait for it first. CUPTI tells it as that of "other streams".
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails while its work is waited for.
+    pub fn finish(self) -> Result<Timeline> {
+        const DURING: &str = "Recording::finish";
+        let core = self.device.core();
+        core.events().recorder().stop();
+        let streams = self.session.collected().streams.clone();
+        // An adopted one may be gone.
+        for (at, _) in streams.iter().filter(|(at, _)| !at.id.is_adopted()) {
+            let end = core.events().record(*at, false).during(DURING)?;
+            end.synchronize().during(DURING)?;
+        }
+        let mut collected = std::mem::take(&mut *self.session.collected());
+        let mut rows = Rows::new(&collected);
+        let mut spans = Vec::new();
+        let simulator = self.device.simulator();
+        match (simulator, collected.trace.take()) {
+            (_, Some(trace)) => {
+                let streams: Vec<_> = collected.streams.iter().map(|(at, _)| *at).collect();
+                let found = core.finish_trace(trace, &streams);
+                traced(found, &mut collected, &mut rows, &mut spans);
+            }
+            (Some(simulator), None) if self.session.source() == Source::Model => {
+                modelled(simulator, &mut rows, &mut spans);
+            }
+            _ => {
+                collected.log.read_all();
+                measured(&collected, &rows, &mut spans);
+            }
+        }
+        add_waits(&collected.log, &rows, &mut spans);
+        // By events or not, a simulated device measures nothing.
+        let source = simulator.map_or(self.session.source(), |_| Source::Model);
+        let missing = collected.log.missing();
+        rows.add_host(collected, &mut spans);
+        let origin = spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
+        for span in &mut spans {
+            span.start_ns -= origin;
+            span.end_ns -= origin;
+        }
+        let device = self.device.properties().name.clone();
+        Ok(Timeline::new(device, source, rows.rows, spans).with_missing(missing))
+    }
+}
+
+impl<D> Drop for Recording<D> {
+    fn drop(&mut self) {
+        let recorder = self.device.core().events().recorder();
+        // A finished one has stopped already, and another may have started since.
+        if recorder
+            .session()
+            .is_some_and(|session| Arc::ptr_eq(&session, &self.session))
+        {
+            recorder.stop();
+        }
+        scope::unlisten(&self.session);
+        if let (Some(simulator), false) = (self.device.simulator(), self.session.source() == Source::Events) {
+            simulator.record_spans(recorder.is_on());
+        }
+    }
+}
+
+/// Rows, and which stream is on which.
+struct Rows {
+    rows: Vec<Row>,
+    of_stream: HashMap<StreamId, usize>,
+    of_raw: HashMap<RawStream, usize>,
+    of_others: Option<usize>,
+}
+
+impl Rows {
+    fn new(collected: &Collected) -> Self {
+        let mut rows = Self {
+            rows: Vec::new(),
+            of_stream: HashMap::new(),
+            of_raw: HashMap::new(),
+            of_others: None,
+        };
+        for (at, tag) in &collected.streams {
+            let name = stream_name(tag);
+            let same = |row: &&Row| row.name == name || row.name.starts_with(&format!("{name} #"));
+            let before = rows.rows.iter().filter(same).count();
+            let name = if before == 0 {
+                name
+            } else {
+                format!("{name} #{}", before + 1)
+            };
+            rows.of_stream.insert(at.id, rows.rows.len());
+            rows.of_raw.insert(at.raw, rows.rows.len());
+            rows.rows.push(Row { name, is_host: false });
+        }
+        rows
+    }
+
+    /// The row of a simulated device's stream, which may be one that the typed API does not know.
+    fn raw(&mut self, raw: RawStream) -> usize {
+        let rows = &mut self.rows;
+        *self.of_raw.entry(raw).or_insert_with(|| {
+            let name = format!("stream {:#x}", raw.0);
+            rows.push(Row { name, is_host: false });
+            rows.len() - 1
+        })
+    }
+
+    /// The row of what runs on streams that are not the typed API's.
+    fn unknown(&mut self) -> usize {
+        *self.of_others.get_or_insert_with(|| {
+            let name = "other streams".to_owned();
+            self.rows.push(Row { name, is_host: false });
+            self.rows.len() - 1
+        })
+    }
+
+    /// Adds the host's rows, in the order in which the threads came, and spans.
+    fn add_host(&mut self, collected: Collected, spans: &mut Vec<Span>) {
+        let first = self.rows.len();
+        let mut threads: Vec<_> = collected.threads.values().collect();
+        threads.sort_by_key(|(number, _)| *number);
+        for (number, name) in threads {
+            let name = name.clone().unwrap_or_else(|| format!("thread {}", number + 1));
+            self.rows.push(Row { name, is_host: true });
+        }
+        spans.extend(collected.host.into_iter().map(|span| Span {
+            kind: span.kind,
+            label: span.label,
+            row: first + collected.threads[&span.thread].0,
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
+            bytes: 0,
+            waits_for: span.on.and_then(|stream| self.of_stream.get(&stream).copied()),
+        }));
+    }
+}
+
+/// The tag's own name: the last part of its path, without its parameters.
+fn stream_name(tag: &str) -> String {
+    let path = tag.split('<').next().unwrap_or(tag);
+    path.rsplit("::").next().unwrap_or(path).to_owned()
+}
+
+fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
+    for span in simulator.take_spans() {
+        spans.push(Span {
+            kind: match span.kind {
+                SpanKind::CopyToDevice => Kind::CopyToDevice,
+                SpanKind::CopyToHost => Kind::CopyToHost,
+                SpanKind::Copy => Kind::Copy,
+                SpanKind::CopyPeer | SpanKind::Collective => Kind::CopyPeer,
+                SpanKind::Fill => Kind::Fill,
+                SpanKind::Kernel => Kind::Kernel,
+            },
+            label: span.label.into(),
+            row: rows.raw(span.stream),
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
+            bytes: span.bytes,
+            waits_for: None,
+        });
+    }
+    for wait in simulator.take_waits() {
+        // A stream that has no work of its own is held back from none: the one that memory is freed on, say.
+        let row = |stream| rows.of_raw.get(&stream).copied();
+        if let (Some(row), Some(on)) = (row(wait.stream), row(wait.waits_for)) {
+            spans.push(wait_span(row, wait.start_ns, wait.end_ns, on));
+        }
+    }
+}
+
+/// Work timed by events.
+fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
+    for (at, _) in &collected.streams {
+        for logged in collected.log.of_stream(at.id) {
+            let Some((start_ns, end_ns)) = logged.times_ns else {
+                continue;
+            };
+            spans.push(Span {
+                kind: logged.operation.kind,
+                label: logged.operation.label.into(),
+                row: rows.of_stream[&at.id],
+                start_ns,
+                end_ns,
+                bytes: logged.operation.bytes,
+                waits_for: None,
+            });
+        }
+    }
+}
+
+/// Work that was traced. Where a stream's calls are as many as its operations, they are taken for each other: so operations
+/// have their names, and waits their times.
+fn traced(found: Vec<Traced>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
+    let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); collected.streams.len()];
+    for traced in found {
+        match traced.stream {
+            Some(stream) => of_streams[stream].push(traced),
+            None => spans.push(traced_span(traced, rows.unknown())),
+        }
+    }
+    for ((at, _), of_stream) in collected.streams.iter().zip(of_streams) {
+        let mut calls: Vec<(u32, usize, (u64, u64))> = Vec::new();
+        for traced in &of_stream {
+            match calls.last_mut() {
+                Some((call, count, (_, end_ns))) if *call == traced.call => {
+                    (*count, *end_ns) = (*count + 1, traced.end_ns.max(*end_ns));
+                }
+                _ => calls.push((traced.call, 1, (traced.start_ns, traced.end_ns))),
+            }
+        }
+        let times: Vec<_> = calls.iter().map(|(.., times)| *times).collect();
+        let matched = collected.log.time(at.id, &times);
+        let mut operations = collected.log.of_stream(at.id).iter();
+        let mut of_stream = of_stream.into_iter();
+        for (_, count, _) in calls {
+            let operation = operations.next().filter(|_| matched && count == 1);
+            for traced in of_stream.by_ref().take(count) {
+                let mut span = traced_span(traced, rows.of_stream[&at.id]);
+                if let Some(Logged { operation, .. }) = operation.filter(|of| of.operation.kind == span.kind)
+                {
+                    span.label = operation.label.into();
+                }
+                spans.push(span);
+            }
+        }
+    }
+}
+
+fn traced_span(traced: Traced, row: usize) -> Span {
+    Span {
+        kind: traced.kind,
+        label: traced.label.into(),
+        row,
+        start_ns: traced.start_ns,
+        end_ns: traced.end_ns,
+        bytes: traced.bytes,
+        waits_for: None,
+    }
+}
+
+fn add_waits(log: &EventLog, rows: &Rows, spans: &mut Vec<Span>) {
+    let row = |stream: StreamId| rows.of_stream.get(&stream).copied();
+    for (stream, start_ns, end_ns, on) in log.waits() {
+        if let (Some(row), Some(on)) = (row(stream), row(on)) {
+            spans.push(wait_span(row, start_ns, end_ns, on));
+        }
+    }
+}
+
+fn wait_span(row: usize, start_ns: u64, end_ns: u64, on: usize) -> Span {
+    Span {
+        kind: Kind::Wait,
+        label: Kind::Wait.name().into(),
+        row,
+        start_ns,
+        end_ns,
+        bytes: 0,
+        waits_for: Some(on),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::stream_ref::StreamRef;
+    use crate::timeline::Operation;
+
+    fn found(stream: impl Into<Option<usize>>, kind: Kind, start_ns: u64, end_ns: u64, call: u32) -> Traced {
+        Traced {
+            stream: stream.into(),
+            kind,
+            label: "entry".into(),
+            start_ns,
+            end_ns,
+            bytes: 8,
+            call,
+        }
+    }
+
+    /// Streams `Upload` and `Compute`: two copies, and on the other a kernel, a wait for the second copy, and a graph.
+    fn collected() -> Collected {
+        let at = |raw| StreamRef {
+            raw: RawStream(raw),
+            id: StreamId::new(),
+        };
+        let streams = vec![(at(1), "example::Upload<Gpu<0>>"), (at(2), "example::Compute")];
+        let (upload, compute) = (streams[0].0.id, streams[1].0.id);
+        let operation = |kind, label| Operation {
+            kind,
+            label,
+            bytes: 0,
+        };
+        let mut log = EventLog::default();
+        log.operation(upload, operation(Kind::CopyToDevice, "copy to device"), None);
+        log.operation(compute, operation(Kind::Kernel, "path::kernel"), None);
+        log.operation(upload, operation(Kind::CopyToDevice, "copy to device"), None);
+        let event = cuda_rt_driver::RawEvent(7);
+        log.record(upload, event);
+        log.wait(compute, event);
+        log.operation(compute, operation(Kind::Graph, "graph"), None);
+        Collected {
+            streams,
+            log,
+            ..Collected::default()
+        }
+    }
+
+    fn spans(found: Vec<Traced>) -> (Rows, Vec<Span>, u64) {
+        let mut collected = collected();
+        let (mut rows, mut spans) = (Rows::new(&collected), Vec::new());
+        traced(found, &mut collected, &mut rows, &mut spans);
+        add_waits(&collected.log, &rows, &mut spans);
+        (rows, spans, collected.log.missing())
+    }
+
+    #[test]
+    fn traced_calls_are_the_operations_in_their_order() {
+        let (rows, spans, missing) = spans(vec![
+            found(0, Kind::CopyToDevice, 0, 10, 1),
+            found(1, Kind::Kernel, 5, 15, 2),
+            found(0, Kind::CopyToDevice, 10, 40, 3),
+            found(1, Kind::Kernel, 42, 50, 4),
+            found(1, Kind::Kernel, 42, 60, 4),
+            found(None, Kind::Fill, 70, 80, 5),
+        ]);
+        let names: Vec<_> = rows.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!((names, missing), (vec!["Upload", "Compute", "other streams"], 0));
+        let told: Vec<_> = spans
+            .iter()
+            .map(|span| (span.row, span.label.as_ref(), span.start_ns))
+            .collect();
+        let expected = [
+            (2, "entry", 70),
+            (0, "copy to device", 0),
+            (0, "copy to device", 10),
+            (1, "path::kernel", 5),
+            (1, "entry", 42),
+            (1, "entry", 42),
+            (1, "wait", 15),
+        ];
+        assert_eq!(told, expected, "nodes of a graph have names of their own");
+        assert_eq!((spans[6].end_ns, spans[6].waits_for), (40, Some(0)));
+    }
+
+    #[test]
+    fn what_does_not_match_keeps_its_times_and_loses_its_waits() {
+        let (_, spans, missing) = spans(vec![
+            found(0, Kind::CopyToDevice, 0, 10, 1),
+            found(0, Kind::CopyToDevice, 10, 40, 3),
+            found(1, Kind::Kernel, 42, 50, 4),
+        ]);
+        assert_eq!((spans.len(), missing), (3, 2));
+        assert!(spans.iter().all(|span| span.kind != Kind::Wait));
+        assert_eq!(spans[2].label, "entry");
+    }
+}

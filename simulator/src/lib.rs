@@ -1,0 +1,541 @@
+//! The simulated device: no GPU, but real bytes, real kernels and every order that CUDA allows.
+//!
+//! - **Memory is real bytes** of the host, and an address is a device address. Unwritten memory holds junk; freed memory is
+//!   overwritten when the free runs, and given out again soon.
+//! - **Order is adversarial** ([`Order`]): operations wait in their streams' queues and run on the thread that makes a call,
+//!   under one lock, when someone waits for them, asks about them, or when the seed says so. A missing edge gives wrong bytes;
+//!   the same seed and the same calls give the same ones. Messages carry the seed.
+//! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real device follows from
+//!   what it waits for, independently of the order above.
+//! - **Races are found** by the [checker](cuda_rt_checker) that follows every device, in whatever order it runs, and
+//!   denied unless [`SimConfig::check`] says otherwise.
+//! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
+//! - **Several devices** ([`SimDriver::another`](cuda_rt_checker::Checked::another)) share one order and one checker, so that a missing edge between two of them shows
+//!   as one between two streams does.
+//!
+//! | what is CUDA's | what is not |
+//! |---|---|
+//! | stale handles are errors | also those that CUDA would not notice |
+//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic anywhere else inside loses it too (`UNKNOWN`) |
+//! | a kernel makes no driver calls | those that a simulated one makes fail (`NOT_PERMITTED`); it must not wait for a thread that makes some |
+//! | copies and kernels given what is not device memory fail | a range beyond its block but in the device's memory is not noticed: the caller proves that there is none |
+//! | streams have priorities | they change neither order nor time |
+//! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod clock;
+mod collective;
+mod config;
+mod event;
+mod fault;
+mod graph;
+mod launch;
+mod memory;
+mod peer;
+mod schedule;
+mod simulator;
+mod slab;
+mod state;
+mod stream;
+
+pub use clock::{Span, SpanKind, Wait};
+pub use config::{Model, Order, SimConfig};
+pub use fault::Call;
+pub use simulator::{Counters, Simulator};
+
+use crate::state::State;
+use crate::stream::{Op, Pattern, Stream};
+use cuda_rt_checker::{Checked, Simulates, Watch};
+use cuda_rt_driver::door::{Door, Shut};
+use cuda_rt_driver::{
+    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Simulated,
+};
+use cuda_rt_driver::{Kernel, LaunchShape};
+
+/// A simulated device, with a [checker](cuda_rt_checker) that follows it.
+pub type SimDriver = Checked<SimDevice>;
+
+/// What runs the work of a simulated device: streams, memory, kernels, time. FinishedEvent through [`SimDriver`] only.
+#[derive(Debug)]
+pub struct SimDevice {
+    properties: Properties,
+    /// Its number among the devices of its host.
+    device: usize,
+    simulator: Simulator,
+}
+
+/// What the drivers of one host and their [`Simulator`] handles share.
+struct Core {
+    /// Tells this host from others.
+    host: u64,
+    config: Arc<SimConfig>,
+    state: Door<State>,
+    watch: Arc<Watch>,
+}
+
+impl Simulates for SimDevice {
+    type Config = SimConfig;
+    type Handle = Simulator;
+
+    /// Makes a device. The first one of the process installs a panic hook that notes where a simulated kernel panicked, and
+    /// then does what the hook before it did.
+    fn open(config: SimConfig) -> (Arc<Self>, Arc<Watch>) {
+        static HOSTS: AtomicU64 = AtomicU64::new(0);
+
+        launch::note_panics();
+        let config = Arc::new(config);
+        let core = Arc::new(Core {
+            // A counter needs no ordering.
+            host: HOSTS.fetch_add(1, Ordering::Relaxed),
+            state: Door::new(State::new(Arc::clone(&config))),
+            watch: Watch::new(config.check, Some(config.seed)),
+            config,
+        });
+        Self::of(core)
+    }
+
+    fn another(&self) -> (Arc<Self>, Arc<Watch>) {
+        Self::of(Arc::clone(&self.simulator.0))
+    }
+
+    fn config(&self) -> &SimConfig {
+        self.simulator.config()
+    }
+
+    fn handle(&self) -> &Simulator {
+        &self.simulator
+    }
+}
+
+impl SimDevice {
+    /// One more device of a host.
+    fn of(core: Arc<Core>) -> (Arc<Self>, Arc<Watch>) {
+        let device = core.look(State::add_device);
+        let watch = Arc::clone(&core.watch);
+        (Arc::new(Self::new(core, device)), watch)
+    }
+
+    fn new(core: Arc<Core>, device: usize) -> Self {
+        let config = &core.config;
+        let properties = Properties {
+            ordinal: device,
+            compute_capability: (9, 0),
+            multiprocessors: 132,
+            max_threads_per_multiprocessor: 2048,
+            // One for each direction.
+            copy_engines: 2,
+            total_memory_bytes: config.memory_bytes,
+            priority_range: (0, -5),
+            ..Properties::named(config.name.clone(), Backend::Simulated)
+        };
+        Self {
+            properties,
+            device,
+            simulator: Simulator(core, device),
+        }
+    }
+
+    /// Makes a call: counts it, and fails if it must.
+    fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
+        self.simulator.0.enter(call, body)
+    }
+
+    /// What CUDA checks of a launch.
+    fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
+        let limits = &self.properties;
+        let threads = shape
+            .block
+            .iter()
+            .try_fold(1u32, |product, n| product.checked_mul(*n));
+        shape
+            .grid
+            .iter()
+            .zip(limits.max_grid)
+            .all(|(n, most)| (1..=most).contains(n))
+            && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
+            && shape.shared_bytes <= limits.max_shared_bytes_per_block
+            && parameters.len() == kernel.parameters.len()
+    }
+}
+
+impl Core {
+    /// Makes a call. A panic anywhere inside loses all devices of the host.
+    fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
+        let made = self.state.enter(|state| {
+            state.enter(call)?;
+            body(state)
+        });
+        made.unwrap_or_else(|shut| Err(self.refused(call, shut)))
+    }
+
+    #[cold]
+    fn refused(&self, call: Call, shut: Shut) -> DriverError {
+        let device = format!("the simulated device (seed {})", self.config.seed);
+        shut.error(call.name(), &device)
+    }
+
+    /// Looks at the state, or changes it, in no call. Of a host whose devices a panic has lost there is nothing to see.
+    ///
+    /// # Panics
+    /// If the calling thread runs a simulated kernel, which is lost by that.
+    fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+        match self.state.enter(body) {
+            Ok(seen) => seen,
+            // A panic hook that looks must not panic again.
+            Err(Shut::Inside) if !std::thread::panicking() => {
+                panic!("a simulated device cannot be looked at from inside a simulated kernel")
+            }
+            Err(Shut::Inside | Shut::Broken(_) | Shut::Forked) => R::default(),
+        }
+    }
+}
+
+// SAFETY: operations run in the order of their stream and after what they wait for (`State::step` takes from the front, and
+// `can_run` holds a wait back); blocks in use never overlap (SIM-MEMORY-1); a wait ends only when `is_done` holds.
+unsafe impl Driver for SimDevice {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        Some(&self.simulator)
+    }
+
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.enter(Call::MemoryInfo, |state| {
+            let memory = &state.memories[self.device];
+            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
+            Ok(MemoryInfo {
+                free_bytes: total_bytes - used_bytes,
+                total_bytes,
+            })
+        })
+    }
+
+    fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
+        let stream = Stream {
+            device: self.device,
+            ..Stream::default()
+        };
+        self.enter(Call::CreateStream, |state| {
+            Ok(RawStream(state.streams.insert(stream)))
+        })
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::DestroyStream, |state| state.destroy_stream(stream))
+    }
+
+    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::SynchronizeStream, |state| state.synchronize_stream(stream))
+    }
+
+    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
+    }
+
+    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
+        self.enter(Call::CreateEvent, |state| Ok(state.create_event(timing)))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::DestroyEvent, |state| state.destroy_event(event))
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::RecordEvent, |state| state.record_event(event, stream))
+    }
+
+    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
+        self.enter(Call::QueryEvent, |state| state.query_event(event))
+    }
+
+    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
+        self.enter(Call::SynchronizeEvent, |state| state.synchronize_event(event))
+    }
+
+    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
+        self.enter(Call::ElapsedMs, |state| state.elapsed_ms(start, end))
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        self.enter(Call::Alloc, |state| state.alloc(bytes, stream))
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::Free, |state| state.free(address, stream))
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.enter(Call::PoolStats, |state| Ok(state.memories[self.device].stats()))
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].reset_peaks();
+            Ok(())
+        })
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].set_release_threshold(bytes);
+            Ok(())
+        })
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.enter(Call::TrimPool, |state| {
+            state.memories[self.device].trim(keep_bytes);
+            Ok(())
+        })
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        self.enter(Call::RegisterHost, |state| {
+            if state.registered.insert(memory.address().addr().get()) {
+                return Ok(());
+            }
+            Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
+        })
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        self.enter(Call::UnregisterHost, |state| {
+            if state.registered.remove(&memory.address().addr().get()) {
+                return Ok(());
+            }
+            Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+        })
+    }
+
+    unsafe fn copy_to_device(
+        &self,
+        destination: DeviceAddress,
+        source: NonNull<c_void>,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+        let op = Op::Copy {
+            kind,
+            destination: destination.0,
+            source,
+            bytes,
+        };
+        let ranges = [(self.device, destination)];
+        self.enter(Call::CopyToDevice, |state| {
+            state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
+        })
+    }
+
+    unsafe fn copy_to_host(
+        &self,
+        destination: NonNull<c_void>,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let (kind, destination) = (
+            SpanKind::CopyToHost,
+            destination.as_ptr().expose_provenance() as u64,
+        );
+        let op = Op::Copy {
+            kind,
+            destination,
+            source: source.0,
+            bytes,
+        };
+        let ranges = [(self.device, source)];
+        self.enter(Call::CopyToHost, |state| {
+            state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
+        })
+    }
+
+    unsafe fn copy(
+        &self,
+        destination: DeviceAddress,
+        source: DeviceAddress,
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let op = Op::Copy {
+            kind: SpanKind::Copy,
+            destination: destination.0,
+            source: source.0,
+            bytes,
+        };
+        let ranges = [(self.device, destination), (self.device, source)];
+        self.enter(Call::Copy, |state| {
+            state.transfer(Call::Copy, stream, &ranges, bytes, op)
+        })
+    }
+
+    fn peer(&self) -> RawPeer {
+        self.peer_at(self.device)
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.access_to(peer)
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.copy_between(destination, source, bytes, stream)
+    }
+
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.enter(Call::Fill, |state| {
+            let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
+                return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
+            };
+            let op = Op::Fill {
+                destination: destination.0,
+                pattern: Pattern::new(pattern),
+                bytes,
+            };
+            state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
+        })
+    }
+
+    fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
+        self.enter(Call::Prepare, |_| Ok(()))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.enter(Call::Launch, |state| {
+            state.stream(Call::Launch, stream)?;
+            if !self.is_valid(kernel, shape, parameters) {
+                return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+            }
+            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+            state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+        })
+    }
+
+    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::BeginCapture, |state| state.begin_capture(stream))
+    }
+
+    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
+        let ended = self.enter(Call::EndCapture, |state| state.end_capture(stream));
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let _ = self
+                .simulator
+                .0
+                .state
+                .enter(|state| state.abandon_capture(stream));
+        }
+        ended
+    }
+
+    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
+        self.enter(Call::CapturedNode, |state| state.captured_node(stream))
+    }
+
+    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        let ended = self.enter(Call::UpdateGraph, |state| state.update_graph(graph, stream));
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let _ = self
+                .simulator
+                .0
+                .state
+                .enter(|state| state.abandon_capture(stream));
+        }
+        ended
+    }
+
+    unsafe fn set_launch(
+        &self,
+        graph: RawGraph,
+        node: RawNode,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        parameters: &[*const c_void],
+    ) -> DriverResult<()> {
+        self.enter(Call::SetLaunch, |state| {
+            if !self.is_valid(kernel, shape, parameters) {
+                return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+            }
+            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
+            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+            state.set_launch(graph, node, launch)
+        })
+    }
+
+    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::LaunchGraph, |state| state.launch_graph(graph, stream))
+    }
+
+    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
+        self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_inside_loses_all_devices_of_the_host() {
+        let first = SimDriver::new(SimConfig::new().seed(5));
+        let (second, other) = (first.another(), SimDriver::new(SimConfig::new()));
+        let stream = first.create_stream(0).unwrap();
+        let core = &first.inner().simulator.0;
+        let made = core.enter(Call::Fill, |state| -> DriverResult<()> {
+            state.streams.get_mut(stream.0).unwrap().queue.clear();
+            panic!("in the middle of a call")
+        });
+        for error in [
+            made.unwrap_err(),
+            first.create_stream(0).unwrap_err(),
+            second.memory_info().unwrap_err(),
+            // SAFETY: the handle is live.
+            unsafe { first.synchronize_stream(stream) }.unwrap_err(),
+        ] {
+            assert!(error.is_sticky(), "{error}");
+            assert!(error.detail().contains("in the middle of a call"), "{error}");
+            assert!(error.detail().contains("seed 5"), "{error}");
+        }
+        assert_eq!(first.simulator().unwrap().counters(), Counters::default());
+        assert!(other.create_stream(0).is_ok());
+    }
+
+    #[test]
+    fn a_panic_while_it_is_looked_at_loses_the_device_too() {
+        let driver = SimDriver::new(SimConfig::new());
+        let core = &driver.inner().simulator.0;
+        assert_eq!(core.look(|_| -> u64 { panic!("while it is looked at") }), 0);
+        assert!(driver.memory_info().unwrap_err().is_sticky());
+    }
+}

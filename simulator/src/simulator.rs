@@ -1,0 +1,254 @@
+//! The handle by which tests and tools look into a simulated device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::clock::{Span, SpanKind, Wait};
+use super::config::SimConfig;
+use super::fault::Call;
+use super::memory::Memory;
+use super::stream::{Op, Position};
+use super::{Core, SimDevice, SimDriver, State};
+use cuda_rt_checker::Checked;
+use cuda_rt_driver::Engine;
+use cuda_rt_driver::Race;
+use cuda_rt_driver::Simulated;
+use cuda_rt_driver::{ErrorCode, RawStream};
+
+/// Handle to a simulated device: its seed, faults, counters and modelled time.
+///
+/// [Devices of one host](Checked::another) have one seed, one order, one clock, and count calls and faults together:
+/// all here is of all of them, but for engines, spans and waits.
+///
+/// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work but for
+/// [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). From inside a simulated kernel they panic, and of a host
+/// that a panic has lost they find nothing.
+#[derive(Clone)]
+pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulator")
+            .field("seed", &self.seed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Simulator {
+    /// The handle of the simulated device behind a driver, if it is one.
+    pub fn of(driver: &dyn cuda_rt_driver::Driver) -> Option<&Self> {
+        let simulated: &dyn std::any::Any = driver.simulator()?;
+        simulated.downcast_ref()
+    }
+
+    /// The seed; with the same seed and the same calls from one thread, all happens in the same order.
+    pub fn seed(&self) -> u64 {
+        self.0.config.seed
+    }
+
+    /// What is simulated.
+    pub fn config(&self) -> &SimConfig {
+        &self.0.config
+    }
+
+    /// Makes one more device of the same host; see [`Checked::another`].
+    pub fn another(&self) -> Arc<SimDriver> {
+        let (device, watch) = SimDevice::of(Arc::clone(&self.0));
+        Checked::watching(device, watch)
+    }
+
+    /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call fails too, and pending work never
+    /// runs.
+    pub fn fail_next(&self, call: Call, code: ErrorCode) {
+        self.fail_nth(call, 1, code);
+    }
+
+    /// Makes the `nth` `call` from now on fail with `code`; the next is number 1.
+    ///
+    /// # Panics
+    /// If `nth` is 0.
+    pub fn fail_nth(&self, call: Call, nth: u64, code: ErrorCode) {
+        assert!(nth > 0, "the first call is number 1");
+        self.0.look(|state| state.faults.add(call, nth, code));
+    }
+
+    /// Takes back the faults that did not happen yet.
+    pub fn clear_faults(&self) {
+        self.0.look(|state| state.faults.clear());
+    }
+
+    /// Runs all that is pending, in an order chosen by the seed: the host does something else for a long while. It learns nothing of it,
+    /// so this orders nothing.
+    pub fn run_pending(&self) {
+        while self.0.look(State::step_any) {}
+    }
+
+    /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The host learns nothing of it either.
+    pub fn run_stream(&self, stream: RawStream) {
+        self.0.look(|state| {
+            let issued = state.streams.get(stream.0).map(|held| held.issued());
+            if let Some(at) = issued {
+                state.run_until(Position { stream: stream.0, at });
+            }
+        });
+    }
+
+    /// The races that the checker found so far, each pair of calls once, and at most 256.
+    pub fn races(&self) -> Vec<Race> {
+        self.0.watch.races()
+    }
+
+    /// How many ranges of bytes and actors the checker remembers.
+    pub fn checker_footprint(&self) -> (usize, usize) {
+        self.0.watch.footprint()
+    }
+
+    /// What there is now, and what happened so far.
+    pub fn counters(&self) -> Counters {
+        self.0.look(|state| state.counters())
+    }
+
+    /// Starts or stops recording spans; off at first. Spans stay in memory until they are taken.
+    pub fn record_spans(&self, on: bool) {
+        self.0.look(|state| {
+            let clock = state.clock.device(self.1);
+            match (on, &clock.spans) {
+                (true, None) => clock.spans = Some(Vec::new()),
+                (false, Some(_)) => {
+                    clock.spans = None;
+                    clock.waits.clear();
+                }
+                _ => {}
+            }
+        });
+    }
+
+    /// Takes the spans of the operations that ran, in the order in which they were enqueued; those of pending ones stay.
+    pub fn take_spans(&self) -> Vec<Span> {
+        self.0.look(|state| {
+            let Some(spans) = state.clock.device(self.1).spans.take() else {
+                return Vec::new();
+            };
+            let executed =
+                |(at, span): &(u64, Span)| state.streams.get(span.stream.0).is_none_or(|s| s.executed > *at);
+            let (ran, pending): (Vec<_>, Vec<_>) = spans.into_iter().partition(executed);
+            state.clock.device(self.1).spans = Some(pending);
+            ran.into_iter().map(|(_, span)| span).collect()
+        })
+    }
+
+    /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
+    pub fn take_waits(&self) -> Vec<Wait> {
+        self.0
+            .look(|state| std::mem::take(&mut state.clock.device(self.1).waits))
+    }
+
+    /// How long an engine of this device was busy with all that was enqueued, in modelled ns.
+    pub fn busy_ns(&self, engine: Engine) -> u64 {
+        self.0.look(|state| state.clock.busy_ns(self.1, engine))
+    }
+
+    /// The calling thread's modelled clock, in ns since the device was made: calls advance it by what they cost, and
+    /// waits to the modelled time of what they waited for.
+    pub fn host_now_ns(&self) -> u64 {
+        self.0.look(|state| state.clock.now_ns())
+    }
+
+    /// Advances the calling thread's modelled clock by `ns`, for work that the host does itself.
+    pub fn spend_host_ns(&self, ns: u64) {
+        self.0.look(|state| state.clock.spend(ns));
+    }
+}
+
+impl Simulated for Simulator {
+    fn seed(&self) -> u64 {
+        self.0.config.seed
+    }
+}
+
+/// What a simulated device holds, and what it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Streams that were created and not destroyed.
+    pub streams_live: usize,
+    /// Events that were created and not destroyed.
+    pub events_live: usize,
+    /// Events ever created.
+    pub events_created: u64,
+    /// Graphs that were captured and not destroyed.
+    pub graphs_live: usize,
+    /// Blocks that were allocated and not freed, graphs' ones included.
+    pub allocations_live: usize,
+    /// Their bytes, each rounded up to 256.
+    pub bytes_live: u64,
+    /// Blocks of host memory that are registered.
+    pub registrations_live: usize,
+    /// Operations that were enqueued and did not run yet.
+    pub operations_pending: usize,
+    /// Operations that ran: copies, fills, kernels, ranks' parts in collectives.
+    pub operations_run: u64,
+    /// Bytes copied from host to device.
+    pub bytes_to_device: u64,
+    /// Bytes copied from device to host.
+    pub bytes_to_host: u64,
+    /// Bytes copied within the device.
+    pub bytes_within_device: u64,
+    /// Bytes copied between two devices.
+    pub bytes_between_devices: u64,
+    calls: Calls,
+}
+
+/// How often each call was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Calls([u64; Call::ALL.len()]);
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self([0; Call::ALL.len()])
+    }
+}
+
+impl Counters {
+    /// How often `call` was made, with or without success.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.calls.0[call as usize]
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        self.calls.0[call as usize] += 1;
+    }
+
+    /// Counts an operation that ran.
+    pub(super) fn count(&mut self, op: &Op) {
+        match op {
+            Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } | Op::Send { .. } => return,
+            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) => {}
+            Op::Copy { kind, bytes, .. } => {
+                let total = match kind {
+                    SpanKind::CopyToDevice => &mut self.bytes_to_device,
+                    SpanKind::CopyToHost => &mut self.bytes_to_host,
+                    SpanKind::CopyPeer => &mut self.bytes_between_devices,
+                    _ => &mut self.bytes_within_device,
+                };
+                *total += *bytes as u64;
+            }
+        }
+        self.operations_run += 1;
+    }
+}
+
+impl State {
+    fn counters(&self) -> Counters {
+        Counters {
+            streams_live: self.streams.iter().filter(|s| !s.destroyed).count(),
+            events_live: self.events.len(),
+            graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
+            allocations_live: self.memories.iter().map(Memory::blocks).sum(),
+            bytes_live: self.memories.iter().map(Memory::used_bytes).sum(),
+            registrations_live: self.registered.len(),
+            operations_pending: self.schedule.pending,
+            ..self.counters.clone()
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! All that a simulated host has, and what a call begins with.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::stream::{Op, Stream};
+use super::{Call, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
+use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawStream};
+
+/// All that changes; one thread at a time runs calls and operations.
+pub(super) struct State {
+    pub(super) config: Arc<SimConfig>,
+    pub(super) random: schedule::Random,
+    pub(super) schedule: schedule::Schedule,
+    pub(super) clock: clock::Clock,
+    pub(super) faults: fault::Faults,
+    pub(super) streams: slab::Slab<Stream>,
+    pub(super) events: slab::Slab<event::Event>,
+    pub(super) captures: slab::Slab<graph::Capture>,
+    pub(super) graphs: slab::Slab<graph::Graph>,
+    /// By device.
+    pub(super) memories: Vec<memory::Memory>,
+    /// Nodes ever made.
+    pub(super) nodes_made: u64,
+    /// Addresses of registered host memory.
+    pub(super) registered: HashSet<usize>,
+    pub(super) counters: Counters,
+    /// The sticky error that lost the device.
+    pub(super) lost: Option<DriverError>,
+}
+
+impl State {
+    pub(super) fn new(config: Arc<SimConfig>) -> Self {
+        let mut random = schedule::Random::new(config.seed);
+        Self {
+            schedule: schedule::Schedule::new(&mut random),
+            random,
+            clock: clock::Clock::default(),
+            faults: fault::Faults::default(),
+            streams: slab::Slab::default(),
+            events: slab::Slab::default(),
+            captures: slab::Slab::default(),
+            graphs: slab::Slab::default(),
+            memories: Vec::new(),
+            nodes_made: 0,
+            registered: HashSet::new(),
+            counters: Counters::default(),
+            lost: None,
+            config,
+        }
+    }
+
+    /// Adds a device; gives its number.
+    pub(super) fn add_device(&mut self) -> usize {
+        let device = self.memories.len();
+        let (seed, bytes) = (self.config.seed ^ (device as u64) << 32, self.config.memory_bytes);
+        self.memories.push(memory::Memory::new(seed, bytes));
+        self.clock.add_device();
+        device
+    }
+
+    pub(super) fn enter(&mut self, call: Call) -> DriverResult<()> {
+        self.counters.call(call);
+        self.check_lost(call)?;
+        if let Some(code) = self.faults.take(call) {
+            let detail = format!("injected ({})", self.origin());
+            let error = DriverError::with_detail(call.name(), code, detail);
+            if error.is_sticky() {
+                self.lost = Some(error.clone());
+            }
+            return Err(error);
+        }
+        self.run_in_background();
+        self.check_lost(call)
+    }
+
+    /// The host has waited for a stream or event.
+    pub(super) fn synchronized(&mut self) {
+        self.memories.iter_mut().for_each(memory::Memory::synchronized);
+    }
+
+    pub(super) fn check_lost(&self, call: Call) -> DriverResult<()> {
+        match &self.lost {
+            None => Ok(()),
+            Some(lost) => Err(DriverError::with_detail(call.name(), lost.code(), lost.detail())),
+        }
+    }
+
+    pub(super) fn origin(&self) -> String {
+        format!("simulated device, seed {}", self.config.seed)
+    }
+
+    pub(super) fn error(&self, call: Call, code: ErrorCode) -> DriverError {
+        DriverError::with_detail(call.name(), code, self.origin())
+    }
+
+    /// A copy or fill whose ranges on devices are these. Nothing is enqueued for no bytes.
+    pub(super) fn transfer(
+        &mut self,
+        call: Call,
+        stream: RawStream,
+        ranges: &[(usize, DeviceAddress)],
+        bytes: usize,
+        op: Op,
+    ) -> DriverResult<()> {
+        self.stream(call, stream)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !ranges
+            .iter()
+            .all(|(device, address)| self.memories[*device].contains(address.0, bytes as u64))
+        {
+            return Err(self.error(call, ErrorCode::INVALID_VALUE));
+        }
+        self.submit(call, stream, op)
+    }
+
+    pub(super) fn alloc(&mut self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        let s = self.stream(Call::Alloc, stream)?;
+        if bytes == 0 {
+            return Err(self.error(Call::Alloc, ErrorCode::INVALID_VALUE));
+        }
+        if s.capture.is_some() {
+            return self.capture_alloc(stream, bytes as u64).map(DeviceAddress);
+        }
+        let s = self.streams.get_mut(stream.0).expect("found above");
+        let taken = self.memories[s.device].take(bytes as u64, Some(&mut s.pending_frees), &mut self.random);
+        let Some(address) = taken else {
+            return Err(self.error(Call::Alloc, ErrorCode::OUT_OF_MEMORY));
+        };
+        let salt = self.random.next();
+        self.submit(
+            Call::Alloc,
+            stream,
+            Op::Spoil {
+                address,
+                bytes: bytes as u64,
+                salt,
+            },
+        )?;
+        Ok(DeviceAddress(address))
+    }
+
+    pub(super) fn free(&mut self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        let s = self.stream(Call::Free, stream)?;
+        if s.capture.is_some() {
+            return self.capture_free(stream, address.0);
+        }
+        let s = self.streams.get_mut(stream.0).expect("found above");
+        let memory = &mut self.memories[s.device];
+        let Some(len_bytes) = memory.retire(address.0, s.issued(), &mut s.pending_frees) else {
+            return Err(self.error(Call::Free, ErrorCode::INVALID_VALUE));
+        };
+        self.submit(
+            Call::Free,
+            stream,
+            Op::Free {
+                address: address.0,
+                len_bytes,
+            },
+        )
+    }
+}

@@ -1,0 +1,310 @@
+//! Streams: queues of operations, each run in order.
+
+use std::collections::VecDeque;
+
+use super::State;
+use super::clock::{SpanKind, Work};
+use super::collective::{self, Exchange, Receive};
+use super::config::Order;
+use super::fault::Call;
+use super::graph::Membership;
+use super::launch::{Launch, Trap};
+use super::memory::{self, Memory, PendingFrees};
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawStream};
+
+/// A place in a stream: its first `at` operations. Stays meaningful when the stream is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) stream: u64,
+    pub(super) at: u64,
+}
+
+/// What a stream holds.
+#[derive(Debug)]
+pub(super) enum Op {
+    /// Blocks the stream.
+    Wait(Position),
+    /// Fills memory with junk: an allocation begins, or one of a graph ends.
+    Spoil { address: u64, bytes: u64, salt: u64 },
+    /// Ends a block.
+    Free { address: u64, len_bytes: u64 },
+    /// Copies between two addresses, of which at least one is the device's.
+    Copy {
+        kind: SpanKind,
+        destination: u64,
+        source: u64,
+        bytes: usize,
+    },
+    /// Writes a pattern until `bytes` are written.
+    Fill {
+        destination: u64,
+        pattern: Pattern,
+        bytes: usize,
+    },
+    /// Gives what a rank sends.
+    Send {
+        from: u64,
+        bytes: usize,
+        rank: usize,
+        exchange: Exchange,
+    },
+    /// Computes what a rank receives, of what all gave.
+    Receive(Box<Receive>),
+    /// Runs a kernel.
+    Launch(Box<Launch>),
+    /// Replays a graph, as it was when it was launched.
+    Graph { graph: u64, version: u64 },
+}
+
+/// The pattern of a fill; in place unless it is long.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    Short([u8; 15], u8),
+    Long(Box<[u8]>),
+}
+
+impl Pattern {
+    pub(super) fn new(pattern: &[u8]) -> Self {
+        let mut short = [0; 15];
+        match short.get_mut(..pattern.len()) {
+            Some(room) => {
+                room.copy_from_slice(pattern);
+                Self::Short(short, pattern.len() as u8)
+            }
+            None => Self::Long(pattern.into()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short(bytes, len) => &bytes[..usize::from(*len)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl Op {
+    /// What it asks of an engine, if of one.
+    pub(super) fn work(&mut self) -> Option<Work> {
+        let (kind, label, bytes) = match self {
+            Self::Wait(_)
+            | Self::Spoil { .. }
+            | Self::Free { .. }
+            | Self::Graph { .. }
+            | Self::Send { .. } => {
+                return None;
+            }
+            Self::Receive(receive) => return Some(receive.work()),
+            Self::Launch(launch) => return Some(launch.work()),
+            Self::Copy {
+                kind: kind @ SpanKind::CopyToDevice,
+                bytes,
+                ..
+            } => (*kind, "copy to device", *bytes),
+            Self::Copy {
+                kind: kind @ SpanKind::CopyToHost,
+                bytes,
+                ..
+            } => (*kind, "copy to host", *bytes),
+            Self::Copy {
+                kind: kind @ SpanKind::CopyPeer,
+                bytes,
+                ..
+            } => (*kind, "copy to peer", *bytes),
+            Self::Copy { kind, bytes, .. } => (*kind, "copy", *bytes),
+            Self::Fill { bytes, .. } => (SpanKind::Fill, "fill", *bytes),
+        };
+        Some(Work {
+            kind,
+            label,
+            bytes: bytes as u64,
+            threads: 0,
+        })
+    }
+
+    /// Does to memory what the operation does; nothing for those that only order others.
+    pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
+        match self {
+            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => {}
+            Self::Spoil { address, bytes, salt } => memory.spoil(*address, *bytes, *salt),
+            Self::Copy {
+                destination,
+                source,
+                bytes,
+                ..
+            } => {
+                // SAFETY: a device's side was found in its memory, which stays mapped (CHUNK-1); whoever enqueued the copy answers for
+                // the host's side, and for the order.
+                unsafe { memory::copy(*destination, *source, *bytes) };
+            }
+            Self::Fill {
+                destination,
+                pattern,
+                bytes,
+            } => {
+                // SAFETY: as above.
+                unsafe { memory::repeat(*destination, pattern.bytes(), *bytes) };
+            }
+            Self::Send {
+                from,
+                bytes,
+                rank,
+                exchange,
+            } => collective::send(memory, *from, *bytes, *rank, exchange),
+            Self::Receive(receive) => receive.run(memory),
+            Self::Launch(launch) => launch.run(memory)?,
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The device that it is on, by its number.
+    pub(super) device: usize,
+    pub(super) queue: VecDeque<Op>,
+    /// Operations that ever ran; `queue` holds those after them.
+    pub(super) executed: u64,
+    /// Operations that must run because someone waits; see [`super::schedule`].
+    pub(super) wanted: u64,
+    /// When all that was enqueued ends, in modelled ns.
+    pub(super) modelled_end_ns: u64,
+    pub(super) pending_frees: PendingFrees,
+    pub(super) capture: Option<Membership>,
+    /// Goes when its queue is empty; no call finds it any more.
+    pub(super) destroyed: bool,
+}
+
+impl Stream {
+    /// Operations that were ever enqueued.
+    pub(super) fn issued(&self) -> u64 {
+        self.executed + self.queue.len() as u64
+    }
+}
+
+impl State {
+    /// The live stream of a handle.
+    pub(super) fn stream(&mut self, call: Call, stream: RawStream) -> DriverResult<&mut Stream> {
+        let found = self.streams.get(stream.0).is_some_and(|s| !s.destroyed);
+        if !found {
+            return Err(self.error(call, ErrorCode::INVALID_HANDLE));
+        }
+        Ok(self.streams.get_mut(stream.0).expect("found above"))
+    }
+
+    pub(super) fn destroy_stream(&mut self, stream: RawStream) -> DriverResult<()> {
+        let s = self.stream(Call::DestroyStream, stream)?;
+        if s.capture.is_some() {
+            return Err(self.refuse_capture(Call::DestroyStream, stream));
+        }
+        s.destroyed = true;
+        if s.queue.is_empty() {
+            self.streams.remove(stream.0);
+        }
+        Ok(())
+    }
+
+    pub(super) fn synchronize_stream(&mut self, stream: RawStream) -> DriverResult<()> {
+        let s = self.stream(Call::SynchronizeStream, stream)?;
+        if s.capture.is_some() {
+            return Err(self.refuse_capture(Call::SynchronizeStream, stream));
+        }
+        let (at, end_ns) = (s.issued(), s.modelled_end_ns);
+        self.run_until(Position { stream: stream.0, at });
+        self.check_lost(Call::SynchronizeStream)?;
+        self.clock.wait_until(end_ns);
+        self.clock.spend(self.config.model.other_call_ns);
+        self.synchronized();
+        Ok(())
+    }
+
+    /// Enqueues an operation, or adds it to the capture that the stream is in.
+    pub(super) fn submit(&mut self, call: Call, stream: RawStream, mut op: Op) -> DriverResult<()> {
+        let captured = self.stream(call, stream)?.capture.is_some();
+        let work = op.work();
+        let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
+        let cost_ns = match op {
+            Op::Launch(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
+            Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
+            Op::Wait(_) => model.wait_call_ns,
+            Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } => model.other_call_ns,
+        };
+        if captured {
+            self.capture_op(call, stream, op)?;
+            self.clock.spend(cost_ns);
+            return Ok(());
+        }
+        self.clock.spend(cost_ns);
+        let s = self.streams.get_mut(stream.0).expect("found above");
+        s.modelled_end_ns = s.modelled_end_ns.max(host_ns.saturating_add(cost_ns));
+        if let Some(work) = work {
+            let place = (stream, s.issued());
+            s.modelled_end_ns = self
+                .clock
+                .run(&self.config, s.device, &work, s.modelled_end_ns, place);
+        }
+        self.enqueue(stream.0, op);
+        Ok(())
+    }
+
+    /// Puts an operation at the end of a live stream's queue.
+    pub(super) fn enqueue(&mut self, stream: u64, op: Op) {
+        let s = self.streams.get_mut(stream).expect("the caller found it");
+        s.queue.push_back(op);
+        self.schedule.pending += 1;
+        if s.queue.len() == 1 {
+            self.schedule.active.push(stream);
+        }
+        if self.config.order == Order::Eager {
+            // All that it could wait for ran when it was enqueued.
+            self.step(stream);
+        }
+    }
+
+    pub(super) fn is_done(&self, position: Position) -> bool {
+        self.streams
+            .get(position.stream)
+            .is_none_or(|s| s.executed >= position.at)
+    }
+
+    /// Runs a stream's next operation, which is there and not blocked.
+    pub(super) fn step(&mut self, stream: u64) {
+        if self.lost.is_some() {
+            return;
+        }
+        let s = self
+            .streams
+            .get_mut(stream)
+            .expect("a stream with pending work stays");
+        let mut op = s.queue.pop_front().expect("the caller saw it");
+        self.schedule.pending -= 1;
+        let memory = &mut self.memories[s.device];
+        // It stays unexecuted if it traps, so that nothing takes it for done.
+        let result = match &mut op {
+            Op::Free { address, len_bytes } => {
+                memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
+                Ok(())
+            }
+            Op::Graph { graph, version } => self.replay(*graph, *version),
+            other => other.perform(memory).inspect(|()| self.counters.count(other)),
+        };
+        if let Err(trap) = result {
+            let detail = format!("{} ({})", trap.detail, self.origin());
+            self.lost = Some(DriverError::with_detail(Call::Launch.name(), trap.code, detail));
+            return;
+        }
+        let s = self.streams.get_mut(stream).expect("as above");
+        s.executed += 1;
+        if s.queue.is_empty() {
+            let active = &mut self.schedule.active;
+            let i = active
+                .iter()
+                .position(|a| *a == stream)
+                .expect("it had pending work");
+            active.swap_remove(i);
+            if s.destroyed {
+                self.streams.remove(stream);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How well the work overlapped, in numbers.
+
+use std::fmt;
+
+use super::{Source, Span, Timeline, union_ns};
+use crate::Ns;
+use cuda_rt_driver::{Engine, Kind};
+
+/// What one engine did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineFigures {
+    /// Which.
+    pub engine: Engine,
+    /// For how long it had work, in ns.
+    pub busy_ns: u64,
+    /// From its first start to its last end, in ns.
+    pub active_ns: u64,
+    /// Number of spans.
+    pub spans: usize,
+    /// Bytes of these spans.
+    pub bytes: u64,
+}
+
+/// What one row held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowFigures {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a thread of the host.
+    pub is_host: bool,
+    /// For how long it had work, in ns; waiting is none.
+    pub busy_ns: u64,
+    /// For how long it only waited, in ns.
+    pub waiting_ns: u64,
+    /// Number of spans that are work.
+    pub spans: usize,
+}
+
+/// Figures of a [`Timeline`]. Those of the device leave the host's spans out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Where the times come from.
+    pub source: Source,
+    /// From the first start to the last end of the device's work, in ns.
+    pub wall_ns: u64,
+    /// What the device's work would take one after another: the sum of its spans, in ns.
+    pub serial_ns: u64,
+    /// The engines that had work.
+    pub engines: Vec<EngineFigures>,
+    /// All rows.
+    pub rows: Vec<RowFigures>,
+}
+
+impl EngineFigures {
+    /// Share of the time for which it had work, from its first start to its last end: 1 when it never idled in between.
+    pub fn steady_utilisation(&self) -> Option<f64> {
+        ratio(self.busy_ns, self.active_ns)
+    }
+}
+
+impl Figures {
+    /// 1 − wall/serial: the share of the serial time that overlap saved. 0 for work one after another, 2/3 for three engines
+    /// that are always busy, and below 0 where the device idled more than it overlapped. `None` without work.
+    pub fn overlap_ratio(&self) -> Option<f64> {
+        Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
+    }
+
+    /// The overlap ratio as it is shown: far below 0 its figure says nothing that a reader could use.
+    pub(super) fn overlap_in_words(&self) -> String {
+        match self.overlap_ratio() {
+            Some(ratio) if ratio < 0.0 => {
+                "overlap ratio below 0: the device idled more than it overlapped".to_owned()
+            }
+            Some(ratio) => format!("overlap ratio {ratio:.3}"),
+            None => "no work".to_owned(),
+        }
+    }
+
+    /// The engine that was busy longest: however well all overlaps, this work takes no less.
+    pub fn bound(&self) -> Option<&EngineFigures> {
+        self.engines.iter().max_by_key(|engine| engine.busy_ns)
+    }
+
+    /// The bound's busy time over the wall time: 1 is as fast as this work can be on these engines.
+    pub fn efficiency(&self) -> Option<f64> {
+        ratio(self.bound()?.busy_ns, self.wall_ns)
+    }
+
+    /// Share of the wall time for which an engine had work.
+    pub fn utilisation(&self, engine: Engine) -> Option<f64> {
+        let of = self.engines.iter().find(|figures| figures.engine == engine);
+        ratio(of.map_or(0, |figures| figures.busy_ns), self.wall_ns)
+    }
+
+    /// Share of the wall time for which a row had work. A host thread's may exceed 1: it may work before the device starts
+    /// and after it ends.
+    pub fn row_utilisation(&self, row: &RowFigures) -> Option<f64> {
+        ratio(row.busy_ns, self.wall_ns)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn union_of<'a>(spans: impl Iterator<Item = &'a Span>) -> u64 {
+    union_ns(spans.map(|span| (span.start_ns, span.end_ns)).collect())
+}
+
+impl Timeline {
+    /// Figures of the whole; of a part, with [`window`](Self::window).
+    pub fn figures(&self) -> Figures {
+        let work = |span: &&Span| span.kind.engine().is_some();
+        let start = self.spans.iter().filter(work).map(|span| span.start_ns).min();
+        let end = self.spans.iter().filter(work).map(|span| span.end_ns).max();
+        let engines = [Engine::ToDevice, Engine::Compute, Engine::ToHost, Engine::Peer];
+        Figures {
+            source: self.source,
+            wall_ns: end.unwrap_or(0) - start.unwrap_or(0),
+            serial_ns: self.spans.iter().filter(work).map(Span::duration_ns).sum(),
+            engines: engines
+                .into_iter()
+                .filter_map(|engine| self.engine_figures(engine))
+                .collect(),
+            rows: (0..self.rows.len()).map(|row| self.row_figures(row)).collect(),
+        }
+    }
+
+    fn engine_figures(&self, engine: Engine) -> Option<EngineFigures> {
+        let active = self.active_ns(engine)?;
+        let of = || {
+            self.spans
+                .iter()
+                .filter(|span| span.kind.engine() == Some(engine))
+        };
+        Some(EngineFigures {
+            engine,
+            busy_ns: union_of(of()),
+            active_ns: active.end - active.start,
+            spans: of().count(),
+            bytes: of().map(|span| span.bytes).sum(),
+        })
+    }
+
+    fn row_figures(&self, row: usize) -> RowFigures {
+        let spans = self.row_spans(row);
+        let waiting_ns = union_of(spans.iter().filter(|span| span.kind.is_wait()));
+        let all_ns = union_of(spans.iter());
+        RowFigures {
+            name: self.rows[row].name.clone(),
+            is_host: self.rows[row].is_host,
+            // A host thread waits inside its stages: that part is no work.
+            busy_ns: all_ns - waiting_ns,
+            waiting_ns,
+            spans: spans.iter().filter(|span| !span.kind.is_wait()).count(),
+        }
+    }
+
+    /// For each label of this kind its number of spans and their summed time in ns, longest first: where the time went.
+    pub fn totals(&self, kind: Kind) -> Vec<(&str, usize, u64)> {
+        let mut totals: Vec<(&str, usize, u64)> = Vec::new();
+        for span in self.spans.iter().filter(|span| span.kind == kind) {
+            match totals.iter_mut().find(|(label, ..)| *label == span.label) {
+                Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + span.duration_ns()),
+                None => totals.push((&span.label, 1, span.duration_ns())),
+            }
+        }
+        totals.sort_by_key(|(.., sum)| std::cmp::Reverse(*sum));
+        totals
+    }
+}
+
+pub(super) fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::ToDevice => "copies to device",
+        Engine::ToHost => "copies to host",
+        Engine::Compute => "kernels",
+        Engine::Peer => "copies between devices",
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent =
+            |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
+        writeln!(
+            f,
+            "wall {}, serial {}, {} ({})",
+            Ns(self.wall_ns),
+            Ns(self.serial_ns),
+            self.overlap_in_words(),
+            self.source.describe()
+        )?;
+        for engine in &self.engines {
+            writeln!(
+                f,
+                "  {:<16} busy {:>10}, {:>7} of the wall time, {:>7} while active, {} spans",
+                engine_name(engine.engine),
+                Ns(engine.busy_ns).to_string(),
+                percent(ratio(engine.busy_ns, self.wall_ns)),
+                percent(engine.steady_utilisation()),
+                engine.spans
+            )?;
+        }
+        if let Some(bound) = self.bound() {
+            writeln!(
+                f,
+                "  bound by {}: efficiency {}",
+                engine_name(bound.engine),
+                percent(self.efficiency())
+            )?;
+        }
+        Ok(())
+    }
+}

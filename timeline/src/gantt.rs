@@ -1,0 +1,138 @@
+//! Gantt charts for terminals.
+
+use std::fmt;
+
+use super::Timeline;
+use crate::Ns;
+use cuda_rt_driver::Kind;
+
+/// A timeline as text, of a given width: one line for each row, each character a slice of time, as high as the share of
+/// the slice for which the row had work. Printed with `{}`.
+#[derive(Clone, Debug)]
+pub struct Gantt<'a> {
+    timeline: &'a Timeline,
+    width: usize,
+    ascii: bool,
+}
+
+/// Shares of a slice, from almost nothing to all of it.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Columns of a row's name, at most.
+const NAME: usize = 16;
+/// Columns of a row's utilisation, with the space before it.
+const SHARE: usize = 8;
+
+impl Timeline {
+    /// A chart for a terminal of `width` columns (40 at least), in Unicode's block characters where the locale has them
+    /// (`LC_ALL`, `LC_CTYPE`, `LANG`), else in ASCII.
+    pub fn gantt(&self, width: usize) -> Gantt<'_> {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        Gantt {
+            timeline: self,
+            width: width.max(40),
+            ascii: locale.is_some_and(|locale| !is_utf8(&locale)),
+        }
+    }
+}
+
+/// Whether text of this locale may hold more than ASCII. `C` and `POSIX` promise no more.
+fn is_utf8(locale: &str) -> bool {
+    let codeset = locale.split('@').next().unwrap_or(locale).to_ascii_lowercase();
+    codeset.ends_with("utf-8") || codeset.ends_with("utf8")
+}
+
+impl Gantt<'_> {
+    /// With these characters instead of those that the locale suggests.
+    pub fn ascii(self, ascii: bool) -> Self {
+        Self { ascii, ..self }
+    }
+
+    fn bar(&self, row: usize, columns: usize) -> String {
+        let extent = self.timeline.extent_ns();
+        let length = (extent.end - extent.start).max(1) as f64;
+        // For each slice the time of each kind, as a share of the slice.
+        let mut shares = vec![[0.0_f64; Kind::ALL.len()]; columns];
+        for span in self.timeline.row_spans(row) {
+            let at = |ns: u64| (ns - extent.start) as f64 / length * columns as f64;
+            let (from, to) = (at(span.start_ns), at(span.end_ns));
+            let last = (to.ceil() as usize).min(columns);
+            for (slice, shares) in shares.iter_mut().enumerate().take(last).skip(from as usize) {
+                let inside = to.min(slice as f64 + 1.0) - from.max(slice as f64);
+                shares[span.kind as usize] += inside.max(0.0);
+            }
+        }
+        shares.iter().map(|shares| self.glyph(shares)).collect()
+    }
+
+    fn glyph(&self, shares: &[f64; Kind::ALL.len()]) -> char {
+        let of = |kind: Kind| shares[kind as usize];
+        let waiting: f64 = Kind::ALL.into_iter().filter(|kind| kind.is_wait()).map(of).sum();
+        let working = Kind::ALL.into_iter().filter(|kind| !kind.is_wait());
+        // A host thread waits within its stages, which is no work.
+        let inside = of(Kind::HostWait).min(of(Kind::Stage));
+        let work = (working.clone().map(of).sum::<f64>() - inside).clamp(0.0, 1.0);
+        if work < 1e-3 && waiting < 0.5 {
+            return ' ';
+        }
+        if work < waiting.min(0.0625) || work < 1e-3 {
+            return if self.ascii { '.' } else { '·' };
+        }
+        if !self.ascii {
+            let height = (work * HEIGHTS.len() as f64).ceil() as usize;
+            return HEIGHTS[height.clamp(1, HEIGHTS.len()) - 1];
+        }
+        let most = working
+            .max_by(|a, b| of(*a).total_cmp(&of(*b)))
+            .expect("there are kinds of work");
+        let (full, half) = match most {
+            Kind::CopyToDevice => ('U', 'u'),
+            Kind::CopyToHost => ('D', 'd'),
+            Kind::Copy => ('C', 'c'),
+            Kind::CopyPeer => ('P', 'p'),
+            Kind::Fill => ('F', 'f'),
+            Kind::Graph => ('G', 'g'),
+            Kind::Stage => ('S', 's'),
+            _ => ('K', 'k'),
+        };
+        if work >= 0.5 { full } else { half }
+    }
+}
+
+/// `text` in exactly `columns`, cut where it is longer.
+fn fit(text: &str, columns: usize) -> String {
+    let cut: String = text.chars().take(columns).collect();
+    format!("{cut:<columns$}")
+}
+
+impl fmt::Display for Gantt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timeline = self.timeline;
+        let figures = timeline.figures();
+        let names = timeline.rows.iter().map(|row| row.name.chars().count());
+        let name = names.max().unwrap_or(0).clamp(4, NAME);
+        let columns = self.width - name - SHARE - 3;
+        for (row, of_row) in figures.rows.iter().enumerate() {
+            if row > 0 && of_row.is_host && !figures.rows[row - 1].is_host {
+                writeln!(f, "{} |{}|", fit("host", name), " ".repeat(columns))?;
+            }
+            let share = figures
+                .row_utilisation(of_row)
+                .map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
+            let bar = self.bar(row, columns);
+            writeln!(f, "{} |{bar}|{share:>SHARE$}", fit(&of_row.name, name))?;
+        }
+        let extent = timeline.extent_ns();
+        let mut length = Ns(extent.end - extent.start).to_string();
+        if self.ascii {
+            length = length.replace('µ', "u");
+        }
+        let note = match timeline.source {
+            super::Source::Model => " modelled",
+            _ => "",
+        };
+        let axis = format!("0{:>width$}", format!("{length}{note}"), width = columns - 1);
+        writeln!(f, "{}  {axis}", fit("", name))
+    }
+}

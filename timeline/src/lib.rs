@@ -1,0 +1,217 @@
+//! What ran when: spans of copies, kernels, waits and host stages on rows, figures of how well they overlapped, and pictures.
+//!
+//! Nothing here knows a device: a [`Timeline`] is data, which the recorder of the typed API makes.
+#![forbid(unsafe_code)]
+
+mod figures;
+mod gantt;
+mod gaps;
+mod json;
+mod lanes;
+mod perfetto;
+mod svg;
+mod text;
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+pub use cuda_rt_driver::{Engine, Kind};
+pub use figures::{EngineFigures, Figures, RowFigures};
+pub use gantt::Gantt;
+pub use gaps::{Cause, Gap};
+pub use text::Ns;
+
+/// Where spans lie side by side: a stream or a host thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The stream's tag, or the thread's name.
+    pub name: String,
+    /// Whether it is a thread of the host.
+    pub is_host: bool,
+}
+
+/// Something that took time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What it is.
+    pub kind: Kind,
+    /// The kernel's path, the scope's name, or what kind of operation it is.
+    pub label: Cow<'static, str>,
+    /// Index of its row.
+    pub row: usize,
+    /// Start, in ns.
+    pub start_ns: u64,
+    /// End, in ns.
+    pub end_ns: u64,
+    /// Bytes copied, filled or, on the simulated device, touched by the kernel; 0 where that is not known.
+    pub bytes: u64,
+    /// The row of what a wait waits for.
+    pub waits_for: Option<usize>,
+}
+
+impl Span {
+    /// How long it took, in ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+
+    /// The last part of the label's path: what fits into a picture.
+    pub fn short_label(&self) -> &str {
+        self.label.rsplit("::").next().unwrap_or(&self.label)
+    }
+}
+
+/// Where the times of the device's work come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The simulated device's model: nothing was measured.
+    Model,
+    /// Timing events around each operation.
+    Events,
+    /// CUPTI's activity records: the engines' own times.
+    Cupti,
+}
+
+impl Source {
+    /// A sentence for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Model => "times are MODELLED, not measured",
+            Self::Events => "times measured by events around each operation",
+            Self::Cupti => "times measured by CUPTI",
+        }
+    }
+
+    /// How far apart two times may be that belong to one moment, in ns.
+    fn tolerance_ns(self) -> u64 {
+        match self {
+            Self::Model => 0,
+            // What lies between an event and the start of the work that waits for it, seen on current GPUs.
+            Self::Events | Self::Cupti => 10_000,
+        }
+    }
+}
+
+/// Spans on rows: what a recording gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    device: String,
+    source: Source,
+    rows: Vec<Row>,
+    /// By row, then start; of two that start together the longer one first.
+    spans: Vec<Span>,
+    missing: u64,
+}
+
+impl Timeline {
+    /// A timeline of spans from elsewhere.
+    ///
+    /// # Panics
+    /// If a span ends before it starts, or names a row that is not there.
+    pub fn new(device: impl Into<String>, source: Source, rows: Vec<Row>, mut spans: Vec<Span>) -> Self {
+        for span in &spans {
+            assert!(span.start_ns <= span.end_ns, "{span:?} ends before it starts");
+            assert!(
+                span.row < rows.len() && span.waits_for.is_none_or(|row| row < rows.len()),
+                "{span:?} names a row that is not there"
+            );
+        }
+        spans.sort_by_key(|span| (span.row, span.start_ns, Reverse(span.end_ns)));
+        Self {
+            device: device.into(),
+            source,
+            rows,
+            spans,
+            missing: 0,
+        }
+    }
+
+    /// The same, with so many operations that ran but have no span.
+    #[must_use]
+    pub fn with_missing(self, missing: u64) -> Self {
+        Self { missing, ..self }
+    }
+
+    /// Name of the device.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Where the times come from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The rows: streams first, host threads after them.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// All spans, by row and then by start.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The spans of one row, by start.
+    pub fn row_spans(&self, row: usize) -> &[Span] {
+        &self.spans[self.row_range(row)]
+    }
+
+    fn row_range(&self, row: usize) -> Range<usize> {
+        let from = self.spans.partition_point(|span| span.row < row);
+        from..self.spans.partition_point(|span| span.row <= row)
+    }
+
+    /// Operations that ran but have no span, for want of an event to time them.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// From the first start to the last end of anything, in ns.
+    pub fn extent_ns(&self) -> Range<u64> {
+        let start = self.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
+        start..self.spans.iter().map(|span| span.end_ns).max().unwrap_or(start)
+    }
+
+    /// What lies in a window of time, in ns; spans that reach out of it are cut. To look at the steady state of a pipeline,
+    /// without its filling and draining, say.
+    pub fn window(&self, window: Range<u64>) -> Self {
+        let cut = |span: &Span| Span {
+            start_ns: span.start_ns.max(window.start),
+            end_ns: span.end_ns.min(window.end),
+            ..span.clone()
+        };
+        let inside = |span: &&Span| span.start_ns < window.end && span.end_ns > window.start;
+        Self {
+            spans: self.spans.iter().filter(inside).map(cut).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// From the first start to the last end of the work of one engine, in ns; `None` if it had none. With the engine that bounds a
+    /// pipeline: its steady state.
+    pub fn active_ns(&self, engine: Engine) -> Option<Range<u64>> {
+        let of = || {
+            self.spans
+                .iter()
+                .filter(|span| span.kind.engine() == Some(engine))
+        };
+        let start = of().map(|span| span.start_ns).min()?;
+        Some(start..of().map(|span| span.end_ns).max()?)
+    }
+}
+
+/// Length of the union of intervals, in ns.
+fn union_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut total, mut reached) = (0, 0);
+    for (start, end) in intervals {
+        total += end.saturating_sub(start.max(reached));
+        reached = reached.max(end);
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests;

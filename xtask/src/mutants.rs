@@ -1,0 +1,275 @@
+//! `cargo xtask mutants`: breaks one guard of the core at a time, and sees which tests notice.
+//!
+//! A guard whose loss no test notices may be lost unnoticed. Each file of `xtask/mutants` takes one out of a copy of the sources,
+//! under the target directory, and says what to run then; a break that every test survives is a miss. The same tests pass on the
+//! copy as it is, which is seen first: else a test that cannot pass there would count as one that noticed.
+
+mod edit;
+mod outcome;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use edit::Broken;
+use outcome::{Outcome, Verdict};
+
+const PAGE: &str = "docs/mutants.md";
+/// A core that is broken may wait for ever.
+const LIMIT_S: u32 = 900;
+
+/// Breaks the cores called `names`, or all, and then, where each was caught, writes their rows of the table.
+pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
+    let all = descriptions()?;
+    for name in names {
+        if !all.iter().any(|broken| broken.name == *name) {
+            return Err(format!("there is no xtask/mutants/{name}.edit").into());
+        }
+    }
+    let chosen: Vec<&Broken> = all
+        .iter()
+        .filter(|broken| names.is_empty() || names.contains(&&*broken.name))
+        .collect();
+    let scratch = Scratch::new()?;
+
+    let runs: BTreeSet<&String> = chosen.iter().flat_map(|broken| &broken.runs).collect();
+    println!("unbroken: {} runs must pass", runs.len());
+    for run in runs {
+        let outcome = scratch.test(run)?;
+        if outcome != Outcome::default() {
+            return Err(format!("`cargo test {run}` fails with nothing broken: {outcome:?}").into());
+        }
+    }
+
+    let mut missed = Vec::new();
+    for broken in chosen {
+        let verdict = scratch.verdict(broken)?;
+        println!("{}: {verdict}", broken.name);
+        std::io::stdout().flush()?;
+        // None before the first run.
+        let old = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
+        fs::write(root().join(PAGE), page(&all, (broken, &verdict), &old))?;
+        if !verdict.is_caught() {
+            missed.push(&*broken.name);
+        }
+    }
+    match missed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("no test notices: {}", missed.join(", ")).into()),
+    }
+}
+
+/// Whether every description still fits the sources, and the table has each; builds nothing.
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    let page = fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
+    let all = descriptions()?;
+    // All of them at once: code that moves is often that of several.
+    let moved: Vec<String> = all
+        .iter()
+        .filter_map(|broken| broken.apply(root()).err())
+        .collect();
+    if !moved.is_empty() {
+        return Err(moved.join("\n").into());
+    }
+    for broken in &all {
+        if !page.contains(&format!(
+            "| `{}` | {} | {} |",
+            broken.name, broken.what, broken.guards
+        )) {
+            return Err(format!("{PAGE} lacks {}: run `cargo xtask mutants`", broken.name).into());
+        }
+    }
+    match page.lines().filter(|line| line.starts_with("| `")).count() == all.len() {
+        true => Ok(()),
+        false => Err(format!("{PAGE} has cores that are described no more").into()),
+    }
+}
+
+fn descriptions() -> Result<Vec<Broken>, Box<dyn Error>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(root().join("xtask/mutants"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_, std::io::Error>>()?;
+    files.sort();
+    let parse = |file: &PathBuf| {
+        let name = file
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        Ok(Broken::parse(name, &fs::read_to_string(file)?)?)
+    };
+    files.iter().map(parse).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+/// A copy of the sources, built by itself.
+struct Scratch {
+    sources: PathBuf,
+    target: PathBuf,
+}
+
+impl Scratch {
+    /// What differs from the tree is written anew, and nothing else: cargo builds what was written.
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let home = target.join("mutants");
+        let scratch = Self {
+            sources: home.join("sources"),
+            target: home.join("target"),
+        };
+        let listed = Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+            .current_dir(root())
+            .output()?;
+        let files: BTreeSet<&str> = std::str::from_utf8(&listed.stdout)?
+            .lines()
+            .filter(|file| root().join(file).is_file())
+            .collect();
+        if !listed.status.success() || files.is_empty() {
+            return Err("the files of the tree: `git ls-files` fails".into());
+        }
+        for file in &files {
+            scratch.write(Path::new(file), &fs::read(root().join(file))?)?;
+        }
+        remove_others(&scratch.sources, &scratch.sources, &files)?;
+        Ok(scratch)
+    }
+
+    fn write(&self, file: &Path, content: &[u8]) -> std::io::Result<()> {
+        let to = self.sources.join(file);
+        if fs::read(&to).is_ok_and(|there| there == content) {
+            return Ok(());
+        }
+        fs::create_dir_all(to.parent().unwrap_or(&self.sources))?;
+        fs::write(to, content)
+    }
+
+    /// Breaks the copy, runs what is to notice, and mends it.
+    fn verdict(&self, broken: &Broken) -> Result<Verdict, Box<dyn Error>> {
+        let changed = broken.apply(&self.sources)?;
+        let whole: Vec<Vec<u8>> = changed
+            .iter()
+            .map(|(file, _)| fs::read(self.sources.join(file)))
+            .collect::<Result<_, _>>()?;
+        for (file, text) in &changed {
+            self.write(file, text.as_bytes())?;
+        }
+        let outcomes: Result<Vec<Outcome>, _> = broken.runs.iter().map(|run| self.test(run)).collect();
+        for ((file, _), text) in changed.iter().zip(&whole) {
+            self.write(file, text)?;
+        }
+        Ok(Verdict::new(broken.refusal.as_deref(), outcomes?))
+    }
+
+    fn test(&self, arguments: &str) -> Result<Outcome, Box<dyn Error>> {
+        let log = self.sources.with_file_name("last.log");
+        let out = File::create(&log)?;
+        // The group of `timeout`, which is that of cargo and of the tests, dies with it.
+        let status = Command::new("timeout")
+            .args([
+                "--kill-after=10",
+                &LIMIT_S.to_string(),
+                "cargo",
+                "test",
+                "--locked",
+                "--no-fail-fast",
+            ])
+            .args(arguments.split(' '))
+            .current_dir(&self.sources)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TERM_COLOR", "never")
+            .env_remove("TRYBUILD")
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .status()?;
+        Ok(Outcome::read(status, &String::from_utf8_lossy(&fs::read(log)?)))
+    }
+}
+
+/// Removes what was copied once and is not in the tree any more.
+fn remove_others(sources: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(sources, &path, files)?;
+        } else if !path
+            .strip_prefix(sources)
+            .is_ok_and(|file| file.to_str().is_some_and(|file| files.contains(file)))
+        {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a row of the table says of the break itself.
+fn cells(broken: &Broken) -> String {
+    format!("| `{}` | {} | {} |", broken.name, broken.what, broken.guards)
+}
+
+/// The table: the row of `ran`, if it was caught, and of the others those that there were.
+fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> String {
+    let mut text = String::from(
+        "# Mutants\n\n\
+         Each guard below was taken out of the core, by itself, and the tests named with it were seen to fail; without the break they \
+         pass. What was taken out is in `xtask/mutants`, one file each. `cargo xtask mutants` does all of it again, and writes \
+         this page; `cargo xtask mutants NAME` does one, and writes its row; `cargo xtask mutants --check` sees that the \
+         descriptions still fit the code.\n\n\
+         A program of `ui-tests/cases` has noticed where it compiles, not where it is refused in other words.\n\n\
+         | core | what is broken | guard | noticed by |\n|---|---|---|---|\n",
+    );
+    for broken in all {
+        let name = format!("| `{}` |", broken.name);
+        let row = if broken.name == ran.name {
+            verdict
+                .is_caught()
+                .then(|| format!("{} {verdict} |", cells(broken)))
+        } else {
+            old.lines().find(|row| row.starts_with(&name)).map(str::to_owned)
+        };
+        text.extend(row.map(|row| row + "\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_description_fits_the_sources() {
+        let all = descriptions().unwrap();
+        assert!(all.len() > 10, "only {} were found", all.len());
+        for broken in all {
+            broken.apply(root()).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_row_is_replaced_and_those_of_no_description_go() {
+        let text = |what: &str| format!("{what}\nguards: §5\nrun: -p a\n@@ f\n-a\n+b\n");
+        let broken = |name, what| Broken::parse(name, &text(what)).unwrap();
+        let all = [broken("a", "new"), broken("b", "same"), broken("c", "never run")];
+        let old = "| `a` | old | §5 | x |\n| `b` | same | §5 | y |\n| `gone` | z | §5 | z |\n";
+        let rows = |verdict: &Verdict| {
+            let page = page(&all, (&all[0], verdict), old);
+            let rows = page.lines().filter(|line| line.starts_with("| `"));
+            rows.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let b = "| `b` | same | §5 | y |";
+        assert_eq!(
+            rows(&Verdict::Caught(vec!["`t`".into()])),
+            ["| `a` | new | §5 | CAUGHT: `t` |", b]
+        );
+        assert_eq!(rows(&Verdict::Missed(String::new())), [b]);
+    }
+}
