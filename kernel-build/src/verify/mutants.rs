@@ -192,6 +192,7 @@ fn mutants_whose_threads_part_are_refused() {
 }
 
 fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
+    // What runs is the text as it stands, with its own registers.
     let modules = Module::parse(text).unwrap();
     let checker = Checker::new(&modules[0]).unwrap();
     let entry = modules[0]
@@ -201,13 +202,15 @@ fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
         .unwrap();
     let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
     let do_part = parts(body, graph, 60);
-    match checker.entry(entry, &[]) {
-        Err(_) => outcome.refused += 1,
-        Ok(_) => outcome.accepted += 1,
+    let is_refused = verify_threads(text).is_err();
+    if is_refused {
+        outcome.refused += 1;
+    } else {
+        outcome.accepted += 1;
     }
     outcome.parted += usize::from(do_part);
     assert!(
-        !do_part || checker.entry(entry, &[]).is_err(),
+        !do_part || is_refused,
         "accepted, though threads part: {kind}\n{text}"
     );
 }

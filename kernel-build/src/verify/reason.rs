@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::body::{Instruction, Name};
 use super::error::{Place, Reasons};
 use super::graph::End;
+use super::instruction::PATHS;
 use super::parse::Module;
 use super::uniform::{Analysis, Cause};
 
@@ -58,6 +59,13 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
             cause = analysis.local_cause();
         }
         match cause {
+            Some(Cause::Value(instruction, from)) if instruction.opcode == PATHS => {
+                add(
+                    instruction,
+                    format!("paths meet here, and one of them brings this `{text}`"),
+                );
+                next = Some(from);
+            }
             Some(Cause::Value(instruction, from)) => {
                 add(
                     instruction,
