@@ -10,13 +10,15 @@ use super::instruction::{Collective, Effect, PATHS};
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
 use super::parse::{Function, Module, Space};
-use super::reason::{place, reasons};
-use super::uniform::{Analysis, Differs, Given, Summary, arguments};
+use super::reason::{place, reasons, reasons_of};
+use super::uniform::{Analysis, Differs, Given, Summary, arguments, is_uniform};
 
 /// What of CUDA's own is called: it ends the launch.
 const ENDS_THE_LAUNCH: &str = "__assertfail";
 /// And it prints.
 const PRINTS: &str = "vprintf";
+/// What `device-std` calls the registers of its marks (`block/opening.rs`).
+const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 
 /// What one entry has of barriers and exchanges, all of them proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -253,6 +255,7 @@ impl Check<'_, '_, '_> {
             Effect::Call => self.call(summary),
             Effect::Exit if !self.function.is_entry => self.form("ends a thread inside of a function"),
             Effect::Load(_) | Effect::Store(_) | Effect::Atomic { .. } => self.memory(effect, summary),
+            Effect::Compute => self.opening(summary),
             _ => {}
         }
     }
@@ -281,6 +284,35 @@ impl Check<'_, '_, '_> {
                 operation: place(self.checker.module, self.instruction),
                 group,
                 reasons: reasons(self.checker.module, self.analysis, self.block),
+            });
+        }
+    }
+
+    /// A mark of `device-std`: all threads of the block come by, with one value.
+    fn opening(&self, summary: &mut Summary) {
+        let (written, read) = self.instruction.split(Effect::Compute);
+        let is_mark = |name: &Name| self.analysis.text(*name).starts_with(OPENS_SHARED_MEMORY);
+        if !matches!(written, [Operand::Name(name)] if is_mark(name)) {
+            return;
+        }
+        // A function that opens shared memory is called by all threads, as one with a barrier is.
+        summary.has_barrier = true;
+        self.must_be_together(Differs::ByWarp, "of the block");
+        for operand in read {
+            if let Operand::Special(register) = operand
+                && !is_uniform(register)
+            {
+                self.form("opens shared memory by a register that is another in each thread");
+            }
+            operand.each_name(&mut |name| {
+                if self.analysis.differs[name.0] != Differs::Never {
+                    self.checker.refuse(Refusal::Opening {
+                        kernel: self.kernel.to_owned(),
+                        operation: place(self.checker.module, self.instruction),
+                        value: self.analysis.text(name).to_owned(),
+                        reasons: reasons_of(self.checker.module, self.analysis, name, self.instruction),
+                    });
+                }
             });
         }
     }

@@ -8,7 +8,7 @@
 //! At each place one name of a register is current, so the text means what it meant. `uniform.rs` says why its argument holds for these
 //! pseudo-instructions.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
 use super::error::Refusal;
@@ -109,14 +109,14 @@ struct Register {
 }
 
 /// A name, or what a block has of several.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Name(Name),
     Joined(usize),
 }
 
 /// By register and block: which blocks bring what.
-type Joins = HashMap<(Name, usize), HashSet<(usize, Value)>>;
+type Joins = HashMap<(Name, usize), BTreeSet<(usize, Value)>>;
 
 impl Definitions {
     fn of(body: &Body<'_>) -> Result<Self, Refusal> {

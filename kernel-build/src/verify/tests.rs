@@ -25,6 +25,7 @@ const FUNCTIONS: &str = ".func waits() { bar.sync 0; ret; }\n\
     .func (.param .b32 out) twice(.param .b32 in) { .reg .b32 %r<3>; ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; \
     st.param.b32 [out], %r2; ret; }\n\
     .func puts(.param .b64 out) { .reg .b64 %rd<2>; ld.param.b64 %rd1, [out]; st.b32 [%rd1], 1; ret; }\n\
+    .func opens() { .reg .b64 cuda_rt_same_view; mov.b64 cuda_rt_same_view, dynamic; ret; }\n\
     .func fails() .noreturn { trap; exit; }\n";
 
 fn accepted(body: &str) {
@@ -47,7 +48,7 @@ fn a_barrier_under_a_branch() {
     accepted("@%p2 bra L;\nbar.sync 0;\nL:");
     let words = refused("@%p1 bra L;\nbar.sync 0;\nL:");
     assert!(
-        words.contains("the kernel `k`: `bar.sync 0` (line 24 of the PTX)"),
+        words.contains("the kernel `k`: `bar.sync 0` (line 25 of the PTX)"),
         "{words}"
     );
     assert!(
@@ -354,6 +355,45 @@ fn outputs_that_are_only_read() {
     verify(&(text.clone() + &table(READS))).unwrap();
     let refusal = verify(&(text + &table(WRITES))).unwrap_err().to_string();
     assert!(refusal.contains("read-only cache"), "{refusal}");
+}
+
+/// Shared memory is opened by all threads alike: marks of `device-std`, on the way to no barrier.
+#[test]
+fn openings_of_shared_memory() {
+    let opens = |address: &str, len: &str| {
+        format!(
+            "{{ .reg .b64 cuda_rt_same_split; mov.b64 cuda_rt_same_split, {address}; mov.b64 cuda_rt_same_split, {len}; }}"
+        )
+    };
+    let by_thread = "mov.b64 %rd5, dynamic;\ncvt.u64.u32 %rd6, %r1;\n";
+    let by_launch = "mov.b64 %rd5, dynamic;\ncvt.u64.u32 %rd6, %r2;\n";
+    let mark = opens("%rd5", "%rd6");
+    accepted(&format!("{by_launch}{mark}"));
+    accepted(&format!("{by_launch}@%p2 bra L;\n{mark}\nL:"));
+    accepted(&opens("dynamic", "64"));
+    let words = refused(&format!("{by_thread}{mark}"));
+    for part in [
+        "`%rd6` in `mov.b64 cuda_rt_same_split, %rd6`",
+        "shared memory that they open",
+        "another in each thread",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    for differs in [
+        // The middle has two values; one of two arrays is chosen; only some threads open; only some warps do.
+        format!("{by_launch}@%p1 mov.b64 %rd6, 8;\n{mark}"),
+        format!("{by_launch}selp.b64 %rd5, %rd5, 4096, %p1;\n{mark}"),
+        format!("{by_launch}@%p1 bra L;\n{mark}\nL:"),
+        format!("{by_launch}@%p1 ret;\n{mark}"),
+        format!("{by_launch}vote.sync.any.pred %p3, %p1, -1;\n@%p3 bra L;\n{mark}\nL:"),
+        opens("dynamic", "%tid"),
+        "@%p1 call.uni opens, ();".to_owned(),
+    ] {
+        refused(&differs);
+    }
+    accepted("@%p2 call.uni opens, ();");
+    // What no mark is may differ.
+    accepted(&format!("{by_thread}{}", mark.replace("cuda_rt_same", "other")));
 }
 
 #[test]

@@ -385,7 +385,7 @@ pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<
 
 /// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA, chapter 10). `%smid` is not: a block may
 /// be moved.
-fn is_uniform(register: &str) -> bool {
+pub(super) fn is_uniform(register: &str) -> bool {
     [
         "%ctaid",
         "%ntid",
