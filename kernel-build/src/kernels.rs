@@ -11,6 +11,7 @@ use crate::shim;
 use crate::statics;
 use crate::text::renumber_crate_hashes;
 use crate::toolchain::Toolchain;
+use crate::verify::provable;
 
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 /// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
@@ -265,7 +266,7 @@ impl Kernels {
         let built = target_dir.join(TARGET).join(PROFILE).join("deps");
         let ptx = read_newest(&built, &library.name, "s")?;
         let llvm_ir = read_newest(&built, &library.name, "ll")?;
-        let ptx = renumber_crate_hashes(&ptx);
+        let ptx = provable(renumber_crate_hashes(&ptx))?;
         let entries = inspect(&library.package, &ptx, &llvm_ir)?;
         let (package, compiler) = (&library.package, &toolchain.version);
         let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");

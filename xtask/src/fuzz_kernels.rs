@@ -31,10 +31,12 @@ pub(crate) struct Options {
     kernels: usize,
     refused: usize,
     keep: Option<PathBuf>,
+    /// Stop once the PTX is built and proved.
+    only_ptx: bool,
 }
 
 impl Options {
-    /// `--seed S --signatures N --kernels N --refused N --keep DIR`, each of which may be left out.
+    /// `--seed S --signatures N --kernels N --refused N --keep DIR --until ptx`, each of which may be left out.
     pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             seed: 1,
@@ -42,6 +44,7 @@ impl Options {
             kernels: 24,
             refused: 24,
             keep: None,
+            only_ptx: false,
         };
         for pair in arguments.chunks(2) {
             let [name, value] = pair else {
@@ -52,6 +55,7 @@ impl Options {
                 "--signatures" => options.signatures = value.parse()?,
                 "--kernels" => options.kernels = value.parse()?,
                 "--refused" => options.refused = value.parse()?,
+                "--until" if *value == "ptx" => options.only_ptx = true,
                 "--keep" => options.keep = Some(PathBuf::from(value)),
                 _ => return Err(format!("`{name}` is no option of `fuzz-kernels`").into()),
             }
@@ -83,6 +87,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     project.write(seed, &cases)?;
     project.build_ptx(cases.len())?;
+    if options.only_ptx {
+        println!("SKIPPED: the host's build of the kernels, and their runs");
+        return Ok(());
+    }
     let binary = project.build_host()?;
     let bytes = std::fs::metadata(&binary)?.len();
     println!(

@@ -32,6 +32,7 @@
 //! | read shared memory where no barrier follows | [`View`] opens with a [`Thread`], and closures without a barrier get a [`Lane`] |
 //! | read shared memory that nobody wrote | it is [`BlockUninit`] until `init` has written all of it |
 
+mod opening;
 mod operator;
 mod phase_safe;
 #[cfg(target_arch = "nvptx64")]

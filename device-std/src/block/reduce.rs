@@ -186,6 +186,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
             warps <= N,
             "the scratch memory of a reduction has less than one element for each warp"
         );
+        scratch.open_as_scratch();
         self.run(|thread| {
             if thread.lane() == lane {
                 // SAFETY: one thread of each warp comes here, and nothing reads before the barrier.

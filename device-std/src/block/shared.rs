@@ -1,5 +1,6 @@
 use core::marker::PhantomData;
 
+use super::opening;
 use super::phase_safe::PhaseSafe;
 use super::phases::Block;
 use super::shuffle::WARP;
@@ -13,6 +14,7 @@ use crate::rt::MAX_SHARED_BYTES;
 /// # Invariants, of this type and of those made from it
 /// 1. `ptr` is valid and aligned for `N` elements, which this value alone opens during the block's run.
 /// 2. Threads open it only in a phase that ends in a barrier ([`Thread`] is the key).
+/// 3. Block-level code marks each opening, before threads can use it (`opening.rs`).
 #[derive(Debug)]
 pub struct BlockUninit<'k, T, const N: usize> {
     ptr: *mut T,
@@ -105,6 +107,12 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         }
     }
 
+    /// To write by a lane of each warp, and to read behind a barrier.
+    #[inline(always)]
+    pub(super) fn open_as_scratch(&mut self) {
+        opening::scratch(self.ptr, N);
+    }
+
     /// # Safety
     /// No other thread uses element `at` before the next barrier.
     ///
@@ -161,6 +169,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
             "one element for each warp of 32 threads"
         );
         let ptr = self.ptr;
+        opening::per_warp(ptr, N);
         block.run(|thread| {
             if thread.index() % WARP == 0 {
                 let value = f(thread);
@@ -186,6 +195,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         F: Fn(&Thread<'b, D>, usize) -> T + PhaseSafe,
     {
         let (ptr, stride) = (self.ptr, block.size());
+        opening::write(ptr, N);
         block.run(|thread| {
             let mut at = thread.index();
             while at < N {
@@ -204,6 +214,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     /// For a phase in which each thread may change the element at its own index.
     #[inline(always)]
     pub fn each_mut(&mut self) -> EachMut<'_, T> {
+        opening::each_mut(self.ptr, N);
         EachMut {
             ptr: self.ptr,
             len: N,
@@ -214,6 +225,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     /// For phases in which every thread may read every element.
     #[inline(always)]
     pub fn view(&self) -> View<'_, T> {
+        opening::view(self.ptr, N);
         View {
             ptr: self.ptr,
             len: N,
@@ -227,6 +239,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     where
         T: AtomicElement,
     {
+        opening::atomic(self.ptr, N);
         SharedAtomic {
             ptr: self.ptr,
             len: N,
@@ -241,6 +254,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     #[inline(always)]
     pub fn split_at_mut(&mut self, mid: usize) -> (EachMut<'_, T>, View<'_, T>) {
         assert!(mid <= N, "the middle lies beyond the end of shared memory");
+        opening::split(self.ptr, mid);
         // SAFETY: mid ≤ N, one past the end at most.
         let rest = unsafe { element(self.ptr, mid) };
         (
@@ -259,6 +273,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
 
     #[inline(always)]
     pub(super) fn read(&self, at: usize) -> T {
+        opening::broadcast(self.ptr, N);
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };

@@ -22,6 +22,10 @@ pub(super) enum Kind {
 pub(super) struct Body<'a> {
     pub(super) statements: Vec<Statement<'a>>,
     pub(super) names: Vec<(String, Kind)>,
+    /// Registers as the function finds them at its start, before anything is written to them.
+    pub(super) at_start: Vec<Name>,
+    /// Of each register, as it is declared: `.b32`.
+    pub(super) types: HashMap<Name, &'a str>,
     /// Bytes of static shared memory that it declares.
     pub(super) shared_bytes: u64,
     /// Labels that `brx.idx` jumps to, by the name of their list.
@@ -29,7 +33,7 @@ pub(super) struct Body<'a> {
 }
 
 /// What a body consists of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Statement<'a> {
     Label(&'a str, u32),
     Instruction(Instruction<'a>),
@@ -81,8 +85,8 @@ impl Operand<'_> {
 #[derive(Default)]
 struct Scope<'a> {
     names: HashMap<String, Name>,
-    /// `%r<6>`
-    ranges: Vec<(&'a str, u64)>,
+    /// `.b32 %r<6>`
+    ranges: Vec<(&'a str, u64, &'a str)>,
 }
 
 struct Parser<'a> {
@@ -146,9 +150,11 @@ impl<'a> Parser<'a> {
             if let Some(name) = scope.names.get(word) {
                 return Some(*name);
             }
-            let is_in = |(range, count): &(&str, u64)| *range == prefix && index.is_some_and(|i| i < *count);
-            if scope.ranges.iter().any(is_in) {
+            let is_in =
+                |(range, count, _): &&(&str, u64, _)| *range == prefix && index.is_some_and(|i| i < *count);
+            if let Some((_, _, declared)) = scope.ranges.iter().find(is_in) {
                 let name = Name(self.body.names.len());
+                self.body.types.insert(name, declared);
                 self.body.names.push((word.to_owned(), Kind::Register));
                 scope.names.insert(word.to_owned(), name);
                 return Some(name);
@@ -220,8 +226,9 @@ impl<'a> Parser<'a> {
                 let count = number(cursor)?;
                 cursor.expect(">")?;
                 let scope = self.scopes.last_mut().expect("a body has a scope");
-                scope.ranges.push((name, count));
+                scope.ranges.push((name, count, word));
             } else {
+                self.body.types.insert(Name(self.body.names.len()), word);
                 self.declare(name, Kind::Register, line)?;
             }
             if cursor.take(";") {

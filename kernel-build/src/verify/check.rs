@@ -6,17 +6,19 @@ use std::collections::{HashMap, HashSet};
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
 use super::graph::{Graph, callee};
-use super::instruction::{Collective, Effect};
-use super::origin::Origin;
+use super::instruction::{Collective, Effect, PATHS};
+use super::origin::{Origin, Origins};
 use super::parameters::Role;
 use super::parse::{Function, Module, Space};
-use super::reason::{place, reasons};
-use super::uniform::{Analysis, Differs, Given, Summary, arguments};
+use super::reason::{place, reasons, reasons_of};
+use super::uniform::{Analysis, Differs, Given, Summary, arguments, is_uniform};
 
 /// What of CUDA's own is called: it ends the launch.
 const ENDS_THE_LAUNCH: &str = "__assertfail";
 /// And it prints.
 const PRINTS: &str = "vprintf";
+/// What `device-std` calls the registers of its marks (`block/opening.rs`).
+const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 
 /// What one entry has of barriers and exchanges, all of them proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,11 +71,64 @@ impl<'b, 'a> Checker<'b, 'a> {
     pub(super) fn entry(&self, function: &'b Function<'a>, roles: &[Role]) -> Result<Proved, Refusal> {
         self.summaries.borrow_mut().clear();
         self.proved.replace(Proved::default());
-        self.function(function.name, function, &[], roles);
+        let roles = self.roles_here(function, roles);
+        self.function(function.name, function, &[], &roles);
         match self.refusal.take() {
             Some(refusal) => Err(refusal),
             None => Ok(self.proved.take()),
         }
+    }
+
+    /// An output that the entry does not write is only read: the launch alone uses it.
+    ///
+    /// Nothing is known if the entry writes anywhere. What is stored where others might find it, or passed to a function, counts as written.
+    fn roles_here(&self, function: &Function<'a>, roles: &[Role]) -> Vec<Role> {
+        let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
+            return roles.to_vec();
+        };
+        let origins = Origins::new(self.module, function, body, graph, roles);
+        let mut written = Origin::NONE;
+        let blocks = graph.blocks.iter().zip(&graph.is_reachable);
+        for (block, _) in blocks.filter(|(_, is_reachable)| **is_reachable) {
+            for (instruction, effect) in &block.instructions {
+                match effect {
+                    Effect::Store(access) | Effect::Atomic { access, .. }
+                        if access.space != Some(Space::Param) =>
+                    {
+                        let (mut to, mut stored) = (Origin::UNKNOWN, Origin::NONE);
+                        for operand in &instruction.operands {
+                            match operand {
+                                Operand::Address(..) => {
+                                    to = origins.address(self.module, body, *access, operand)
+                                }
+                                value => value.each_name(&mut |name| stored |= origins.reached_from(name)),
+                            }
+                        }
+                        if to.is_unknown() {
+                            return roles.to_vec();
+                        }
+                        // What local memory holds is known.
+                        if !to.is_only(Origin::LOCAL) {
+                            written |= to | stored;
+                        }
+                    }
+                    Effect::Call if ![Some(PRINTS), Some(ENDS_THE_LAUNCH)].contains(&callee(instruction)) => {
+                        for argument in arguments(instruction) {
+                            argument.each_name(&mut |name| written |= origins.reached_from(name));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if written.has(Origin::UNKNOWN) {
+            return roles.to_vec();
+        }
+        let here = roles.iter().enumerate().map(|(at, role)| match role {
+            Role::Writes if !written.has(Origin::parameter(at)) => Role::Reads,
+            role => *role,
+        });
+        here.collect()
     }
 
     #[cfg(test)]
@@ -200,6 +255,7 @@ impl Check<'_, '_, '_> {
             Effect::Call => self.call(summary),
             Effect::Exit if !self.function.is_entry => self.form("ends a thread inside of a function"),
             Effect::Load(_) | Effect::Store(_) | Effect::Atomic { .. } => self.memory(effect, summary),
+            Effect::Compute => self.opening(summary),
             _ => {}
         }
     }
@@ -228,6 +284,35 @@ impl Check<'_, '_, '_> {
                 operation: place(self.checker.module, self.instruction),
                 group,
                 reasons: reasons(self.checker.module, self.analysis, self.block),
+            });
+        }
+    }
+
+    /// A mark of `device-std`: all threads of the block come by, with one value.
+    fn opening(&self, summary: &mut Summary) {
+        let (written, read) = self.instruction.split(Effect::Compute);
+        let is_mark = |name: &Name| self.analysis.text(*name).starts_with(OPENS_SHARED_MEMORY);
+        if !matches!(written, [Operand::Name(name)] if is_mark(name)) {
+            return;
+        }
+        // A function that opens shared memory is called by all threads, as one with a barrier is.
+        summary.has_barrier = true;
+        self.must_be_together(Differs::ByWarp, "of the block");
+        for operand in read {
+            if let Operand::Special(register) = operand
+                && !is_uniform(register)
+            {
+                self.form("opens shared memory by a register that is another in each thread");
+            }
+            operand.each_name(&mut |name| {
+                if self.analysis.differs[name.0] != Differs::Never {
+                    self.checker.refuse(Refusal::Opening {
+                        kernel: self.kernel.to_owned(),
+                        operation: place(self.checker.module, self.instruction),
+                        value: self.analysis.text(name).to_owned(),
+                        reasons: reasons_of(self.checker.module, self.analysis, name, self.instruction),
+                    });
+                }
             });
         }
     }
@@ -266,13 +351,29 @@ impl Check<'_, '_, '_> {
         let Operand::Name(register) = mask else {
             return is_all(mask);
         };
-        let mut writes = instructions(self.body)
-            .filter(|i| writes(i, *register))
-            .peekable();
-        writes.peek().is_some()
-            && writes.all(|i| {
-                i.opcode.starts_with("mov.") && i.guard.is_none() && i.operands.get(1).is_some_and(is_all)
-            })
+        // Of a register that is written on several paths, each path's value.
+        let (mut open, mut seen) = (vec![*register], HashSet::new());
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let mut writes = instructions(self.body).filter(|i| writes(i, name)).peekable();
+            if writes.peek().is_none() {
+                return false;
+            }
+            for instruction in writes {
+                if instruction.opcode == PATHS {
+                    for operand in &instruction.operands[1..] {
+                        operand.each_name(&mut |name| open.push(name));
+                    }
+                } else if !(instruction.opcode.starts_with("mov.")
+                    && instruction.operands.get(1).is_some_and(is_all))
+                {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     fn call(&self, summary: &mut Summary) {
@@ -300,19 +401,30 @@ impl Check<'_, '_, '_> {
         if called.has_exchange {
             self.must_be_together(Differs::ByThread, "of a warp");
         }
-        if called.writes {
-            let origins = &self.analysis.origins;
-            let mut pointed = Origin::NONE;
-            for argument in arguments(self.instruction) {
-                argument.each_name(&mut |name| pointed |= origins.reached_from(name));
-            }
-            if pointed.has(Origin::MODULE) {
-                self.memory_refusal("may write to memory of the module, which all kernels share");
+        let origins = &self.analysis.origins;
+        let mut pointed = Origin::NONE;
+        for argument in arguments(self.instruction) {
+            argument.each_name(&mut |name| pointed |= origins.reached_from(name));
+        }
+        if called.writes && pointed.has(Origin::MODULE) {
+            self.memory_refusal("may write to memory of the module, which all kernels share");
+        }
+        if called.reads_cached {
+            let is_unknown = self.function.is_entry && pointed.has(Origin::UNKNOWN);
+            if is_unknown || self.may_be_written(pointed) {
+                self.memory_refusal("reads through the read-only cache what the kernel may write");
             }
         }
+        summary.reads_cached |= called.reads_cached;
         summary.has_barrier |= called.has_barrier;
         summary.has_exchange |= called.has_exchange;
         summary.writes |= called.writes;
+    }
+
+    /// Whether the entry may write there.
+    fn may_be_written(&self, origin: Origin) -> bool {
+        let mut roles = self.given.roles.iter().enumerate();
+        roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at)))
     }
 
     fn memory(&self, effect: Effect, summary: &mut Summary) {
@@ -346,8 +458,10 @@ impl Check<'_, '_, '_> {
             }
         }
         if access.is_read_only && !writes {
-            let mut roles = self.given.roles.iter().enumerate();
-            if roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at))) {
+            if !self.function.is_entry && origin.is_unknown() {
+                summary.reads_cached = true;
+            }
+            if self.may_be_written(origin) {
                 self.memory_refusal("reads through the read-only cache what the kernel may write");
             }
         }

@@ -34,6 +34,20 @@ pub enum Refusal {
         /// Why: a chain of values, from the branch to the first one that differs by thread.
         reasons: Reasons,
     },
+    /// Threads of a block may open different shared memory, and one read what another writes.
+    #[error(
+        "the kernel `{kernel}`: `{value}` in {operation} may differ between threads of the block, and with it the shared memory that they open (H32)\n{reasons}"
+    )]
+    Opening {
+        /// The entry.
+        kernel: String,
+        /// The mark of the opening.
+        operation: Place,
+        /// The register that differs.
+        value: String,
+        /// Why: a chain of values.
+        reasons: Reasons,
+    },
     /// A barrier or an exchange of another form than safe kernels have: for some threads, or of a number of its own.
     #[error("the kernel `{kernel}`: {operation} {reason}")]
     Form {

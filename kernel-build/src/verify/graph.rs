@@ -37,6 +37,7 @@ pub(super) enum End<'b, 'a> {
 #[derive(Debug)]
 pub(super) struct Graph<'b, 'a> {
     pub(super) blocks: Vec<Block<'b, 'a>>,
+    pub(super) labels: HashMap<&'a str, usize>,
     pub(super) is_reachable: Vec<bool>,
     /// Whether every path from here ends in a trap, and meets no barrier or exchange before.
     pub(super) is_doomed: Vec<bool>,
@@ -208,6 +209,7 @@ impl<'b, 'a> Graph<'b, 'a> {
         }
         let mut graph = Self {
             blocks: builder.blocks,
+            labels: builder.labels,
             is_reachable: Vec::new(),
             is_doomed: Vec::new(),
             meets_at: Vec::new(),
@@ -222,6 +224,15 @@ impl<'b, 'a> Graph<'b, 'a> {
         graph.find_doomed();
         graph.meets_at = post_dominators(&graph);
         Ok(graph)
+    }
+
+    /// The line of the last instruction of a block.
+    pub(super) fn last_line(&self, block: usize) -> Option<u32> {
+        let Block { instructions, end } = &self.blocks[block];
+        match end {
+            End::Choice { at, .. } => Some(at.line),
+            _ => instructions.last().map(|(instruction, _)| instruction.line),
+        }
     }
 
     /// Where a block goes on.

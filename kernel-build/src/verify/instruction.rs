@@ -56,6 +56,8 @@ const COMPUTE: &[&str] = &[
     "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
     "testp", "xor",
 ];
+/// A pseudo-instruction: several paths meet, and each brings one of the operands. No text can hold it.
+pub(super) const PATHS: &str = "(paths)";
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
 
 /// What the instruction does; `Err` says why the verifier refuses it.
@@ -65,6 +67,7 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
     let parts: Vec<&str> = parts.collect();
     let has = |part: &str| parts.contains(&part);
     Ok(match base {
+        PATHS => Effect::Compute,
         _ if COMPUTE.contains(&base) => Effect::Compute,
         _ if NOTHING.contains(&base) => Effect::Nothing,
         "activemask" => Effect::Differ,
@@ -138,6 +141,11 @@ pub(super) fn uses_carry(opcode: &str) -> (bool, bool) {
 }
 
 impl<'a> Instruction<'a> {
+    /// How many of the operands are written: the first ones.
+    pub(super) fn written_operands(&self) -> usize {
+        effect(self).map_or(0, |effect| self.split(effect).0.len())
+    }
+
     /// Operands that are written, and those that are read.
     pub(super) fn split(&self, effect: Effect) -> (&[Operand<'a>], &[Operand<'a>]) {
         let writes_first = match effect {

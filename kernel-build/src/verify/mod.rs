@@ -13,6 +13,7 @@
 
 mod body;
 mod check;
+mod definitions;
 mod error;
 mod graph;
 mod instruction;
@@ -45,7 +46,7 @@ pub struct Verified {
 /// The first thing that cannot be proved, or read.
 pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
-    for module in &Module::parse(ptx)? {
+    for module in &modules(ptx)? {
         prove(module, &mut verified, |_| Ok(Vec::new()))?;
     }
     Ok(verified)
@@ -57,11 +58,28 @@ pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
 /// The first thing that cannot be proved, or read.
 pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
-    for module in &Module::parse(ptx)? {
+    for module in &modules(ptx)? {
         check_variables(module)?;
         prove(module, &mut verified, |entry| parameters::compare(module, entry))?;
     }
     Ok(verified)
+}
+
+/// The text with what the proof needs: where it fails for it, registers that some path would read unwritten are written.
+///
+/// # Errors
+/// What can't be read.
+pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
+    if verify(&ptx).is_ok() {
+        return Ok(ptx);
+    }
+    definitions::write_unwritten(&ptx)
+}
+
+fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
+    let mut modules = Module::parse(ptx)?;
+    modules.iter_mut().try_for_each(definitions::name_values)?;
+    Ok(modules)
 }
 
 fn prove(

@@ -10,6 +10,7 @@ use super::graph::Graph;
 use super::instruction::{Access, Effect};
 use super::parameters::Role;
 use super::parse::{Function, Module, Space};
+use super::uniform::{arguments, results};
 
 /// A set of kinds of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,8 +134,14 @@ impl Origins {
                             }
                         }
                         Effect::Call => {
-                            for operand in &instruction.operands {
-                                origins.give(std::slice::from_ref(operand), Origin::UNKNOWN);
+                            origins.give(results(instruction), Origin::UNKNOWN);
+                            // The function may keep what it was given in local memory of its caller.
+                            let mut given = Origin::NONE;
+                            for argument in arguments(instruction) {
+                                argument.each_name(&mut |name| given |= origins.reached_from(name));
+                            }
+                            if given.has(Origin::LOCAL) || given.has(Origin::UNKNOWN) {
+                                origins.in_local |= given;
                             }
                         }
                         _ => {}

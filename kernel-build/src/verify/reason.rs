@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::body::{Instruction, Name};
 use super::error::{Place, Reasons};
 use super::graph::End;
+use super::instruction::PATHS;
 use super::parse::Module;
 use super::uniform::{Analysis, Cause};
 
@@ -33,17 +34,27 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
     let End::Choice { by, at, .. } = &analysis.graph.blocks[branch].end else {
         return reasons;
     };
+    let reason = format!(
+        "threads part at this branch, for `{}` differs",
+        analysis.text(*by)
+    );
+    reasons.0.push((place(module, at), reason));
+    reasons.0.extend(reasons_of(module, analysis, *by, at).0);
+    reasons
+}
+
+/// From a value, read `at` an instruction, to one that differs by itself.
+pub(super) fn reasons_of(
+    module: &Module<'_>,
+    analysis: &Analysis<'_, '_>,
+    value: Name,
+    at: &Instruction<'_>,
+) -> Reasons {
+    let mut reasons = Reasons::default();
     let mut add = |instruction: &Instruction<'_>, reason: String| {
         reasons.0.push((place(module, instruction), reason));
     };
-    add(
-        at,
-        format!(
-            "threads part at this branch, for `{}` differs",
-            analysis.text(*by)
-        ),
-    );
-    let (mut next, mut seen): (Option<Name>, _) = (Some(*by), HashSet::new());
+    let (mut next, mut seen): (Option<Name>, _) = (Some(value), HashSet::new());
     while let Some(name) = next.take() {
         if !seen.insert(name) || seen.len() > LONGEST {
             break;
@@ -58,6 +69,13 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
             cause = analysis.local_cause();
         }
         match cause {
+            Some(Cause::Value(instruction, from)) if instruction.opcode == PATHS => {
+                add(
+                    instruction,
+                    format!("paths meet here, and one of them brings this `{text}`"),
+                );
+                next = Some(from);
+            }
             Some(Cause::Value(instruction, from)) => {
                 add(
                     instruction,

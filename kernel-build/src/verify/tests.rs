@@ -1,6 +1,6 @@
 //! Small texts of PTX, each with one thing that is refused, and twins that are not.
 
-use super::{Refusal, verify, verify_threads};
+use super::{Refusal, provable, verify, verify_threads};
 
 /// A module with one entry of this body, which has an address and a number as parameters.
 fn entry(body: &str) -> String {
@@ -14,7 +14,7 @@ fn module(before: &str, body: &str) -> String {
          .global .align 4 .b8 table[8] = {{1, 2, 3}};\n\
          .visible .entry k(.param .u64 address, .param .u32 number)\n{{\n\
          .local .align 8 .b8 depot[16];\n\
-         .reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\
+         .reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\
          mov.u32 %r1, %tid.x;\nld.param.b32 %r2, [number];\nld.param.b64 %rd1, [address];\n\
          setp.eq.s32 %p1, %r1, 0;\nsetp.eq.s32 %p2, %r2, 0;\n{body}\nret;\n}}\n"
     )
@@ -24,6 +24,8 @@ fn module(before: &str, body: &str) -> String {
 const FUNCTIONS: &str = ".func waits() { bar.sync 0; ret; }\n\
     .func (.param .b32 out) twice(.param .b32 in) { .reg .b32 %r<3>; ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; \
     st.param.b32 [out], %r2; ret; }\n\
+    .func puts(.param .b64 out) { .reg .b64 %rd<2>; ld.param.b64 %rd1, [out]; st.b32 [%rd1], 1; ret; }\n\
+    .func opens() { .reg .b64 cuda_rt_same_view; mov.b64 cuda_rt_same_view, dynamic; ret; }\n\
     .func fails() .noreturn { trap; exit; }\n";
 
 fn accepted(body: &str) {
@@ -46,7 +48,7 @@ fn a_barrier_under_a_branch() {
     accepted("@%p2 bra L;\nbar.sync 0;\nL:");
     let words = refused("@%p1 bra L;\nbar.sync 0;\nL:");
     assert!(
-        words.contains("the kernel `k`: `bar.sync 0` (line 22 of the PTX)"),
+        words.contains("the kernel `k`: `bar.sync 0` (line 25 of the PTX)"),
         "{words}"
     );
     assert!(
@@ -121,6 +123,65 @@ fn a_table_of_branches() {
 fn a_register_that_a_path_leaves_unwritten() {
     let words = refused("@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;");
     assert!(words.contains("on which nothing wrote it"), "{words}");
+}
+
+/// Two values have one register. What is known of the second says nothing of the first.
+#[test]
+fn a_register_that_has_two_values() {
+    let reused = |second: &str| {
+        format!(
+            "mov.b32 %r3, %r2;\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n\
+             {second}\nsetp.eq.s32 %p4, %r3, 0;\n@%p4 add.s32 %r4, %r2, 1;"
+        )
+    };
+    accepted(&reused("mov.b32 %r3, %r1;"));
+    accepted(&reused("@%p2 bra L;\nmov.b32 %r3, %r1;\nL:"));
+    let then = |second: &str| reused(second) + "\n@%p4 bar.sync 0;";
+    accepted(&then("@%p2 bra L;\nmov.b32 %r3, 7;\nL:"));
+    for differs in [
+        "mov.b32 %r3, %r1;",
+        "@%p2 bra L;\nmov.b32 %r3, %r1;\nL:",
+        "@%p1 bra L;\nmov.b32 %r3, 7;\nL:",
+        "@%p2 mov.b32 %r3, %r1;",
+        "@%p1 mov.b32 %r3, 7;",
+    ] {
+        refused(&then(differs));
+    }
+    // The second value comes back around the loop.
+    let around = |second: &str| {
+        format!(
+            "mov.b32 %r3, %r2;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\nmov.b32 %r3, {second};\n@%p2 bra L;"
+        )
+    };
+    accepted(&around("9"));
+    refused(&around("%r1"));
+}
+
+/// What a register held at the start is written, on the paths that read it, and nothing else is.
+#[test]
+fn registers_that_a_path_leaves_unwritten_are_written() {
+    let whole = |body: &str| {
+        let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
+        entry(body) + &table
+    };
+    let unwritten = "@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
+    verify(&whole(unwritten)).unwrap_err();
+    let written = provable(whole(unwritten)).unwrap();
+    verify(&written).unwrap();
+    assert!(
+        written.contains("mov.b32 \t%r3, 0; // nothing wrote it on this path\n@%p2 bra L;"),
+        "{written}"
+    );
+    for alone in [
+        unwritten.replace("@%p2", "@%p1"),
+        "bar.sync 0;".to_owned(),
+        "setp.eq.s32 %p3, %r1, 0;\n@%p3 bar.sync 0;".to_owned(),
+        "L: bra M;\nN: @%p3 bar.sync 0;\nret;\nM: setp.eq.s32 %p3, %r1, 0;\nbra N;".to_owned(),
+    ] {
+        let given = whole(&alone);
+        let written = provable(given.clone()).unwrap();
+        assert_eq!(verify(&given).is_ok(), verify(&written).is_ok(), "{alone}");
+    }
 }
 
 #[test]
@@ -219,8 +280,8 @@ fn recursion_is_refused_with_its_cycle() {
 
 /// The whole text is given, with the table of parameters.
 fn whole(table: &str, body: &str) -> Result<(), String> {
-    let text =
-        entry(body) + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
+    let text = module(FUNCTIONS, body)
+        + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
     verify(&text).map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -238,14 +299,101 @@ fn memory_that_is_written() {
         whole(WRITES, store).unwrap_err();
     }
     whole(READS, "ld.global.nc.b32 %r3, [%rd1];").unwrap();
-    assert!(
-        whole(WRITES, "ld.global.nc.b32 %r3, [%rd1];")
-            .unwrap_err()
-            .contains("read-only cache")
-    );
-    let read = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
+    let read = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n";
     whole(READS, read).unwrap();
-    whole(WRITES, read).unwrap_err();
+    // LLVM reads a part of an element, and no longer through the cache.
+    let narrow =
+        "ld.global.b8 %rs1, [%rd1+2];\nand.b16 %rs2, %rs1, 2;\nsetp.eq.b16 %p3, %rs2, 0;\n@%p3 bar.sync 0;\n";
+    whole(READS, narrow).unwrap();
+    whole(WRITES, &(narrow.to_owned() + "st.global.b32 [%rd1], 1;")).unwrap_err();
+    whole(WRITES, &(read.to_owned() + "st.global.b32 [%rd1], 1;")).unwrap_err();
+}
+
+/// An output that the entry does not write is as good as an input.
+#[test]
+fn outputs_that_are_only_read() {
+    let cached = "ld.global.nc.b32 %r3, [%rd1];\n";
+    let uniform = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n";
+    let depot = "mov.b64 %rd2, depot;\nst.local.b64 [%rd2], %rd1;\n";
+    for read in [cached, uniform] {
+        whole(WRITES, read).unwrap();
+        whole(WRITES, &format!("{read}st.shared.b32 [dynamic], 1;")).unwrap();
+        whole(WRITES, &format!("{depot}{read}")).unwrap();
+        for written in [
+            "st.global.b32 [%rd1], 1;",
+            "@%p2 st.global.b32 [%rd1+4], 1;",
+            "red.global.add.u32 [%rd1], 1;",
+            "atom.global.add.u32 %r4, [%rd1], 1;",
+            "add.s64 %rd3, %rd1, 64;\nst.global.b32 [%rd3], 1;",
+            "ld.local.b64 %rd3, [%rd2];\nst.global.b32 [%rd3], 1;",
+            "st.shared.b64 [dynamic], %rd1;",
+            "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni puts, (a); }",
+            "{ .param .b64 a; st.param.b64 [a], %rd2; call.uni puts, (a); }",
+        ] {
+            let refusal = whole(WRITES, &format!("{depot}{read}{written}")).unwrap_err();
+            assert!(
+                refusal.contains("read-only cache") || refusal.contains("H32"),
+                "{written}: {refusal}"
+            );
+        }
+    }
+    // Another output is other memory.
+    let two = "562984313159688, 562984313159688";
+    let body = format!("{cached}ld.param.b64 %rd3, [other];\nst.global.b32 [%rd3], 1;");
+    let text = module(FUNCTIONS, &body)
+        .replace(".param .u32 number", ".param .u64 other")
+        .replace("ld.param.b32 %r2, [number]", "mov.b32 %r2, 7");
+    let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{two}}};\n");
+    verify(&(text.clone() + &table)).unwrap();
+    verify(&(text.replace("[%rd3], 1", "[%rd1], 1") + &table)).unwrap_err();
+    // A function reads what its caller writes.
+    let function = ".func gets(.param .b64 in) { .reg .b64 %a; .reg .b32 %b; ld.param.b64 %a, [in]; ld.global.nc.b32 %b, [%a]; ret; }\n";
+    let calls = "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni gets, (a); }\nst.global.b32 [%rd1], 1;";
+    let text = module(function, calls);
+    let table =
+        |role: &str| format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{role}}};\n");
+    verify(&(text.clone() + &table(READS))).unwrap();
+    let refusal = verify(&(text + &table(WRITES))).unwrap_err().to_string();
+    assert!(refusal.contains("read-only cache"), "{refusal}");
+}
+
+/// Shared memory is opened by all threads alike: marks of `device-std`, on the way to no barrier.
+#[test]
+fn openings_of_shared_memory() {
+    let opens = |address: &str, len: &str| {
+        format!(
+            "{{ .reg .b64 cuda_rt_same_split; mov.b64 cuda_rt_same_split, {address}; mov.b64 cuda_rt_same_split, {len}; }}"
+        )
+    };
+    let by_thread = "mov.b64 %rd5, dynamic;\ncvt.u64.u32 %rd6, %r1;\n";
+    let by_launch = "mov.b64 %rd5, dynamic;\ncvt.u64.u32 %rd6, %r2;\n";
+    let mark = opens("%rd5", "%rd6");
+    accepted(&format!("{by_launch}{mark}"));
+    accepted(&format!("{by_launch}@%p2 bra L;\n{mark}\nL:"));
+    accepted(&opens("dynamic", "64"));
+    let words = refused(&format!("{by_thread}{mark}"));
+    for part in [
+        "`%rd6` in `mov.b64 cuda_rt_same_split, %rd6`",
+        "shared memory that they open",
+        "another in each thread",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    for differs in [
+        // The middle has two values; one of two arrays is chosen; only some threads open; only some warps do.
+        format!("{by_launch}@%p1 mov.b64 %rd6, 8;\n{mark}"),
+        format!("{by_launch}selp.b64 %rd5, %rd5, 4096, %p1;\n{mark}"),
+        format!("{by_launch}@%p1 bra L;\n{mark}\nL:"),
+        format!("{by_launch}@%p1 ret;\n{mark}"),
+        format!("{by_launch}vote.sync.any.pred %p3, %p1, -1;\n@%p3 bra L;\n{mark}\nL:"),
+        opens("dynamic", "%tid"),
+        "@%p1 call.uni opens, ();".to_owned(),
+    ] {
+        refused(&differs);
+    }
+    accepted("@%p2 call.uni opens, ();");
+    // What no mark is may differ.
+    accepted(&format!("{by_thread}{}", mark.replace("cuda_rt_same", "other")));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which values all threads of a block, or of a warp, agree on; and which blocks all of them run together.
 //!
 //! A divergence analysis (Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", CC 2012; Sampaio, de Souza, Collange and
-//! Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's `UniformityInfo`), on registers as they are, without SSA form:
+//! Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's `UniformityInfo`), where each value has a name of its own (`definitions.rs`):
 //!
 //! - A value differs where it is computed from one that differs, or read where threads may see different things.
 //! - A branch on a value that differs parts threads. They are together again at its immediate post-dominator; the blocks on
@@ -12,10 +12,11 @@
 //! Why a block outside of all regions is run by all threads together, equally often, with equal values in registers that do not differ:
 //! by induction over the points at which they are together. The first is the function's start. At a block whose branch they agree on, the
 //! next point is its target. At another they part; all that they run until its post-dominator lies in its region, where no
-//! register is written that counts as equal; and the post-dominator is the next point. (A path that traps ends the launch; one that
+//! register is written that counts as equal; and the post-dominator is the next point. There several names of one register may meet: each
+//! is written in the region, and differs; or it was current at the branch, so it is the same one on all paths. (A path that traps ends the launch; one that
 //! never ends keeps all from going on.)
 
-use super::body::{Body, Instruction, Kind, Name, Operand};
+use super::body::{Body, Instruction, Name, Operand};
 use super::graph::{End, Graph, callee};
 use super::instruction::{Collective, Effect, uses_carry};
 use super::interval::written_meanwhile;
@@ -60,6 +61,8 @@ pub(super) struct Summary {
     pub(super) has_exchange: bool,
     /// Writes through addresses that it did not make.
     pub(super) writes: bool,
+    /// Reads through the read-only cache at addresses that it did not make.
+    pub(super) reads_cached: bool,
 }
 
 /// What is known of the parameters of the function.
@@ -119,8 +122,8 @@ impl<'b, 'a> Analysis<'b, 'a> {
         for (at, differs) in given.arguments.iter().enumerate() {
             analysis.raise(Name(function.results.len() + at), *differs, Cause::Argument);
         }
-        for name in analysis.read_before_written() {
-            analysis.raise(name, Differs::ByThread, Cause::Unwritten);
+        for name in &body.at_start {
+            analysis.raise(*name, Differs::ByThread, Cause::Unwritten);
         }
         while std::mem::replace(&mut analysis.changed, false) {
             analysis.part();
@@ -348,46 +351,6 @@ impl<'b, 'a> Analysis<'b, 'a> {
             })
     }
 
-    /// Registers that some path reads before it writes them: live at the function's start.
-    fn read_before_written(&self) -> Vec<Name> {
-        let mut live: Vec<Vec<bool>> = vec![vec![false; self.body.names.len()]; self.graph.blocks.len()];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for block in (0..self.graph.blocks.len()).rev() {
-                let mut here = vec![false; self.body.names.len()];
-                for target in self.graph.targets(block) {
-                    here.iter_mut()
-                        .zip(&live[*target])
-                        .for_each(|(here, there)| *here |= *there);
-                }
-                if let End::Choice { by, .. } = &self.graph.blocks[block].end {
-                    here[by.0] = true;
-                }
-                for (instruction, effect) in self.graph.blocks[block].instructions.iter().rev() {
-                    let (written, read) = instruction.split(*effect);
-                    written
-                        .iter()
-                        .for_each(|o| o.each_name(&mut |name| here[name.0] = false));
-                    read.iter()
-                        .for_each(|o| o.each_name(&mut |name| here[name.0] = true));
-                }
-                if here != live[block] {
-                    live[block] = here;
-                    changed = true;
-                }
-            }
-        }
-        let names = live[0]
-            .iter()
-            .enumerate()
-            .filter(|(_, live)| **live)
-            .map(|(at, _)| Name(at));
-        names
-            .filter(|name| self.body.names[name.0].1 == Kind::Register)
-            .collect()
-    }
-
     pub(super) fn cause(&self, name: Name) -> Option<Cause<'b, 'a>> {
         self.causes[name.0]
     }
@@ -413,7 +376,7 @@ pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operan
     }
 }
 
-fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
     match instruction.operands.first() {
         Some(Operand::List(list)) => list,
         _ => &[],
@@ -422,7 +385,7 @@ fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
 
 /// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA, chapter 10). `%smid` is not: a block may
 /// be moved.
-fn is_uniform(register: &str) -> bool {
+pub(super) fn is_uniform(register: &str) -> bool {
     [
         "%ctaid",
         "%ntid",
