@@ -60,6 +60,8 @@ pub(super) struct Summary {
     pub(super) has_exchange: bool,
     /// Writes through addresses that it did not make.
     pub(super) writes: bool,
+    /// Writes to shared memory, by whatever address.
+    pub(super) writes_shared: bool,
 }
 
 /// What is known of the parameters of the function.
@@ -342,7 +344,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 // A barrier in a function ends no interval here.
                 Effect::Call => {
                     let summary = ask(callee(instruction).unwrap_or(""), &[]);
-                    summary.writes || summary.has_barrier
+                    summary.writes || summary.writes_shared || summary.has_barrier
                 }
                 _ => false,
             })
