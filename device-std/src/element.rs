@@ -28,7 +28,7 @@ pub unsafe trait Element: Pod {
 /// A type that can be passed to a kernel by value.
 ///
 /// # Safety
-/// As [`Element`], but that a value need not be any bits (`bool`).
+/// As [`Element`], but that a value need not be any bits (`bool`), and `IS_ANY_BITS` tells.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter",
@@ -38,6 +38,9 @@ pub unsafe trait Scalar: Copy + 'static {
     /// A hash of the layout.
     #[doc(hidden)]
     const LAYOUT: u64;
+    /// Whether any bits are a value. Otherwise, 0 and 1 are, in one byte.
+    #[doc(hidden)]
+    const IS_ANY_BITS: bool = true;
 }
 
 macro_rules! primitives {
@@ -74,6 +77,7 @@ halves!(f16 bf16);
 // SAFETY: `bool` is one byte, 0 or 1, on host and device.
 unsafe impl Scalar for bool {
     const LAYOUT: u64 = Layout::of::<bool>("bool").finish();
+    const IS_ANY_BITS: bool = false;
 }
 
 // SAFETY: an array is its elements in a row, on every target; the hash holds the element's and, through the size, the length.

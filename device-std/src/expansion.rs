@@ -7,7 +7,7 @@
 /// The entry of a kernel in the PTX, and the tables of its layouts and parameters.
 ///
 /// `$symbol` is the promise: whoever calls this by hand with another kernel's makes PTX that is not what the host takes it for, as
-/// with a false file in `kernel_module!`.
+/// with a false file in `kernel_module!` (docs/soundness.md, "Doc-hidden macros called by hand").
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
@@ -68,10 +68,16 @@ macro_rules! __entry {
 
         #[unsafe(export_name = $table)]
         pub static __CUDA_RT_LAYOUT: [
-            $crate::__private::core::primitive::u64;
-            $crate::rt::count(&[$($crate::__private::core::stringify!($crossing)),*])
-        ] =
-            { $checked; [$($crate::rt::$layout::<$crossing $(<$brand>)?>()),*] };
+            $crate::rt::Row;
+            $crate::rt::count(&[$($crate::__private::core::stringify!($crossing)),*]) + 1
+        ] = {
+            $checked;
+            [
+                $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
+                $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
+                $($crate::rt::$layout::<$crossing $(<$brand>)?>()),*
+            ]
+        };
 
         // What a launch passes, to be compared with what the entry in the PTX takes.
         #[unsafe(export_name = $parameters)]

@@ -18,18 +18,65 @@ pub use crate::simulated::{
     slice,
 };
 
-/// The layout hash of an element, which a kernel reads or writes.
-pub const fn element_layout<T: Element>() -> u64 {
+/// A row of a kernel's layout table, of four numbers: the hash of a type, its size and its alignment in bytes, and its use.
+///
+/// Size, alignment and use are plain numbers, for memory safety rests on them: a hash of names that the user chooses can be forged.
+/// Counterexample: a struct of 4 bytes on the host and of 256 on the device, with a field each whose name makes the hashes equal.
+pub type Row = [u64; 4];
+
+const HASH: usize = 0;
+const SIZE: usize = 1;
+const ALIGN: usize = 2;
+const USE: usize = 3;
+
+/// A value of any bits.
+const VALUE: u64 = 1;
+/// A value that is 0 or 1.
+const BOOL: u64 = 2;
+const READS: u64 = 3;
+const SHARED: u64 = 4;
+/// What a kernel writes through: and, in the higher bytes, which output it is.
+const WRITES: u64 = 5;
+
+const fn row<T>(hash: u64, of: u64) -> Row {
+    let mut row = [0; 4];
+    row[HASH] = hash;
+    row[SIZE] = size_of::<T>() as u64;
+    row[ALIGN] = align_of::<T>() as u64;
+    row[USE] = of;
+    row
+}
+
+/// The first row of a layout table: the dimensions of the launch, and the threads of a block where the kernel works in blocks.
+pub const fn launch_layout(axes: usize, block: Option<[u32; 2]>) -> Row {
+    match block {
+        Some([x, y]) => [axes as u64, 1, x as u64, y as u64],
+        None => [axes as u64, 0, 0, 0],
+    }
+}
+
+const fn assert_has_size<T>() {
     const {
         assert!(
             size_of::<T>() > 0,
             "device memory cannot hold elements of no size"
         )
     };
-    T::LAYOUT
 }
 
-/// The layout hash of a scalar parameter.
+/// The row of a slice, by its element.
+pub const fn slice_layout<T: Element>() -> Row {
+    assert_has_size::<T>();
+    row::<T>(T::LAYOUT, READS)
+}
+
+/// The row of what a kernel writes through, with the element's layout.
+pub const fn output_layout<O: OutputArgument>() -> Row {
+    assert_has_size::<O::Element>();
+    row::<O::Element>(<O::Element as Element>::LAYOUT, WRITES | O::KIND << 8)
+}
+
+/// The row of a scalar parameter.
 ///
 /// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same types earlier, where the user wrote
 /// them and by the parameter's name.) Counterexample: rustc gives an entry no parameter for a type
@@ -39,7 +86,7 @@ pub const fn element_layout<T: Element>() -> u64 {
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
 /// #[repr(C)]
 /// struct Tag([u32; 0]);
-/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// const LAYOUT: device_std::rt::Row = device_std::rt::scalar_layout::<Tag>();
 /// ```
 ///
 /// With a size it builds:
@@ -48,9 +95,9 @@ pub const fn element_layout<T: Element>() -> u64 {
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
 /// #[repr(C)]
 /// struct Tag([u32; 1]);
-/// const LAYOUT: u64 = device_std::rt::scalar_layout::<Tag>();
+/// const LAYOUT: device_std::rt::Row = device_std::rt::scalar_layout::<Tag>();
 /// ```
-pub const fn scalar_layout<T: Scalar>() -> u64 {
+pub const fn scalar_layout<T: Scalar>() -> Row {
     const { assert!(size_of::<T>() > 0, "a kernel cannot take a parameter of no size") };
     const {
         assert!(
@@ -58,7 +105,7 @@ pub const fn scalar_layout<T: Scalar>() -> u64 {
             "the parameters of a kernel are aligned to 16 bytes at most"
         )
     };
-    T::LAYOUT
+    row::<T>(T::LAYOUT, if T::IS_ANY_BITS { VALUE } else { BOOL })
 }
 
 /// The largest alignment that an entry's parameter may have, in bytes.
@@ -67,9 +114,12 @@ pub const MAX_PARAMETER_ALIGN: usize = 16;
 /// What the parameters of an entry may take together, in bytes (CUDA C++ Programming Guide, "__global__ Function Parameters").
 pub const MAX_PARAMETER_BYTES: usize = 4096;
 
-/// A hash of how much shared memory an argument takes: the host says how much a launch has of it, and the entry uses what it was built for.
-pub const fn shared_layout<S: SharedArgument>() -> u64 {
-    Layout::of::<u128>("shared").field("", S::BYTES, 0).finish()
+/// The row of an argument in shared memory, with its size: the host says how much a launch has of it, and the entry uses what it was
+/// built for.
+pub const fn shared_layout<S: SharedArgument>() -> Row {
+    let mut row = row::<u128>(Layout::of::<u128>("shared").finish(), SHARED);
+    row[SIZE] = S::BYTES as u64;
+    row
 }
 
 /// The entries of a layout table.
@@ -115,17 +165,20 @@ pub unsafe trait OutputArgument {
     type Element: Element;
     /// Whether threads have elements of their own.
     const IS_EXCLUSIVE: bool;
+    /// Which output it is, and of how many elements for each thread: another number for each.
+    const KIND: u64;
     /// # Safety
     /// `ptr` is valid for reads and writes of `len` elements, which only this launch uses.
     unsafe fn new(ptr: *mut Self::Element, len: usize) -> Self;
 }
 
 macro_rules! outputs {
-    ($({$($generics:tt)*} $type:ty, $is_exclusive:literal;)*) => { $(
+    ($({$($generics:tt)*} $type:ty, $is_exclusive:literal, $kind:expr;)*) => { $(
         // SAFETY: as the type's own invariants say.
         unsafe impl<$($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
+            const KIND: u64 = $kind;
 
             #[inline(always)]
             unsafe fn new(ptr: *mut T, len: usize) -> Self {
@@ -137,11 +190,11 @@ macro_rules! outputs {
 }
 
 outputs! {
-    {T: Element} PerThread<'_, T>, true;
-    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>, true;
-    {T: Element, const N: usize} PerThreadChunk<'_, T, N>, true;
-    {T: Element} PerBlock<'_, T>, true;
-    {T: AtomicElement} Atomic<'_, T>, false;
+    {T: Element} PerThread<'_, T>, true, 1;
+    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>, true, 2 | (ROWS as u64) << 8;
+    {T: Element, const N: usize} PerThreadChunk<'_, T, N>, true, 3 | (N as u64) << 8;
+    {T: Element} PerBlock<'_, T>, true, 4;
+    {T: AtomicElement} Atomic<'_, T>, false, 5;
 }
 
 /// The block at `at`.
@@ -186,28 +239,53 @@ pub mod entry {
     }
 
     /// An index that an entry gives its thread.
-    pub trait EntryIndex: Sized {
+    ///
+    /// # Safety
+    /// `current` gives each thread of a launch with `AXES` dimensions an index of its own.
+    pub unsafe trait EntryIndex: Sized {
+        /// The dimensions of a launch with this index.
+        const AXES: usize;
+
+        /// The index of this thread. Counterexample: were it safe, a kernel with an `Index2` could make an `Index1`, and all threads of
+        /// a column would have one element.
+        ///
+        /// # Safety
+        /// At the start of a launch of this extent, with the dimensions of the index.
         #[doc(hidden)]
-        fn current(extent: Extent) -> Option<Self>;
+        unsafe fn current(extent: Extent) -> Option<Self>;
     }
 
     macro_rules! entry_indices {
-        ($($index:ident)*) => { $(
-            impl EntryIndex for $index<'_> {
+        ($($index:ident: $axes:literal;)*) => { $(
+            // SAFETY: the hardware tells each thread of these dimensions where it is.
+            unsafe impl EntryIndex for $index<'_> {
+                const AXES: usize = $axes;
+
                 #[inline(always)]
-                fn current(extent: Extent) -> Option<Self> {
+                unsafe fn current(extent: Extent) -> Option<Self> {
                     Self::current(extent)
                 }
             }
         )* };
     }
-    entry_indices!(Index1 Index2 Index3);
+    entry_indices!(Index1: 1; Index2: 2; Index3: 3;);
+
+    /// The row of a kernel with this index.
+    pub const fn index_layout<I: EntryIndex>() -> Row {
+        launch_layout(I::AXES, None)
+    }
+
+    /// The row of a kernel that works in blocks of `size` threads.
+    pub const fn block_layout<D: Dimensions>(size: [u32; 2]) -> Row {
+        launch_layout(D::AXES, Some(size))
+    }
 
     /// # Safety
     /// At the start of a launch of this extent, with the dimensions of the index.
     #[inline(always)]
     pub unsafe fn index<I: EntryIndex>(extent: Extent) -> Option<I> {
-        I::current(extent)
+        // SAFETY: passed on to the caller.
+        unsafe { I::current(extent) }
     }
 
     /// # Safety

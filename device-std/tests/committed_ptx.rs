@@ -1,6 +1,9 @@
 //! The reader of layout tables, on the PTX that is shipped.
 
-use device_std::{BlockUninit, Element, Scalar, ptx, rt};
+use device_std::rt::{self, Row};
+use device_std::{
+    Atomic, BlockUninit, Element, PerBlock, PerThread, PerThreadChunk, PerThreadColumn, Scalar, ptx,
+};
 
 fn committed() -> String {
     let path = concat!(
@@ -20,37 +23,84 @@ fn table(text: &str, kernel: &str) -> Vec<u64> {
     ptx::layout_table(text, symbol).expect("a table")
 }
 
+fn in_a_line() -> Row {
+    rt::launch_layout(1, None)
+}
+
+fn read<T: Element>() -> Row {
+    rt::slice_layout::<T>()
+}
+
+fn written<T: Element>() -> Row {
+    rt::output_layout::<PerThread<'static, T>>()
+}
+
+fn shared<T: Element, const N: usize>() -> Row {
+    rt::shared_layout::<BlockUninit<'static, T, N>>()
+}
+
 /// Values that rustc computed for the GPU, against those it computes for the host.
 #[test]
 fn the_device_laid_types_out_as_the_host_does() {
     let text = committed();
-    let (byte, word, float) = (
-        <u8 as Element>::LAYOUT,
-        <u32 as Scalar>::LAYOUT,
-        <f32 as Element>::LAYOUT,
-    );
-    assert_eq!(table(&text, "scale"), [float, float, float]);
-    let bins = rt::shared_layout::<BlockUninit<'static, u32, 256>>();
-    assert_eq!(table(&text, "histogram"), [bins, byte, word]);
-    assert_eq!(
-        table(&text, "bilateral"),
-        [byte, byte, word, word, word, float, float]
-    );
-    let tile = rt::shared_layout::<BlockUninit<'static, f32, 1024>>();
-    assert_eq!(table(&text, "transpose"), [tile, float, float, word, word]);
+    let (word, float) = (rt::scalar_layout::<u32>(), rt::scalar_layout::<f32>());
+    let scale = [in_a_line(), read::<f32>(), written::<f32>(), float];
+    assert_eq!(table(&text, "scale"), scale.as_flattened());
+    let counts = rt::output_layout::<Atomic<'static, u32>>();
+    let blocks = rt::launch_layout(1, Some([256, 1]));
+    let histogram = [blocks, shared::<u32, 256>(), read::<u8>(), counts];
+    assert_eq!(table(&text, "histogram"), histogram.as_flattened());
+    let rows = rt::launch_layout(2, Some([32, 8]));
+    let column = rt::output_layout::<PerThreadColumn<'static, f32, 4>>();
+    let transpose = [rows, shared::<f32, 1024>(), read::<f32>(), column, word, word];
+    assert_eq!(table(&text, "transpose"), transpose.as_flattened());
 }
 
 /// How much shared memory a launch has is the host's to say. With PTX built for more a block would reach past it.
 #[test]
 fn shared_memory_of_another_size_has_another_layout() {
     let text = committed();
-    let float = <f32 as Element>::LAYOUT;
-    let (built, changed) = (
-        rt::shared_layout::<BlockUninit<'static, f32, 8>>(),
-        rt::shared_layout::<BlockUninit<'static, f32, 16>>(),
-    );
-    assert_eq!(table(&text, "block_sum"), [built, float, float]);
+    let (built, changed) = (shared::<f32, 8>(), shared::<f32, 16>());
+    assert_eq!(table(&text, "block_sum")[4..8], built);
     assert_ne!(built, changed);
+}
+
+/// Two elements whose hashes are one number: names of fields can be chosen so.
+#[test]
+fn rows_tell_types_and_uses_of_one_hash_apart() {
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(transparent)]
+    struct Forged<T>(T);
+    // SAFETY: no kernel is launched; this is what safe code can do with names that give one hash.
+    unsafe impl<T: bytemuck::Pod> Element for Forged<T> {
+        const LAYOUT: u64 = 7;
+    }
+    // SAFETY: as above.
+    unsafe impl<T: bytemuck::Pod> Scalar for Forged<T> {
+        const LAYOUT: u64 = <bool as Scalar>::LAYOUT;
+    }
+    let (small, large) = (read::<Forged<[u32; 1]>>(), read::<Forged<[u32; 64]>>());
+    assert_eq!(small[0], large[0]);
+    let bytes = read::<Forged<[u8; 4]>>();
+    let rows = [
+        small,
+        large,
+        bytes,
+        written::<Forged<u32>>(),
+        rt::output_layout::<Atomic<'static, u32>>(),
+        rt::output_layout::<PerBlock<'static, Forged<u32>>>(),
+        rt::output_layout::<PerThreadColumn<'static, Forged<u32>, 2>>(),
+        rt::output_layout::<PerThreadColumn<'static, Forged<u32>, 3>>(),
+        rt::output_layout::<PerThreadChunk<'static, Forged<u32>, 2>>(),
+        rt::scalar_layout::<Forged<u32>>(),
+        rt::scalar_layout::<Forged<u8>>(),
+        // A `bool` of other bits than 0 and 1 is none.
+        rt::scalar_layout::<bool>(),
+    ];
+    let numbers: Vec<&[u64]> = rows.iter().map(|row| &row[1..]).collect();
+    for (at, row) in numbers.iter().enumerate() {
+        assert!(!numbers[at + 1..].contains(row), "{numbers:?}");
+    }
 }
 
 #[test]

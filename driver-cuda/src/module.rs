@@ -216,10 +216,10 @@ pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResul
     if device.as_deref().unwrap_or_default() == kernel.layout {
         return Ok(());
     }
-    let why = match device {
-        None => "the PTX has no layout table for it",
-        Some(_) => "sizes, alignments, field names or offsets differ between host and device",
-    };
+    let why = device.map_or_else(
+        || "the PTX has no layout table for it".to_owned(),
+        |device| difference(kernel.layout, &device),
+    );
     Err(DriverError::with_detail(
         "cuModuleGetFunction",
         ErrorCode::INVALID_IMAGE,
@@ -228,6 +228,31 @@ pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResul
             kernel.name, kernel.file, kernel.line
         ),
     ))
+}
+
+/// The first difference between two layout tables, whose rows are those of `device_std::rt::Row`.
+fn difference(host: &[u64], device: &[u64]) -> String {
+    let rows = |table: &[u64]| table.chunks(4).map(<[u64]>::to_vec).collect::<Vec<_>>();
+    let (host, device) = (rows(host), rows(device));
+    if host.len() != device.len() {
+        return "their number differs between host and device".to_owned();
+    }
+    let differs = |(at, (host, device)): &(usize, (&Vec<u64>, &Vec<u64>))| *at > 0 && host != device;
+    match host.iter().zip(&device).enumerate().find(differs) {
+        Some((at, (host, device))) if host.get(1..3) != device.get(1..3) => format!(
+            "number {at} has {:?} bytes (size, alignment) on the host, and {:?} in the PTX",
+            host.get(1..3).unwrap_or_default(),
+            device.get(1..3).unwrap_or_default()
+        ),
+        Some((at, (host, device))) if host.get(3) != device.get(3) => {
+            format!("number {at} is read, written or passed in another way in the PTX")
+        }
+        Some((at, _)) => {
+            format!("field names, types or offsets of number {at} differ between host and device")
+        }
+        None => "the dimensions of the launch, or the threads of a block, differ between host and device"
+            .to_owned(),
+    }
 }
 
 /// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and all after it would be taken for
@@ -323,6 +348,35 @@ mod tests {
         for kernel in [&SWAPPED, &FEWER, &NONE, &MISSING] {
             let error = compare_layouts(kernel, PTX).expect_err("not the same");
             assert!(error.detail().contains("tests::kernel"), "{error}");
+        }
+    }
+
+    /// A hash of names that the user chooses can be forged: each number is compared beside it.
+    #[test]
+    fn a_type_of_an_equal_hash_must_have_an_equal_size_and_use() {
+        const PTX: &str =
+            ".visible .global .align 8 .u64 __cuda_rt_layout_forged[8] = {1, 0, 0, 0, 7, 256, 4, 261};";
+        static SAME: Kernel = kernel(c"forged", &[1, 0, 0, 0, 7, 256, 4, 261]);
+        compare_layouts(&SAME, PTX).expect("the same on both sides");
+        static SMALLER: Kernel = kernel(c"forged", &[1, 0, 0, 0, 7, 4, 4, 261]);
+        static ALIGNED: Kernel = kernel(c"forged", &[1, 0, 0, 0, 7, 256, 16, 261]);
+        static READ: Kernel = kernel(c"forged", &[1, 0, 0, 0, 7, 256, 4, 3]);
+        static FIELDS: Kernel = kernel(c"forged", &[1, 0, 0, 0, 8, 256, 4, 261]);
+        static PLANE: Kernel = kernel(c"forged", &[2, 0, 0, 0, 7, 256, 4, 261]);
+        static BLOCKS: Kernel = kernel(c"forged", &[1, 1, 64, 1, 7, 256, 4, 261]);
+        for (kernel, words) in [
+            (
+                &SMALLER,
+                "number 1 has [4, 4] bytes (size, alignment) on the host, and [256, 4] in the PTX",
+            ),
+            (&ALIGNED, "number 1 has [256, 16] bytes"),
+            (&READ, "number 1 is read, written or passed in another way"),
+            (&FIELDS, "field names, types or offsets of number 1"),
+            (&PLANE, "the dimensions of the launch"),
+            (&BLOCKS, "the threads of a block"),
+        ] {
+            let error = compare_layouts(kernel, PTX).expect_err("not the same");
+            assert!(error.detail().contains(words), "{error}");
         }
     }
 

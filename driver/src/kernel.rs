@@ -55,8 +55,9 @@ pub struct Kernel {
     pub module: &'static ModuleImage,
     /// Its parameters in order, the hidden ones included.
     pub parameters: &'static [Parameter],
-    /// A hash of sizes, alignments, field names and offsets for each element or scalar type, in order; compared with the
-    /// table of the same form in the PTX when the module is loaded.
+    /// Rows of four numbers; compared with the table of the same form in the PTX when the module is loaded. The first row tells the
+    /// dimensions of the launch and the size of a block. Each other row tells of a parameter, in order: a hash of its element or type, the
+    /// size and alignment in bytes, and whether it is read, written, shared memory or a value. Empty for a kernel described by hand.
     pub layout: &'static [u64],
     /// The kernel as plain Rust: runs the whole launch on the CPU.
     ///

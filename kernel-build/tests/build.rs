@@ -75,7 +75,38 @@ fn a_kernel_becomes_an_entry_with_its_table() {
     };
     assert!(entry.starts_with("shift__"), "{entry}");
     assert!(module.ptx.contains(".target sm_80") && module.ptx.contains(".version 7.0"));
-    assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[24]")));
+    assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[128]")));
+}
+
+/// What an entry asks for its thread's index with: a kernel that could call it would have the element of another thread.
+#[test]
+fn an_index_made_by_hand_is_refused() {
+    for by_hand in [
+        "<Index1<'static> as device_std::rt::entry::EntryIndex>::current(extent)",
+        "device_std::rt::entry::index::<Index1<'static>>(extent)",
+    ] {
+        let package = package(
+            "index-by-hand",
+            &format!(
+                "fn mine() -> Option<Index1<'static>> {{
+                     let extent = device_std::Extent {{ x: u64::MAX, y: 1, z: 1 }};
+                     {by_hand}
+                 }}
+                 #[kernel]
+                 fn one_for_a_column(_i: Index2, mut out: PerThread<u32>) {{
+                     if let Some(out) = mine().and_then(|i| out.get_mut(i)) {{ *out += 1; }}
+                 }}"
+            ),
+        );
+        let Some(refused) = compile(package.path()) else {
+            return;
+        };
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(&error, BuildError::Compile { diagnostics } if diagnostics.contains("error[E0133]")),
+            "{error}"
+        );
+    }
 }
 
 const SCALE: &str = "#[kernel]

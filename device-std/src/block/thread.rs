@@ -18,6 +18,10 @@ pub trait Dimensions: sealed::Sealed + Sized + 'static {
     /// A position in the whole launch, inside its extent or not.
     type Position;
 
+    /// How many.
+    #[doc(hidden)]
+    const AXES: usize;
+
     #[doc(hidden)]
     fn position(at: [u64; 2]) -> Self::Position;
 
@@ -38,6 +42,7 @@ pub enum TwoD {}
 impl Dimensions for OneD {
     type Index<'k> = Index1<'k>;
     type Position = usize;
+    const AXES: usize = 1;
 
     #[inline(always)]
     fn position(at: [u64; 2]) -> usize {
@@ -54,6 +59,7 @@ impl Dimensions for OneD {
 impl Dimensions for TwoD {
     type Index<'k> = Index2<'k>;
     type Position = (usize, usize);
+    const AXES: usize = 2;
 
     #[inline(always)]
     fn position(at: [u64; 2]) -> (usize, usize) {

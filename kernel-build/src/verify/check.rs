@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
 use super::graph::{Graph, callee};
-use super::instruction::{Collective, Effect, PATHS};
+use super::instruction::{Collective, Effect, PATHS, effect};
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
 use super::parse::{Function, Module, Space};
@@ -40,13 +40,16 @@ pub(super) struct Checker<'b, 'a> {
 
 impl<'b, 'a> Checker<'b, 'a> {
     pub(super) fn new(module: &'b Module<'a>) -> Result<Self, Refusal> {
+        let meet = functions_that_meet(module);
         let mut never_return = HashSet::from([ENDS_THE_LAUNCH]);
         let graphs = loop {
             let mut graphs = HashMap::new();
             for (function, body) in defined(module) {
                 graphs.insert(
                     function.name,
-                    Graph::new(body, &|name| never_return.contains(name))?,
+                    Graph::new(body, &|name| never_return.contains(name), &|name| {
+                        meet.contains(name)
+                    })?,
                 );
             }
             let before = never_return.len();
@@ -419,6 +422,7 @@ impl Check<'_, '_, '_> {
         summary.has_barrier |= called.has_barrier;
         summary.has_exchange |= called.has_exchange;
         summary.writes |= called.writes;
+        summary.writes_shared |= called.writes_shared;
     }
 
     /// Whether the entry may write there.
@@ -445,6 +449,9 @@ impl Check<'_, '_, '_> {
             .analysis
             .origins
             .address(self.checker.module, self.body, access, address);
+        if writes && !matches!(access.space, Some(Space::Param | Space::Local | Space::Global)) {
+            summary.writes_shared |= origin.may_be(Origin::SHARED);
+        }
         if writes && access.space != Some(Space::Param) {
             if origin.has(Origin::MODULE) {
                 self.memory_refusal("may write to memory of the module, which all kernels share");
@@ -474,6 +481,28 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
         first.each_name(&mut |name| found |= name == register);
     }
     found && !instruction.opcode.starts_with("st.") && !instruction.opcode.starts_with("bar")
+}
+
+/// The functions with a barrier or an exchange, in them or in what they call.
+fn functions_that_meet<'a>(module: &Module<'a>) -> HashSet<&'a str> {
+    let mut meet = HashSet::new();
+    loop {
+        let before = meet.len();
+        for (function, body) in defined(module) {
+            let meets = instructions(body).any(|instruction| match effect(instruction) {
+                Ok(Effect::Collective(_)) => true,
+                Ok(Effect::Call) => callee(instruction).is_some_and(|name| meet.contains(name)),
+                // An instruction that the verifier does not know is refused with the function's graph.
+                _ => false,
+            });
+            if meets {
+                meet.insert(function.name);
+            }
+        }
+        if meet.len() == before {
+            return meet;
+        }
+    }
 }
 
 fn defined<'b, 'a>(module: &'b Module<'a>) -> impl Iterator<Item = (&'b Function<'a>, &'b Body<'a>)> {

@@ -120,8 +120,8 @@ type Joins = HashMap<(Name, usize), BTreeSet<(usize, Value)>>;
 
 impl Definitions {
     fn of(body: &Body<'_>) -> Result<Self, Refusal> {
-        // That every call returns adds paths, and takes none away.
-        let graph = Graph::new(body, &|_| false)?;
+        // That every call returns, and meets, adds paths, and takes none away.
+        let graph = Graph::new(body, &|_| false, &|_| true)?;
         let mut definitions = Self {
             names: body.names.clone(),
             reads: HashMap::new(),

@@ -177,8 +177,13 @@ pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
 }
 
 impl<'b, 'a> Graph<'b, 'a> {
-    /// The graph of `body`, where calls of some functions never return.
-    pub(super) fn new(body: &'b Body<'a>, never_returns: &dyn Fn(&str) -> bool) -> Result<Self, Refusal> {
+    /// The graph of `body`, where calls of some functions never return, and calls of some `meet`: these functions have a barrier or an
+    /// exchange.
+    pub(super) fn new(
+        body: &'b Body<'a>,
+        never_returns: &dyn Fn(&str) -> bool,
+        meets: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, Refusal> {
         let mut builder = Builder {
             blocks: vec![Block::default()],
             labels: HashMap::new(),
@@ -221,7 +226,7 @@ impl<'b, 'a> Graph<'b, 'a> {
                 open.extend(graph.targets(block));
             }
         }
-        graph.find_doomed();
+        graph.find_doomed(meets);
         graph.meets_at = post_dominators(&graph);
         Ok(graph)
     }
@@ -259,7 +264,7 @@ impl<'b, 'a> Graph<'b, 'a> {
         targets.any(|target| Some(target) != first)
     }
 
-    fn find_doomed(&mut self) {
+    fn find_doomed(&mut self, meets: &dyn Fn(&str) -> bool) {
         self.is_doomed = vec![false; self.blocks.len()];
         let mut changed = true;
         while changed {
@@ -276,7 +281,11 @@ impl<'b, 'a> Graph<'b, 'a> {
                         self.targets(block).iter().all(|t| self.is_doomed[*t])
                     }
                 };
-                let is_together = |(_, effect): &(_, Effect)| matches!(effect, Effect::Collective(_));
+                let is_together = |(instruction, effect): &(&Instruction<'_>, Effect)| match effect {
+                    Effect::Collective(_) => true,
+                    Effect::Call => callee(instruction).is_some_and(meets),
+                    _ => false,
+                };
                 if is_doomed && !instructions.iter().any(is_together) {
                     self.is_doomed[block] = true;
                     changed = true;

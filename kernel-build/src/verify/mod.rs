@@ -96,6 +96,8 @@ fn prove(
 }
 
 #[cfg(test)]
+mod called;
+#[cfg(test)]
 mod mutants;
 #[cfg(test)]
 mod oracle;

@@ -63,6 +63,8 @@ pub(super) struct Summary {
     pub(super) writes: bool,
     /// Reads through the read-only cache at addresses that it did not make.
     pub(super) reads_cached: bool,
+    /// Writes to shared memory, by whatever address.
+    pub(super) writes_shared: bool,
 }
 
 /// What is known of the parameters of the function.
@@ -345,7 +347,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 // A barrier in a function ends no interval here.
                 Effect::Call => {
                     let summary = ask(callee(instruction).unwrap_or(""), &[]);
-                    summary.writes || summary.has_barrier
+                    summary.writes || summary.writes_shared || summary.has_barrier
                 }
                 _ => false,
             })

@@ -194,16 +194,16 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     })
 }
 
-/// What hashes the layout of each element or scalar type, and the size of each argument in shared memory, and the type, in order.
+/// What makes the row of the layout table for each slice, output, scalar and argument in shared memory, and the type, in order.
 fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
     let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
         Role::Slice { .. } => {
             let element = alias(at, parameter);
-            Some(mixed!(element_layout #element;))
+            Some(mixed!(slice_layout #element;))
         }
         Role::Output { .. } => {
-            let element = element_alias(at, parameter);
-            Some(mixed!(element_layout #element;))
+            let output = alias(at, parameter);
+            Some(mixed!(output_layout #output<'static>;))
         }
         Role::Scalar => {
             let scalar = alias(at, parameter);

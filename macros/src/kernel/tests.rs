@@ -434,7 +434,7 @@ fn sizes_of_shared_memory_are_in_the_layout_table() {
         entries[0].starts_with("shared_layout") && entries[0].ends_with("< 'static >"),
         "{table}"
     );
-    assert!(entries[1].starts_with("element_layout"), "{table}");
+    assert!(entries[1].starts_with("output_layout"), "{table}");
 }
 
 /// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly

@@ -15,6 +15,6 @@ pub use parameters::{
 };
 #[doc(hidden)]
 pub use signature::{
-    ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Threads1, Threads2, Threads3, describe,
-    launch,
+    ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Table, Threads1, Threads2, Threads3,
+    describe, launch,
 };

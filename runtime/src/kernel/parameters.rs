@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use device_std::rt::{self, OutputArgument, SharedArgument, SharedMemory};
+use device_std::rt::{self, OutputArgument, Row, SharedArgument, SharedMemory};
 use device_std::{Element, Scalar};
 
 use super::{Extent, ReadBy, WriteBy};
@@ -16,7 +16,7 @@ type Pointer = *const c_void;
 /// A value before others: in a row without gaps, where all are of one type.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Cons<T, R>(T, R);
+pub struct Cons<T, R>(pub(super) T, pub(super) R);
 
 /// Values of one type in a row.
 ///
@@ -137,7 +137,7 @@ pub unsafe trait Parameters {
     #[doc(hidden)]
     type Described: ArrayLike<Parameter> + 'static;
     #[doc(hidden)]
-    type Layout: ArrayLike<u64> + 'static;
+    type Layout: ArrayLike<Row> + 'static;
     #[doc(hidden)]
     type Values;
     #[doc(hidden)]
@@ -181,7 +181,7 @@ unsafe impl Parameters for () {
     type Arguments<'k> = ();
     type Pointers = Cons<Pointer, Nil<Pointer>>;
     type Described = Cons<Parameter, Nil<Parameter>>;
-    type Layout = Nil<u64>;
+    type Layout = Nil<Row>;
     type Values = ();
     const DESCRIBED: Self::Described = Cons(parameter::<Extent>(ParameterKind::Extent), Nil([]));
     const LAYOUT: Self::Layout = Nil([]);
@@ -199,10 +199,10 @@ unsafe impl Parameters for () {
 
 /// A pointer and a length.
 macro_rules! buffer {
-    ($element:ty, $kind:ident) => {
+    ($element:ty, $kind:ident, $layout:expr) => {
         type Pointers = Cons<Pointer, Cons<Pointer, R::Pointers>>;
         type Described = Cons<Parameter, Cons<Parameter, R::Described>>;
-        type Layout = Cons<u64, R::Layout>;
+        type Layout = Cons<Row, R::Layout>;
         type Values = ((*mut $element, usize), R::Values);
         const DESCRIBED: Self::Described = Cons(
             parameter::<u64>(ParameterKind::$kind {
@@ -210,7 +210,7 @@ macro_rules! buffer {
             }),
             Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
         );
-        const LAYOUT: Self::Layout = Cons(rt::element_layout::<$element>(), R::LAYOUT);
+        const LAYOUT: Self::Layout = Cons($layout, R::LAYOUT);
         const SHARED_BYTES: usize = R::SHARED_BYTES;
 
         #[inline(always)]
@@ -233,7 +233,7 @@ macro_rules! buffer {
 unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slice<K, AT>, R) {
     type Passed<'a, S> = (ReadArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (&'k [K::Element], R::Arguments<'k>);
-    buffer!(K::Element, Read);
+    buffer!(K::Element, Read, rt::slice_layout::<K::Element>());
 
     #[inline(always)]
     unsafe fn arguments<'k>(
@@ -252,7 +252,7 @@ unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slic
 unsafe impl<K: OutputOf<AT>, const AT: usize, R: Parameters> Parameters for (Output<K, AT>, R) {
     type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
-    buffer!(K::Element, Write);
+    buffer!(K::Element, Write, rt::output_layout::<K::At<'static>>());
 
     #[inline(always)]
     unsafe fn arguments<'k>(
@@ -273,7 +273,7 @@ unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
     type Pointers = R::Pointers;
     type Described = R::Described;
-    type Layout = Cons<u64, R::Layout>;
+    type Layout = Cons<Row, R::Layout>;
     type Values = R::Values;
     const DESCRIBED: Self::Described = R::DESCRIBED;
     const LAYOUT: Self::Layout = Cons(rt::shared_layout::<K::At<'static>>(), R::LAYOUT);
@@ -306,7 +306,7 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
     type Arguments<'k> = (K::Value, R::Arguments<'k>);
     type Pointers = Cons<Pointer, R::Pointers>;
     type Described = Cons<Parameter, R::Described>;
-    type Layout = Cons<u64, R::Layout>;
+    type Layout = Cons<Row, R::Layout>;
     type Values = (K::Value, R::Values);
     const DESCRIBED: Self::Described = Cons(parameter::<K::Value>(ParameterKind::Scalar), R::DESCRIBED);
     const LAYOUT: Self::Layout = Cons(rt::scalar_layout::<K::Value>(), R::LAYOUT);

@@ -6,10 +6,10 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use device_std::rt::{self, SharedMemory, SimulatedLaunch};
+use device_std::rt::{self, Row, SharedMemory, SimulatedLaunch};
 use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
 
-use super::parameters::{ArrayLike, Parameters, as_slice};
+use super::parameters::{ArrayLike, Cons, Parameters, as_slice};
 use super::{Grid1, Grid2, Grid3};
 use crate::error::Result;
 use crate::stream::Stream;
@@ -54,7 +54,7 @@ pub const fn describe<K: Simulate>(
     (file, line): (&'static str, u32),
     module: &'static cuda_rt_driver::ModuleImage,
     described: &'static <K::Parameters as Parameters>::Described,
-    layout: &'static <K::Parameters as Parameters>::Layout,
+    rows: &'static <K as Table>::Rows,
 ) -> Kernel {
     assert_passable(as_slice(described));
     Kernel {
@@ -64,10 +64,30 @@ pub const fn describe<K: Simulate>(
         line,
         module,
         parameters: as_slice(described),
-        layout: as_slice(layout),
+        layout: as_slice::<Row, _>(rows).as_flattened(),
         simulate: simulate::<K>,
         cache: cuda_rt_driver::KernelCache::new(),
     }
+}
+
+/// The layout table of a kernel, as the entry has it beside it in the PTX.
+pub trait Table: Signature {
+    #[doc(hidden)]
+    type Rows: ArrayLike<Row> + 'static;
+    #[doc(hidden)]
+    const ROWS: Self::Rows;
+}
+
+impl<K: Signature> Table for K {
+    type Rows = Cons<Row, <K::Parameters as Parameters>::Layout>;
+    // A kernel with an index works in blocks of any size.
+    const ROWS: Self::Rows = Cons(
+        rt::launch_layout(
+            K::Position::AXES,
+            if K::Position::IS_BLOCK { K::BLOCK } else { None },
+        ),
+        K::Parameters::LAYOUT,
+    );
 }
 
 /// Refuses parameters that the entry would not have as they are described here.
@@ -355,7 +375,7 @@ macro_rules! __kernel {
                         ($crate::__private::core::file!(), $crate::__private::core::line!()),
                         &$module,
                         &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::DESCRIBED,
-                        &<<$kernel as $crate::kernel::Signature>::Parameters as $crate::kernel::Parameters>::LAYOUT,
+                        &<$kernel as $crate::kernel::Table>::ROWS,
                     )
                 };
                 &KERNEL
