@@ -40,15 +40,12 @@ where
         let owner = Unless::leaked(owner);
         // SAFETY: both are live and of that length, and nothing else uses them: the caller's memory until `owner` is gone.
         let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
-        if let Err(error) = copied.during(during) {
-            // Nothing was enqueued.
-            let value = Some(owner.take_back());
-            return Err(Refused { error, value });
-        }
+        // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
         // SAFETY: the core keeps the stream.
         let waited = unsafe { driver.synchronize_stream(self.at().raw) };
-        if let Err(error) = waited.during(during) {
-            return Err(Refused { error, value: None });
+        if let Err(error) = copied.clone().and(waited.clone()).during(during) {
+            let value = waited.is_ok().then(|| owner.take_back());
+            return Err(Refused { error, value });
         }
         drop(owner.take_back());
         // SAFETY: written by the copy.

@@ -103,18 +103,18 @@ pub trait SliceOf<const AT: usize> {
     type Element: Element;
 }
 
-/// The type of an output, which has the launch's lifetime.
+/// The type of an output, which ends with the launch.
 pub trait OutputOf<const AT: usize> {
     /// Its element.
     type Element: Element;
     /// The output.
-    type At<'k>: OutputArgument<Element = Self::Element>;
+    type At<'k>: OutputArgument<Element = Self::Element> + rt::Branded<'k>;
 }
 
-/// The type of an argument in shared memory.
+/// The type of an argument in shared memory, which ends with the launch.
 pub trait SharedArgOf<const AT: usize> {
     /// The argument.
-    type At<'k>: SharedArgument;
+    type At<'k>: SharedArgument + rt::Branded<'k>;
 }
 
 /// The type of a value.
