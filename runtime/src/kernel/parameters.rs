@@ -87,9 +87,11 @@ impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
 /// `&[T]`, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct Slice<K, const AT: usize>(PhantomData<K>);
-/// What it writes through.
+/// What it writes through: by the name of its type each thread has elements of its own, or all threads have all of them.
 #[derive(Debug)]
-pub struct Output<K, const AT: usize>(PhantomData<K>);
+pub struct Output<K, const AT: usize, const IS_EXCLUSIVE: bool = true>(PhantomData<K>);
+/// What it writes through with atomic operations.
+pub type AtomicOutput<K, const AT: usize> = Output<K, AT, false>;
 /// An argument in shared memory.
 #[derive(Debug)]
 pub struct SharedArg<K, const AT: usize>(PhantomData<K>);
@@ -199,17 +201,20 @@ unsafe impl Parameters for () {
 
 /// A pointer and a length.
 macro_rules! buffer {
-    ($element:ty, $kind:ident) => {
+    ($element:ty, $kind:ident $(, $checked:expr)?) => {
         type Pointers = Cons<Pointer, Cons<Pointer, R::Pointers>>;
         type Described = Cons<Parameter, Cons<Parameter, R::Described>>;
         type Layout = Cons<u64, R::Layout>;
         type Values = ((*mut $element, usize), R::Values);
-        const DESCRIBED: Self::Described = Cons(
-            parameter::<u64>(ParameterKind::$kind {
-                element_bytes: size_of::<$element>(),
-            }),
-            Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
-        );
+        const DESCRIBED: Self::Described = {
+            $($checked;)?
+            Cons(
+                parameter::<u64>(ParameterKind::$kind {
+                    element_bytes: size_of::<$element>(),
+                }),
+                Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
+            )
+        };
         const LAYOUT: Self::Layout = Cons(rt::element_layout::<$element>(), R::LAYOUT);
         const SHARED_BYTES: usize = R::SHARED_BYTES;
 
@@ -249,10 +254,18 @@ unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slic
 }
 
 // SAFETY: an address and a length, and then the rest.
-unsafe impl<K: OutputOf<AT>, const AT: usize, R: Parameters> Parameters for (Output<K, AT>, R) {
+unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Parameters> Parameters
+    for (Output<K, AT, IS_EXCLUSIVE>, R)
+{
     type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
-    buffer!(K::Element, Write);
+    // The entry tells LLVM by the role that nothing else writes there.
+    buffer!(K::Element, Write, {
+        assert!(
+            <K::At<'static> as OutputArgument>::IS_EXCLUSIVE == IS_EXCLUSIVE,
+            "H32: an output of this kernel has the name of another type: only `Atomic` may be called `Atomic`"
+        )
+    });
 
     #[inline(always)]
     unsafe fn arguments<'k>(
