@@ -8,8 +8,8 @@ device_std::kernel_module!("none.ptx");
 type PerThread<'k, T> = device_std::Atomic<'k, T>;
 
 #[kernel]
-pub fn count(_i: Index1, output: PerThread<u32>) {
-    output.fetch_add(0, 1);
+pub fn count(i: Index1, output: PerThread<u32>) {
+    output.fetch_add(&i, 0, 1);
 }
 
 fn main() {}

@@ -337,8 +337,16 @@ fn a_denied_race_fails_every_call_after_the_one_that_was_made() {
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(64, a).unwrap();
     // An error would say that nothing was enqueued.
+    let enqueued = || {
+        let counters = rig.sim().counters();
+        (
+            counters.operations_pending + counters.operations_run as usize,
+            counters.calls(Call::Fill),
+        )
+    };
+    let before = enqueued();
     rig.fill(data, &[1], 64, b).unwrap();
-    assert_eq!(rig.sim().counters().operations_pending, 1);
+    assert_eq!(enqueued(), (before.0 + 1, before.1 + 1));
     let error = rig.fill(data, &[1], 64, a).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ILLEGAL_STATE);
     assert!(

@@ -199,6 +199,14 @@ unsafe impl Parameters for () {
     unsafe fn arguments<'k>(_: &(), _: *mut u8, _: usize) -> Self::Arguments<'k> {}
 }
 
+/// Holds where an output is what its name says.
+const fn has_role(is_exclusive: bool, called_exclusive: bool) {
+    assert!(
+        is_exclusive == called_exclusive,
+        "H32: an output of this kernel has the name of another type: `Atomic` alone is called `Atomic`"
+    );
+}
+
 /// A pointer and a length.
 macro_rules! buffer {
     ($element:ty, $kind:ident $(, $checked:expr)?) => {
@@ -260,12 +268,11 @@ unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Param
     type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
     // The entry tells LLVM by the role that nothing else writes there.
-    buffer!(K::Element, Write, {
-        assert!(
-            <K::At<'static> as OutputArgument>::IS_EXCLUSIVE == IS_EXCLUSIVE,
-            "H32: an output of this kernel has the name of another type: only `Atomic` may be called `Atomic`"
-        )
-    });
+    buffer!(
+        K::Element,
+        Write,
+        has_role(<K::At<'static> as OutputArgument>::IS_EXCLUSIVE, IS_EXCLUSIVE)
+    );
 
     #[inline(always)]
     unsafe fn arguments<'k>(
