@@ -3,7 +3,7 @@
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
 use cuda_rt::driver::{CallSite, DeviceAddress, Driver, ErrorCode, Hint};
-use cuda_rt::simulator::{Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use crate::kernels;
 use crate::rig::{Host, Rig};
