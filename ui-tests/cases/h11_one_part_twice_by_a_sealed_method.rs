@@ -1,6 +1,6 @@
 // H11 (E0499): two `&mut` views of one part, by the method behind `view[range]`.
 // Twin: h11_overlapping_views
-// Through a bound: cuda_rt::RangeIndex
+// Through a bound: cuda_rt_runtime::RangeIndex
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceSlice, RangeIndex};
 

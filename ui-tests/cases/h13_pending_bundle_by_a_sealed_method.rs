@@ -1,6 +1,6 @@
 // H13 (E0308): a pending bundle is taken out of its handoff by a method of the trait that `Handoffs` asks for.
 // Twin: h13_read_before_download_is_done
-// Through a bound: cuda_rt::join::sealed::Parts
+// Through a bound: cuda_rt_runtime::order::join::sealed::Parts
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Handoffs};
 

@@ -1,6 +1,6 @@
 // H32 (E0451): the positions of a launch that nobody made are handed out.
 // Twin: h32_scatter_through_a_slice
-// Through a bound: cuda_rt::kernel::Position
+// Through a bound: cuda_rt_runtime::kernel::Position
 #![forbid(unsafe_code)]
 use cuda_rt::kernel::{Extent, Position};
 use device_std::rt::SimulatedLaunch;

@@ -1,6 +1,6 @@
 // H42 (E0616): drivers and addresses are taken from what a communicator and a collective are given.
 // Twin: h38_buffer_used_in_flight
-// Through a bound: cuda_rt::collective::ranks::sealed::Devices
+// Through a bound: cuda_rt_runtime::collective::ranks::sealed::Devices
 #![forbid(unsafe_code)]
 use cuda_rt::{Devices, InPlace};
 

@@ -253,7 +253,7 @@ fn kernels() {
 }
 
 fn bundles() {
-    let config = ::real::driver::sim::SimConfig::new().seed(1);
+    let config = ::real::simulator::SimConfig::new().seed(1);
     ::real::Device::simulated(config, |gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let download = gpu.stream::<Download<_>>().unwrap();

@@ -50,7 +50,7 @@ fn an_exchange_is_the_callers_function_on_each_word() {
     assert_eq!(negated([1i32, -1]), [-2, 0]);
 }
 
-fn all_of<T: Real>(x: T, one: T) -> [T; 8] {
+fn all_of<T: Real>(x: T, one: T) -> [T; 10] {
     let (sin, cos) = (T::sin(x), T::cos(x));
     [
         T::exp(x),
@@ -61,12 +61,14 @@ fn all_of<T: Real>(x: T, one: T) -> [T; 8] {
         cos,
         T::tanh(x),
         T::pow(one, x),
+        T::rem(x, one),
+        T::rem_euclid(x, one),
     ]
 }
 
 #[test]
 fn real_functions_are_arithmetic() {
-    let expected = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+    let expected = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
     assert_eq!(all_of(0.0, 1.0), expected);
     assert_eq!(all_of(0.0f32, 1.0), expected.map(|value| value as f32));
 }
