@@ -25,7 +25,7 @@ cuda_rt::__kernel! {
 cuda_rt::__kernel! {
     Histogram, "histogram", c"histogram", crate::__CUDA_RT_MODULE, Blocks<OneD>,
     block = [256, 1], slices = [1: u8;], outputs = [2: Counts, u32;], shared = [0: Bins;], values = [],
-    parameters = [SharedArg 0; Slice 1; Output 2;],
+    parameters = [SharedArg 0; Slice 1; AtomicOutput 2;],
 }
 cuda_rt::__kernel! {
     Transpose, "transpose", c"transpose", crate::__CUDA_RT_MODULE, Blocks<TwoD>,

@@ -27,7 +27,10 @@ macro_rules! __entry {
         // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go unsaid.
         #[unsafe(export_name = $symbol)]
         #[allow(improper_ctypes_definitions)]
-        pub extern "ptx-kernel" fn __cuda_rt_entry($($value: $type,)* extent: $crate::Extent) {
+        pub extern "ptx-kernel" fn __cuda_rt_entry<'k>($($value: $type,)* extent: $crate::Extent) {
+            $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)*
+            $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)*
+            $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)*
             // Types stand outside the blocks, and locals inside: what a name of the user's crate means is never `unsafe` to say.
             $(let $slice: &[$slice_element] = {
                 let (start, len) = ($slice, $slice_len);

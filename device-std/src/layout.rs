@@ -68,7 +68,7 @@ impl Layout {
 pub struct Fields<S> {
     layout: Layout,
     end_bytes: usize,
-    of: PhantomData<fn(S)>,
+    of: PhantomData<fn(S) -> S>,
 }
 
 impl<S> Fields<S> {

@@ -172,10 +172,26 @@ pub unsafe trait OutputArgument {
     unsafe fn new(ptr: *mut Self::Element, len: usize) -> Self;
 }
 
+/// An argument of the launch whose brand is `'k`: it ends with that launch.
+///
+/// A kernel's roles go by the names of its types, and a program may call another type by one of these names. Counterexample: an alias
+/// `PerThread<'k, T>` of `PerThread<'static, T>`. A simulated kernel kept its output in a thread-local, and wrote through it after the
+/// memory had another owner.
+///
+/// # Safety
+/// The type lends memory, and its own lifetime is `'k`.
+pub unsafe trait Branded<'k> {}
+
+// SAFETY: by the header.
+unsafe impl<'k, T: Element, const N: usize> Branded<'k> for BlockUninit<'k, T, N> {}
+
 macro_rules! outputs {
     ($({$($generics:tt)*} $type:ty, $is_exclusive:literal, $kind:expr;)*) => { $(
+        // SAFETY: by the header.
+        unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
+
         // SAFETY: as the type's own invariants say.
-        unsafe impl<$($generics)*> OutputArgument for $type {
+        unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
             const KIND: u64 = $kind;
@@ -190,11 +206,11 @@ macro_rules! outputs {
 }
 
 outputs! {
-    {T: Element} PerThread<'_, T>, true, 1;
-    {T: Element, const ROWS: usize} PerThreadColumn<'_, T, ROWS>, true, 2 | (ROWS as u64) << 8;
-    {T: Element, const N: usize} PerThreadChunk<'_, T, N>, true, 3 | (N as u64) << 8;
-    {T: Element} PerBlock<'_, T>, true, 4;
-    {T: AtomicElement} Atomic<'_, T>, false, 5;
+    {T: Element} PerThread<'k, T>, true, 1;
+    {T: Element, const ROWS: usize} PerThreadColumn<'k, T, ROWS>, true, 2 | (ROWS as u64) << 8;
+    {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, 3 | (N as u64) << 8;
+    {T: Element} PerBlock<'k, T>, true, 4;
+    {T: AtomicElement} Atomic<'k, T>, false, 5;
 }
 
 /// The block at `at`.
@@ -237,6 +253,10 @@ pub mod entry {
     pub const fn writes<T>() -> u64 {
         word::<T>(2)
     }
+
+    /// Holds where an argument ends with the launch.
+    #[inline(always)]
+    pub const fn ends_with_launch<'k, A: Branded<'k>>() {}
 
     /// An index that an entry gives its thread.
     ///

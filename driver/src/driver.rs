@@ -321,9 +321,9 @@ pub unsafe trait Driver: Send + Sync + fmt::Debug {
     /// (`cuStreamEndCapture`, `cuGraphExecUpdate`). Launches that are pending run as they were. The nodes that
     /// [`set_launch`](Self::set_launch) knows stay those of the first capture.
     ///
-    /// On an error the stream is as before the capture. The graph is as it was where the capture could not be ended, and after
+    /// On an error the stream is as before the capture. The graph is as it was after
     /// `GRAPH_EXEC_UPDATE_FAILURE`: what was recorded has other nodes or edges, or a node changed in a way that CUDA does not update.
-    /// After another error of `cuGraphExecUpdate` it may be part of either, and must not be launched.
+    /// After any other error it may be part of either, and must not be launched.
     ///
     /// # Safety
     /// `stream` is being captured through [`begin_capture`](Self::begin_capture), by the calls that `graph` was captured from,

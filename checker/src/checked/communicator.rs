@@ -28,9 +28,11 @@ unsafe impl Communicator for Checked {
             return unsafe { self.inner.enqueue(collective, number, count, parts) };
         }
         self.watch.check_denied()?;
-        self.watch.enter(|monitor| {
+        let mut made = false;
+        let told = self.watch.enter(|monitor| {
             // SAFETY: the caller's.
             unsafe { self.inner.enqueue(collective, number, count, parts) }?;
+            made = true;
             let operation = Operation {
                 name: collective.name(),
                 site: CALLED_AT.get().unwrap_or(Site::Unknown),
@@ -49,8 +51,11 @@ unsafe impl Communicator for Checked {
                         operation,
                     );
                 }
-            })
-        })
+            });
+            Ok(())
+        });
+        // What was enqueued does not fail: an error says that nothing was.
+        if made { Ok(()) } else { told }
     }
 
     fn status(&self) -> DriverResult<()> {

@@ -13,6 +13,9 @@ use cuda_rt_driver::{Kernel, ParameterKind};
 
 impl<D: Driver + ?Sized> Checked<D> {
     /// A call that does not block: made and told under one lock, so that the checker's order is the stream's.
+    ///
+    /// A call that was made never fails here: an error of a [`Driver`] says that nothing was enqueued. Counterexample: a copy to
+    /// another device was made, and its race with others reported as its error; its buffer went to the next owner under the copy.
     #[inline]
     pub(super) fn follow<R>(
         &self,
@@ -23,11 +26,16 @@ impl<D: Driver + ?Sized> Checked<D> {
             return call(&self.inner);
         }
         self.watch.check_denied()?;
-        self.watch.enter(|monitor| {
-            let result = call(&self.inner)?;
-            self.watch.tell(monitor, |monitor| tell(monitor, &result))?;
-            Ok(result)
-        })
+        let mut made = None;
+        let told = self.watch.enter(|monitor| {
+            let result = made.insert(call(&self.inner)?);
+            self.watch.tell(monitor, |monitor| tell(monitor, result));
+            Ok(())
+        });
+        match made {
+            Some(result) => Ok(result),
+            None => Err(told.expect_err("a call that was not made failed")),
+        }
     }
 
     /// A call that enqueues one operation with these accesses.

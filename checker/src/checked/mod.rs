@@ -37,7 +37,8 @@ pub enum Check {
     Off,
     /// It is kept, to be asked for ([`Driver::races`]).
     Record,
-    /// It is kept and printed to standard error; the call that found it fails, and so does every later call that enqueues or waits.
+    /// It is kept and printed to standard error, and every later call that enqueues or waits fails. The call that found it does not:
+    /// it has been made.
     #[default]
     Deny,
 }
@@ -167,7 +168,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                     monitor.unregister(device(address, bytes), operation);
                 }
                 Hint::StreamName { stream, name } => monitor.name_stream(stream.0, name),
-            })
+            });
+            Ok(())
         });
     }
 
@@ -458,7 +460,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         self.watch.check_denied()?;
         // Not with the monitor locked: the body may call this driver.
         self.inner.foreign(name, stream, uses, body)?;
-        self.watch.enter(|monitor| {
+        // The call was made, so nothing here is its error.
+        let _ = self.watch.enter(|monitor| {
             self.watch.tell(monitor, |monitor| {
                 let operation = Operation {
                     name,
@@ -469,8 +472,10 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                     let bytes = device(used.address, used.bytes);
                     monitor.access(begun, bytes, if used.writes { Write } else { Read }, operation);
                 }
-            })
-        })
+            });
+            Ok(())
+        });
+        Ok(())
     }
 
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
@@ -486,13 +491,15 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             // SAFETY: the caller's.
             return unsafe { self.inner.end_capture(stream) };
         }
-        self.watch.enter(|monitor| {
+        let mut ended = None;
+        let told = self.watch.enter(|monitor| {
             // SAFETY: the caller's.
-            let graph = unsafe { self.inner.end_capture(stream) };
+            let graph = ended.insert(unsafe { self.inner.end_capture(stream) });
             // A capture that fails to end is over too.
             monitor.end_capture(stream.0, graph.as_ref().ok().map(|graph| graph.0));
-            graph
-        })
+            Ok(())
+        });
+        ended.unwrap_or_else(|| Err(told.expect_err("a call that was not made failed")))
     }
 
     unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
@@ -508,13 +515,15 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
             // SAFETY: the caller's.
             return unsafe { self.inner.update_graph(graph, stream) };
         }
-        self.watch.enter(|monitor| {
+        let mut updated = None;
+        let told = self.watch.enter(|monitor| {
             // SAFETY: the caller's.
-            let updated = unsafe { self.inner.update_graph(graph, stream) };
+            let updated = updated.insert(unsafe { self.inner.update_graph(graph, stream) });
             // The capture is over in either case.
             monitor.update_graph(stream.0, updated.is_ok().then_some(graph.0));
-            updated
-        })
+            Ok(())
+        });
+        updated.unwrap_or_else(|| Err(told.expect_err("a call that was not made failed")))
     }
 
     /// What it changes is checked against the work of others at each replay, and not against the graph's other nodes.

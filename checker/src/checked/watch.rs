@@ -55,18 +55,17 @@ impl Watch {
         self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Tells the monitor of a call, and does what is to be done about a race that it finds.
-    pub(super) fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) -> DriverResult<()> {
+    /// Tells the monitor of a call that was made. A race that it finds is denied to the next call: this one has been made.
+    pub(super) fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) {
         let before = monitor.races_found();
         tell(monitor);
-        if monitor.races_found() == before || self.check != Check::Deny {
-            return Ok(());
+        if monitor.races_found() != before && self.check == Check::Deny {
+            self.deny(monitor);
         }
-        self.deny(monitor)
     }
 
     #[cold]
-    pub(super) fn deny(&self, monitor: &Monitor) -> DriverResult<()> {
+    pub(super) fn deny(&self, monitor: &Monitor) {
         let races = monitor.races();
         if let Some(race) = races.last() {
             eprintln!("{race}");
@@ -74,7 +73,6 @@ impl Watch {
                 DriverError::with_detail("cuda_rt_checker", ErrorCode::ILLEGAL_STATE, race.to_string());
             let _ = self.denied.set(error);
         }
-        self.check_denied()
     }
 }
 
@@ -85,7 +83,10 @@ mod tests {
     #[test]
     fn a_panic_of_the_checker_fails_every_later_call() {
         let watch = Watch::new(Check::Record, None);
-        let told = watch.enter(|monitor| watch.tell(monitor, |_| panic!("in the middle of an access")));
+        let told = watch.enter(|monitor| {
+            watch.tell(monitor, |_| panic!("in the middle of an access"));
+            Ok(())
+        });
         for error in [told.unwrap_err(), watch.enter(|_| Ok(())).unwrap_err()] {
             assert!(error.is_sticky(), "{error}");
             assert!(error.detail().contains("in the middle of an access"), "{error}");

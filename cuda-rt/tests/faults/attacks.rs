@@ -219,6 +219,28 @@ fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwi
     }
 }
 
+/// The copy is made, and its error says that it was not.
+#[test]
+fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {
+    between_two(|here, there, plan, _| {
+        let (one, two) = (
+            here.stream::<One<_>>().unwrap(),
+            there.stream::<Two<_>>().unwrap(),
+        );
+        let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
+        two.fill(&mut source, 1).unwrap();
+        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let source = two.release(source).unwrap();
+        plan.arm(Some("copy_peer"), 1, When::Denied);
+        let refused = one.try_copy_from_peer(source, .., &mut copy).unwrap_err();
+        assert!(plan.has_unwound());
+        let mut source = two.acquire(refused.value).unwrap();
+        two.fill(&mut source, 9).unwrap();
+        assert_eq!(read(&one, &copy), [1; LEN]);
+        no_race(&here);
+    });
+}
+
 /// The handoff's last use was on another device, so that its memory's own stream says nothing of it.
 #[test]
 fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
@@ -366,6 +388,25 @@ fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
                 .map(drop)
         });
         assert!(replaced.is_none(), "it unwinds");
+        graph.launch(&one).unwrap_err();
+        one.synchronize().unwrap();
+        no_race(&gpu);
+    });
+}
+
+/// The error has the checker's name, or any other, and not that of CUDA's call.
+#[test]
+fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
+    in_many_orders(|gpu, plan, _| {
+        let one = gpu.stream::<One<_>>().unwrap();
+        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let mut graph = one
+            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
+            .unwrap();
+        plan.arm(Some("update_graph"), 1, When::Denied);
+        let new = one.alloc_zeroed::<u32>(LEN).unwrap();
+        let replaced = graph.replace(new, |stream, mut data| stream.fill(&mut data, 2));
+        assert!(replaced.is_err());
         graph.launch(&one).unwrap_err();
         one.synchronize().unwrap();
         no_race(&gpu);

@@ -1,4 +1,4 @@
-//! A driver that unwinds from a call, once: before it makes the call, or after.
+//! A driver that unwinds from a call, once: before it makes the call, or after; or that makes the call and returns an error.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,20 +7,51 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Collective, Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, Hint, HostMemory, MemoryInfo,
-    MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
-    Simulated, Trace,
+    Collective, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, Hint,
+    HostMemory, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph,
+    RawNode, RawPeer, RawStream, Simulated, Trace,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape};
 
-/// Whether the call that unwinds was made.
+/// How a call breaks the contract of [`Driver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
+    /// It unwinds, and was not made.
     Before,
+    /// It was made, and unwinds.
     After,
+    /// It was made, and returns an error, which says that it was not.
+    Denied,
 }
 
 pub(crate) const BOTH: [When; 2] = [When::Before, When::After];
+pub(crate) const ALL: [When; 3] = [When::Before, When::After, When::Denied];
+
+/// What the error says of a call that was made.
+pub(crate) const DENIED: &str = "injected behind the call";
+
+/// The result of a call that was made, and denies it.
+trait Deny {
+    fn denied(self, method: &'static str) -> Self;
+}
+
+impl<R> Deny for DriverResult<R> {
+    fn denied(self, method: &'static str) -> Self {
+        self.and_then(|_| Err(DriverError::with_detail(method, ErrorCode::ILLEGAL_STATE, DENIED)))
+    }
+}
+
+/// Calls that cannot fail do not.
+macro_rules! never_denied {
+    ($($result:ty),*) => { $(
+        impl Deny for $result {
+            fn denied(self, _: &'static str) -> Self {
+                self
+            }
+        }
+    )* };
+}
+never_denied!((), Option<Box<dyn Trace>>);
 
 /// What an injected panic carries. It is thrown past the panic hook.
 struct Injected;
@@ -85,7 +116,7 @@ impl Plan {
     }
 
     /// Counts a call of `method`, makes it, and unwinds where that is due.
-    fn call<R>(&self, method: &'static str, make: impl FnOnce() -> R) -> R {
+    fn call<R: Deny>(&self, method: &'static str, make: impl FnOnce() -> R) -> R {
         let when = {
             let mut state = self.state();
             state.calls += 1;
@@ -107,6 +138,7 @@ impl Plan {
                 drop(make());
                 resume_unwind(Box::new(Injected))
             }
+            Some(When::Denied) => make().denied(method),
             None => make(),
         }
     }

@@ -3,7 +3,7 @@
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
 use cuda_rt::driver::{CallSite, DeviceAddress, Driver, ErrorCode, Hint};
-use cuda_rt::simulator::{Order, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use crate::kernels;
 use crate::rig::{Host, Rig};
@@ -332,11 +332,22 @@ fn a_changed_graph_is_checked_for_what_it_does_now() {
 }
 
 #[test]
-fn a_denied_race_fails_its_call_and_every_later_one() {
+fn a_denied_race_fails_every_call_after_the_one_that_was_made() {
     let rig = Rig::with_check(SimConfig::new().seed(5), Check::Deny);
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(64, a).unwrap();
-    let error = rig.fill(data, &[1], 64, b).unwrap_err();
+    // An error would say that nothing was enqueued.
+    let enqueued = || {
+        let counters = rig.sim().counters();
+        (
+            counters.operations_pending + counters.operations_run as usize,
+            counters.calls(Call::Fill),
+        )
+    };
+    let before = enqueued();
+    rig.fill(data, &[1], 64, b).unwrap();
+    assert_eq!(enqueued(), (before.0 + 1, before.1 + 1));
+    let error = rig.fill(data, &[1], 64, a).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ILLEGAL_STATE);
     assert!(
         error.detail().contains("data race on 64 bytes") && error.detail().contains("seed 5"),

@@ -10,7 +10,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 
 use super::device::{alias, aliases, body, dimensions_type, element_alias, local, shared_bytes};
-use super::parse::{Kernel, Role};
+use super::parse::{Kernel, Output, Role};
 
 pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let name = &kernel.function.sig.ident;
@@ -154,7 +154,7 @@ impl Parts {
                     parts.parameters.push(mixed!(Slice #number;));
                     parts.slices.push(mixed!(#number: #ty;));
                 }
-                Role::Output { element, .. } => {
+                Role::Output { element, kind } => {
                     let place = fresh.ident(format!("P{}", parts.places.len()));
                     let element_alias = element_alias(at, parameter);
                     parts
@@ -166,7 +166,10 @@ impl Parts {
                     parts
                         .passed
                         .push(mixed!(::cuda_rt::kernel::WriteArg::<#stream_tag, #element_alias>::new(#name)));
-                    parts.parameters.push(mixed!(Output #number;));
+                    parts.parameters.push(match kind {
+                        Output::Atomic => mixed!(AtomicOutput #number;),
+                        _ => mixed!(Output #number;),
+                    });
                     parts.outputs.push(mixed!(#number: #ty, #element_alias;));
                 }
                 Role::Shared => {

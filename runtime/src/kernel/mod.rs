@@ -11,7 +11,8 @@ pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
 #[doc(hidden)]
 pub use parameters::{
-    Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf, Slice, SliceOf, Value, ValueOf, WriteArg,
+    AtomicOutput, Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf, Slice, SliceOf, Value,
+    ValueOf, WriteArg,
 };
 #[doc(hidden)]
 pub use signature::{

@@ -87,9 +87,11 @@ impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
 /// `&[T]`, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct Slice<K, const AT: usize>(PhantomData<K>);
-/// What it writes through.
+/// What it writes through: by the name of its type each thread has elements of its own, or all threads have all of them.
 #[derive(Debug)]
-pub struct Output<K, const AT: usize>(PhantomData<K>);
+pub struct Output<K, const AT: usize, const IS_EXCLUSIVE: bool = true>(PhantomData<K>);
+/// What it writes through with atomic operations.
+pub type AtomicOutput<K, const AT: usize> = Output<K, AT, false>;
 /// An argument in shared memory.
 #[derive(Debug)]
 pub struct SharedArg<K, const AT: usize>(PhantomData<K>);
@@ -103,18 +105,18 @@ pub trait SliceOf<const AT: usize> {
     type Element: Element;
 }
 
-/// The type of an output, which has the launch's lifetime.
+/// The type of an output, which ends with the launch.
 pub trait OutputOf<const AT: usize> {
     /// Its element.
     type Element: Element;
     /// The output.
-    type At<'k>: OutputArgument<Element = Self::Element>;
+    type At<'k>: OutputArgument<Element = Self::Element> + rt::Branded<'k>;
 }
 
-/// The type of an argument in shared memory.
+/// The type of an argument in shared memory, which ends with the launch.
 pub trait SharedArgOf<const AT: usize> {
     /// The argument.
-    type At<'k>: SharedArgument;
+    type At<'k>: SharedArgument + rt::Branded<'k>;
 }
 
 /// The type of a value.
@@ -197,19 +199,30 @@ unsafe impl Parameters for () {
     unsafe fn arguments<'k>(_: &(), _: *mut u8, _: usize) -> Self::Arguments<'k> {}
 }
 
+/// Holds where an output is what its name says.
+const fn has_role(is_exclusive: bool, called_exclusive: bool) {
+    assert!(
+        is_exclusive == called_exclusive,
+        "H32: an output of this kernel has the name of another type: `Atomic` alone is called `Atomic`"
+    );
+}
+
 /// A pointer and a length.
 macro_rules! buffer {
-    ($element:ty, $kind:ident, $layout:expr) => {
+    ($element:ty, $kind:ident, $layout:expr $(, $checked:expr)?) => {
         type Pointers = Cons<Pointer, Cons<Pointer, R::Pointers>>;
         type Described = Cons<Parameter, Cons<Parameter, R::Described>>;
         type Layout = Cons<Row, R::Layout>;
         type Values = ((*mut $element, usize), R::Values);
-        const DESCRIBED: Self::Described = Cons(
-            parameter::<u64>(ParameterKind::$kind {
-                element_bytes: size_of::<$element>(),
-            }),
-            Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
-        );
+        const DESCRIBED: Self::Described = {
+            $($checked;)?
+            Cons(
+                parameter::<u64>(ParameterKind::$kind {
+                    element_bytes: size_of::<$element>(),
+                }),
+                Cons(parameter::<u64>(ParameterKind::Length), R::DESCRIBED),
+            )
+        };
         const LAYOUT: Self::Layout = Cons($layout, R::LAYOUT);
         const SHARED_BYTES: usize = R::SHARED_BYTES;
 
@@ -249,10 +262,18 @@ unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slic
 }
 
 // SAFETY: an address and a length, and then the rest.
-unsafe impl<K: OutputOf<AT>, const AT: usize, R: Parameters> Parameters for (Output<K, AT>, R) {
+unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Parameters> Parameters
+    for (Output<K, AT, IS_EXCLUSIVE>, R)
+{
     type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
-    buffer!(K::Element, Write, rt::output_layout::<K::At<'static>>());
+    // The entry tells LLVM by the role that nothing else writes there.
+    buffer!(
+        K::Element,
+        Write,
+        rt::output_layout::<K::At<'static>>(),
+        has_role(<K::At<'static> as OutputArgument>::IS_EXCLUSIVE, IS_EXCLUSIVE)
+    );
 
     #[inline(always)]
     unsafe fn arguments<'k>(

@@ -327,8 +327,9 @@ blocks! {
 /// The one promise that a kernel's expansion needs: that the entry called `$symbol` is this kernel.
 ///
 /// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the user's gets in but names and types. A crate
-/// that calls this by hand with another kernel's symbol lies about its PTX, as with a false file in `kernel_module!`: the simulated
-/// device, which reads none, stays sound even then.
+/// that calls this by hand with another kernel's symbol lies about its PTX, as with a false file in `kernel_module!`. The simulated
+/// device reads no PTX: it calls the function, whose arguments end with the launch
+/// ([`Branded`](device_std::rt::Branded)), whatever the types are called.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {

@@ -68,12 +68,11 @@ impl Block {
     /// Maps `bytes` for which `account` has made room.
     fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
         let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
-        // A call that unwinds may have registered it: it stays mapped.
+        // A call that unwinds or fails may have registered it: it stays mapped. Nothing has touched its pages.
         let memory = Unless::leaked(memory);
         // SAFETY: freshly mapped, so not registered; PINNED-BLOCK-1 keeps it mapped.
-        let registered = unsafe { driver.register_host(&memory) };
+        unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
         let memory = memory.take_back();
-        registered.during("Device::pinned")?;
         memory.address().as_ptr().expose_provenance();
         Ok(Self {
             memory: ManuallyDrop::new(memory),

@@ -31,7 +31,7 @@ impl LastUses {
     ///
     /// Called under the lock that guards `self`: were the event recorded before the lock is taken, two threads that end
     /// uses on one stream could record in one order and get the lock in the other, and the earlier event would replace
-    /// the later.
+    /// the later. The call may run a simulated kernel: one that ends a use of the same thing waits for its own thread.
     pub(crate) fn on(&mut self, events: &Arc<EventPool>, at: StreamRef) {
         match events.record(at, false) {
             // A later event of a stream covers its earlier ones, so one for each stream is enough.

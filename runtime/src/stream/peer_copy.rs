@@ -109,7 +109,7 @@ impl<S: StreamTag> Stream<S> {
     /// As [`copy_from_peer`](Self::copy_from_peer), giving the source back when it fails.
     ///
     /// # Errors
-    /// [`Refused`] with the source, pending as before.
+    /// [`Refused`] with the source, pending; behind the copy, should the driver have made it.
     #[track_caller]
     pub fn try_copy_from_peer<T: Element, D: Live, Q: WriteBy<S>>(
         &self,
@@ -172,7 +172,7 @@ impl<S: StreamTag> Stream<S> {
     /// As [`copy_to_peer`](Self::copy_to_peer), giving the destination back when it fails.
     ///
     /// # Errors
-    /// [`Refused`] with the destination, pending as before.
+    /// [`Refused`] with the destination, pending; behind the copy, should the driver have made it.
     #[track_caller]
     pub fn try_copy_to_peer<T: Element, D: Live, P: ReadBy<S>>(
         &self,
@@ -207,25 +207,24 @@ impl<S: StreamTag> Stream<S> {
             // SAFETY: HANDOFF-1: it is never over.
             unsafe { theirs.set_fence(lost) };
         });
-        let enqueued = bytes.and_then(|bytes| {
+        let copied = bytes.and_then(|bytes| {
             if bytes == 0 {
-                return Ok(false);
+                return Ok(None);
             }
             let other = theirs.pending_ref();
             // Theirs may be in use where an ordering of its device could not be made (BUFFER-2).
             let peer = other.core().ordered().during(during)?.peer();
             let there = DeviceAddress(other.address().0 + (range.start * size_of::<T>()) as u64);
             self.enqueue_across(theirs.fence(), peer, there, bytes, ours, during)
-                .map(|()| true)
+                .map(Some)
         });
-        let result = enqueued.and_then(|enqueued| {
-            if !enqueued {
-                return Ok(());
-            }
-            let (fence, result) = self.after_copy();
+        let result = copied.and_then(|copied| {
+            let Some(copied) = copied else { return Ok(()) };
+            // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
+            let (fence, recorded) = self.after_copy();
             // SAFETY: HANDOFF-1: the copy is before this fence, and behind the old one, which every earlier use is before.
             unsafe { theirs.set_fence(fence) };
-            result.during(during)
+            copied.and(recorded).during(during)
         });
         let theirs = theirs.take_back();
         match result {
@@ -234,7 +233,8 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// Waits for `fence`, which every use of what is at `there` on the device `peer` is ordered before, and copies.
+    /// Waits for `fence`, which every use of what is at `there` on the device `peer` is ordered before, and copies. An error is of what
+    /// comes before the copy; the copy's own is in the value.
     fn enqueue_across(
         &self,
         fence: &Fence,
@@ -243,7 +243,7 @@ impl<S: StreamTag> Stream<S> {
         bytes: usize,
         ours: Side,
         during: &'static str,
-    ) -> Result<()> {
+    ) -> Result<DriverResult<()>> {
         let driver = self.core().ordered().during(during)?;
         // Before the wait, which means nothing between devices that do not know each other.
         driver.peer_access(peer).during(during)?;
@@ -253,12 +253,11 @@ impl<S: StreamTag> Stream<S> {
             Side::From(ours) => ((here, ours), (peer, there), "copy from peer"),
             Side::To(ours) => ((peer, there), (here, ours), "copy to peer"),
         };
-        self.recorded(Kind::CopyPeer, label, bytes, || {
+        Ok(self.recorded(Kind::CopyPeer, label, bytes, || {
             // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it; every use of theirs is ordered before
             // the fence that this stream waits for (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in bounds.
             unsafe { driver.copy_peer(to, from, bytes, self.at().raw) }
-        })
-        .during(during)
+        }))
     }
 
     /// A fence that this stream's copy comes before, and so all that it waited for; lost where that is not known.

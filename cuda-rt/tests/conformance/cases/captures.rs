@@ -120,15 +120,10 @@ pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driv
     rig.launch_graph(other, b);
     assert_eq!(rig.read_words(block, b), [(3 * 2 + 5) * 3; 100]);
     assert!(recorded.races().is_empty(), "{:?}", recorded.races());
-    // The same with no wait: recorded by this checker, or denied by the device's own, which ends that device's work.
+    // The same with no wait: recorded by this checker, and denied by the device's own to what comes next, which ends its work.
     rig.launch_graph(one, a);
-    // SAFETY: live; two kernels that both write what no one reads any more.
-    let launched = unsafe { recorded.launch_graph(other, b) };
-    assert!(
-        launched.is_err() || !recorded.races().is_empty(),
-        "two graphs write one buffer"
-    );
-    assert_eq!(launched.is_err(), driver.is_checked());
+    rig.launch_graph(other, b);
+    assert!(!recorded.races().is_empty(), "two graphs write one buffer");
     for graph in [one, other] {
         // SAFETY: live, and not used again.
         let destroyed = unsafe { recorded.destroy_graph(graph) };

@@ -62,11 +62,17 @@ pub unsafe trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
     fn detach_parts(self, with: Detach<S>) -> Self::Idle;
 }
 
+/// Promises are invariant in all that they are of: PART-1 is about one lifetime and one stream.
+///
+/// Counterexample: a promise to lend for `'v` became one for `'static` where it was contravariant in `'v`. A view struct declared a
+/// field as `View<'static, S>`, and the view was used after its buffer had been freed.
 macro_rules! promises {
     ($($(#[$doc:meta])* $name:ident<$($lifetime:lifetime,)? $($parameter:ident),*>;)*) => { $(
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name<$($lifetime,)? $($parameter),*>(PhantomData<fn($(&$lifetime ())?) -> ($($parameter,)*)>);
+        pub struct $name<$($lifetime,)? $($parameter),*>(
+            PhantomData<fn($(&$lifetime (),)? $($parameter),*) -> ($(&$lifetime (),)? $($parameter,)*)>,
+        );
 
         impl<$($lifetime,)? $($parameter),*> Clone for $name<$($lifetime,)? $($parameter),*> {
             fn clone(&self) -> Self {
@@ -92,7 +98,7 @@ promises! {
 #[derive(Debug)]
 pub struct Attach<S, D> {
     at: StreamRef,
-    of: PhantomData<fn() -> (S, D)>,
+    of: PhantomData<fn(S, D) -> (S, D)>,
 }
 
 impl<S, D> Clone for Attach<S, D> {
@@ -106,7 +112,7 @@ impl<S, D> Copy for Attach<S, D> {}
 #[derive(Debug)]
 pub struct Retire<'f, D> {
     fence: &'f mut Fence,
-    of: PhantomData<fn() -> D>,
+    of: PhantomData<fn(D) -> D>,
 }
 
 impl<S: StreamTag, D: DeviceTag> Attach<S, D> {
