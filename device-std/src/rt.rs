@@ -207,15 +207,17 @@ pub mod entry {
 
     /// An index that an entry gives its thread.
     pub trait EntryIndex: Sized {
+        /// # Safety
+        /// As [`index`].
         #[doc(hidden)]
-        fn current(extent: Extent) -> Option<Self>;
+        unsafe fn current(extent: Extent) -> Option<Self>;
     }
 
     macro_rules! entry_indices {
         ($($index:ident)*) => { $(
             impl EntryIndex for $index<'_> {
                 #[inline(always)]
-                fn current(extent: Extent) -> Option<Self> {
+                unsafe fn current(extent: Extent) -> Option<Self> {
                     Self::current(extent)
                 }
             }
@@ -227,7 +229,8 @@ pub mod entry {
     /// At the start of a launch of this extent, with the dimensions of the index.
     #[inline(always)]
     pub unsafe fn index<I: EntryIndex>(extent: Extent) -> Option<I> {
-        I::current(extent)
+        // SAFETY: passed on to the caller.
+        unsafe { I::current(extent) }
     }
 
     /// # Safety
