@@ -207,17 +207,15 @@ pub mod entry {
 
     /// An index that an entry gives its thread.
     pub trait EntryIndex: Sized {
-        /// # Safety
-        /// As [`index`].
         #[doc(hidden)]
-        unsafe fn current(extent: Extent) -> Option<Self>;
+        fn current(extent: Extent) -> Option<Self>;
     }
 
     macro_rules! entry_indices {
         ($($index:ident)*) => { $(
             impl EntryIndex for $index<'_> {
                 #[inline(always)]
-                unsafe fn current(extent: Extent) -> Option<Self> {
+                fn current(extent: Extent) -> Option<Self> {
                     Self::current(extent)
                 }
             }
@@ -229,8 +227,7 @@ pub mod entry {
     /// At the start of a launch of this extent, with the dimensions of the index.
     #[inline(always)]
     pub unsafe fn index<I: EntryIndex>(extent: Extent) -> Option<I> {
-        // SAFETY: passed on to the caller.
-        unsafe { I::current(extent) }
+        I::current(extent)
     }
 
     /// # Safety
