@@ -180,7 +180,7 @@ pub unsafe trait OutputArgument {
 ///
 /// # Safety
 /// The type lends memory, and its own lifetime is `'k`.
-pub unsafe trait Branded<'k> {}
+pub unsafe trait Branded<'k>: Sized {}
 
 // SAFETY: by the header.
 unsafe impl<'k, T: Element, const N: usize> Branded<'k> for BlockUninit<'k, T, N> {}
