@@ -2,7 +2,7 @@
 //!
 //! The kernels of a seed are always the same. Signatures ([`signatures`]) show that each argument arrives, and programs
 //! ([`program`]) that phases, shuffles, votes, shared memory, atomics and arithmetic mean the same on the simulated device, on a GPU, and
-//! in the reference ([`reference`]). Signatures of [`refused`] must not build. The result is one binary, which carries the PTX
+//! in the reference ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary, which carries the PTX
 //! and all data with it, to be run on a machine with a GPU.
 
 mod case;
