@@ -72,6 +72,10 @@ pub(crate) fn element_of_no_size(name: &Ident) -> String {
     )
 }
 
+pub(crate) fn output_by_another_name(name: &Ident) -> String {
+    format!("H32: `{name}` has the name of another type of output: `Atomic` alone is called `Atomic`")
+}
+
 pub(crate) fn shared_too_large(name: &Ident) -> String {
     format!(
         "H32: `{name}` does not fit a block's shared memory, which has 48 KiB, or its elements are aligned to more than 16 bytes"

@@ -150,12 +150,19 @@ fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
             has_size(&alias(at, parameter)),
             message::element_of_no_size(&name),
         )],
-        Role::Output { element, .. } => {
-            vec![assert_at(
-                element,
-                has_size(&element_alias(at, parameter)),
-                message::element_of_no_size(&name),
-            )]
+        Role::Output { element, kind } => {
+            let (ty, written) = (alias(at, parameter), &parameter.ty);
+            let is_exclusive = *kind != Output::Atomic;
+            let has_role =
+                mixed!(<#ty<'static> as ::device_std::rt::OutputArgument>::IS_EXCLUSIVE == #is_exclusive);
+            vec![
+                assert_at(
+                    element,
+                    has_size(&element_alias(at, parameter)),
+                    message::element_of_no_size(&name),
+                ),
+                assert_at(written, has_role, message::output_by_another_name(&name)),
+            ]
         }
         Role::Scalar => {
             let (ty, written) = (alias(at, parameter), &parameter.ty);
