@@ -50,6 +50,8 @@ pub mod __private {
 }
 
 pub mod rt {
+    pub use real_std::rt::OutputArgument;
+
     pub const MAX_SHARED_BYTES: usize = usize::MAX;
 
     pub fn element_layout<T>() -> u64 {
