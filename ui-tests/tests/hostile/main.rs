@@ -22,7 +22,7 @@ use rustc::Rustc;
 /// Macros that crates for the host have no use for, and where their hostile crate is.
 const ELSEWHERE: [(&str, &str); 1] = [(
     "__entry",
-    "kernel-build/tests/build.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
+    "kernel-build/tests/build/main.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
 )];
 
 /// Names of the standard library's macros, but those which bytemuck's derives call by these names.

@@ -1,5 +1,7 @@
 //! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly where there is none.
 
+mod openings;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
