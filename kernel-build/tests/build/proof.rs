@@ -1,0 +1,202 @@
+//! What is looked for in kernels before they may run: statics, parameters, remainders, barriers in functions, recursion.
+
+use std::fs;
+
+use kernel_build::BuildError;
+
+use crate::{compile, package};
+
+#[test]
+fn a_static_that_kernels_change_is_refused() {
+    let package = package(
+        "mutable-static",
+        "use core::sync::atomic::{AtomicU32, Ordering};
+         static CALLS: AtomicU32 = AtomicU32::new(0);
+         #[kernel]
+         fn count(i: Index1, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = CALLS.fetch_add(1, Ordering::Relaxed); }
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(matches!(error, BuildError::MutableStatic { .. }), "{error}");
+    assert!(error.to_string().contains("CALLS"), "{error}");
+}
+
+/// On a GPU it would be another number than on the host, silently.
+#[test]
+fn a_remainder_of_floats_is_refused_and_the_exact_one_builds() {
+    let kernel = |name: &str, remainder: &str| {
+        let body = format!(
+            "#[kernel] fn wrap(i: Index1, mut data: PerThread<f32>, by: f32) {{
+                 if let Some(x) = data.get_mut(i) {{ {remainder} }}
+             }}"
+        );
+        package(name, &body)
+    };
+    for (name, remainder) in [("operator", "*x = *x % by;"), ("assigning", "*x %= by;")] {
+        let Some(result) = compile(kernel(name, remainder).path()) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        assert!(
+            matches!(&error, BuildError::InexactRemainder { kernels } if kernels == &["`wrap`"]),
+            "{error}"
+        );
+    }
+    let exact = kernel(
+        "exact",
+        "*x = device_std::accurate::rem(*x, by) + device_std::accurate::rem_euclid(*x, by);",
+    );
+    assert_eq!(compile(exact.path()).unwrap().unwrap().entries.len(), 1);
+}
+
+/// LLVM makes registers of these, or leaves them out: block-level code then has a value that differs by thread.
+#[test]
+fn a_static_that_the_compiler_removes_is_refused() {
+    let package = package(
+        "removed-statics",
+        "use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+         static ROOT: AtomicU32 = AtomicU32::new(0);
+         static TABLE: [u32; 4] = [1, 2, 3, 4];
+         const EACH: AtomicU32 = AtomicU32::new(0);
+         fn generic<T>() -> u32 { static LOCAL: AtomicU32 = AtomicU32::new(0); LOCAL.load(Relaxed) }
+         #[kernel(block = 64)]
+         fn diverge(mut block: Block, mut out: PerBlock<u32>) {
+             let _ = block.map(|lane| ROOT.store(lane.index() as u32, Relaxed));
+             if ROOT.load(Relaxed) % 2 == 0 { block.threads(|_| ()); }
+             out.set(&block, TABLE[block.position() % 4] + EACH.load(Relaxed) + generic::<u8>());
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    let BuildError::MutableStatic { names } = &error else {
+        panic!("{error}");
+    };
+    for name in ["`removed_statics::ROOT`", "LOCAL`"] {
+        assert!(
+            names.iter().any(|found| found.ends_with(name)),
+            "{name}: {names:?}"
+        );
+    }
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+/// Of a crate that the kernels depend on, and with a type that is `Sync` by its word.
+#[test]
+fn a_static_of_a_dependency_is_refused() {
+    let package = package(
+        "static-elsewhere",
+        "#[kernel]
+         fn count(i: Index1, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = counter::next(*out); }
+         }",
+    );
+    let counter = package.path().join("counter");
+    fs::create_dir_all(counter.join("src")).unwrap();
+    fs::write(
+        counter.join("Cargo.toml"),
+        "[package]\nname = \"counter\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
+    )
+    .unwrap();
+    fs::write(
+        counter.join("src/lib.rs"),
+        "#![no_std]
+         struct Shared(core::cell::Cell<u32>);
+         unsafe impl Sync for Shared {}
+         static COUNT: Shared = Shared(core::cell::Cell::new(0));
+         #[inline(always)]
+         pub fn next(by: u32) -> u32 { COUNT.0.set(by); COUNT.0.get() + 1 }",
+    )
+    .unwrap();
+    let manifest = package.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(
+        &manifest,
+        text.replace("[workspace]", "counter = { path = \"counter\" }\n[workspace]"),
+    )
+    .unwrap();
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    assert!(
+        matches!(&error, BuildError::MutableStatic { names } if names == &["`counter::COUNT`"]),
+        "{error}"
+    );
+}
+
+/// The entry has no parameter for a value of no size, and the launch passes one: all later ones would be shifted.
+#[test]
+fn a_parameter_of_no_size_is_refused() {
+    let package = package(
+        "no-size",
+        "#[derive(Clone, Copy, device_std::bytemuck::Pod, device_std::bytemuck::Zeroable, Element)]
+         #[bytemuck(crate = \"device_std::bytemuck\")]
+         #[repr(C)]
+         pub struct Tag { none: [u32; 0] }
+         #[kernel]
+         fn poke(i: Index1, _tag: Tag, _address: u64, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = 1; }
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("no size"), "{error}");
+}
+
+/// A function with a barrier that is called, not inlined: `convergent` keeps LLVM from moving its call, and the proof sees whether it did.
+#[test]
+fn a_barrier_in_a_function_that_is_not_inlined_is_proved() {
+    let package = package(
+        "not-inlined",
+        "#[inline(never)]
+         fn meet(block: &mut Block, times: u32) { for _ in 0..times { block.threads(|_| ()); } }
+         #[kernel(block = 64)]
+         fn waits(mut block: Block, times: u32, mut out: PerBlock<u32>) {
+             let odd = block.map(|lane| lane.index() % 2);
+             meet(&mut block, times);
+             let mut sum = 0;
+             if times > 3 { meet(&mut block, 2); sum += 1; }
+             block.threads(|thread| if odd.get(thread) == 1 { device_std::fence::block(); });
+             meet(&mut block, times / 2);
+             out.set(&block, sum);
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let ptx = result.unwrap().ptx;
+    let called = ptx
+        .lines()
+        .filter(|line| line.trim().starts_with("call") && line.contains("meet"));
+    assert!(called.count() >= 2, "{ptx}");
+}
+
+/// Recursion needs a stack that nobody measured.
+#[test]
+fn recursion_is_refused() {
+    let package = package(
+        "recursive",
+        "#[inline(never)]
+         fn depth(n: u32, m: u32) -> u32 { if n < 2 { m } else { depth(n / 2, m) ^ depth(n - 1, m + 1) } }
+         #[kernel]
+         fn deep(i: Index1, mut out: PerThread<u32>) {
+             if let Some(out) = out.get_mut(i) { *out = depth(*out, 1); }
+         }",
+    );
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err().to_string();
+    assert!(
+        error.contains("is recursive") && error.contains("may not recurse"),
+        "{error}"
+    );
+}
