@@ -1,6 +1,7 @@
-//! Says what the feature `cust` needs, where it is missing and the build script of `cust_raw` panics for want of it. Without the
-//! feature it does nothing. Cargo stops at the first script that fails, which may be the other one: it can't be made to wait for
-//! this one, as it knows nothing of it.
+//! Says what the feature `cust` needs, where it is missing and the build script of `cust_raw`
+//! panics for want of it. Without the feature it does nothing. Cargo stops at the first script that
+//! fails, which may be the other one: it can't be made to wait for this one, as it knows nothing of
+//! it.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! What the small examples have in common: where to run, and whether their times are measured or modelled.
+//! What the small examples have in common: where to run, and whether their times are measured or
+//! modelled.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use crate::choice::Times;
 /// What an example returns.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Calls a function that takes any device with the one that was chosen: `on_device!(choice, |gpu| run(gpu, &args))`.
+/// Calls a function that takes any device with the one that was chosen:
+/// `on_device!(choice, |gpu| run(gpu, &args))`.
 #[macro_export]
 macro_rules! on_device {
     ($choice:expr, |$gpu:ident| $run:expr) => {
@@ -44,7 +46,8 @@ pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The median time of several rounds, after one to warm up; of one round where times are modelled, and so the same each time.
+/// The median time of several rounds, after one to warm up; of one round where times are modelled,
+/// and so the same each time.
 ///
 /// # Errors
 /// The first of `round`'s.

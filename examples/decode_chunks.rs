@@ -1,4 +1,5 @@
-//! A decoder-like chain: each chunk takes many kernels, depends on the chunk before, and leaves the GPU at once.
+//! A decoder-like chain: each chunk takes many kernels, depends on the chunk before, and leaves the
+//! GPU at once.
 //!
 //! | | while a chunk is downloaded |
 //! |---|---|
@@ -7,11 +8,12 @@
 //! | two streams, one buffer | the GPU waits, for the next chunk would be written over it |
 //! | two streams, two buffers | the GPU decodes the next chunk into the other buffer |
 //!
-//! Busy is what lies between the marks around the kernels of each chunk. Gaps between two kernels of one chunk are not seen: give
-//! chunks elements enough for a kernel to take longer than a launch.
+//! Busy is what lies between the marks around the kernels of each chunk. Gaps between two kernels
+//! of one chunk are not seen: give chunks elements enough for a kernel to take longer than a
+//! launch.
 //!
-//! With CUDA's own asynchronous copies pageable memory is a race waiting to happen, too: nothing says when they are over. Here they do
-//! not compile (H15), and what takes a `Vec` blocks.
+//! With CUDA's own asynchronous copies pageable memory is a race waiting to happen, too: nothing
+//! says when they are over. Here they do not compile (H15), and what takes a `Vec` blocks.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +34,8 @@ cuda_rt::streams! {
     Download;
 }
 
-/// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels kept the GPU.
+/// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels
+/// kept the GPU.
 #[derive(Clone, Parser)]
 struct Args {
     /// Where to run.
@@ -68,7 +71,8 @@ impl<S: StreamTag> Decoder<S> {
         })
     }
 
-    /// The next chunk: each kernel reads what the one before has written, and the last one's result is the chunk.
+    /// The next chunk: each kernel reads what the one before has written, and the last one's result
+    /// is the chunk.
     fn decode(&mut self, stream: &Stream<S>, chunk: &mut DeviceSlice<f32, S>) -> cuda_rt::Result<()> {
         let grid = Grid1::covering(chunk.len().div_ceil(4));
         for _ in 0..self.kernels {

@@ -1,12 +1,14 @@
 //! Why there is no default stream.
 //!
-//! In CUDA, work that names no stream goes to the *legacy default stream*, which waits for all other streams and which all other
-//! streams wait for (CUDA C++ Programming Guide, "Default Stream"). One such call between two others, perhaps in a library,
-//! and a program with three streams runs as if it had one. Nothing says so: the results are right, and the time is that of no
-//! overlap at all.
+//! In CUDA, work that names no stream goes to the *legacy default stream*, which waits for all
+//! other streams and which all other streams wait for (CUDA C++ Programming Guide, "Default
+//! Stream"). One such call between two others, perhaps in a library, and a program with three
+//! streams runs as if it had one. Nothing says so: the results are right, and the time is that of
+//! no overlap at all.
 //!
-//! Here the trap cannot be fallen into: every operation is a method of a [`Stream`](cuda_rt::Stream), every stream has a name, and none of
-//! them waits for the default stream (`CU_STREAM_NON_BLOCKING`). What it would cost is shown with a stream for everything.
+//! Here the trap cannot be fallen into: every operation is a method of a
+//! [`Stream`](cuda_rt::Stream), every stream has a name, and none of them waits for the default
+//! stream (`CU_STREAM_NON_BLOCKING`). What it would cost is shown with a stream for everything.
 
 #![forbid(unsafe_code)]
 

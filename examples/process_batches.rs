@@ -1,7 +1,9 @@
-//! Eight batches through the GPU: one after another, on two streams, on three, with one to four buffers.
+//! Eight batches through the GPU: one after another, on two streams, on three, with one to four
+//! buffers.
 //!
-//! Two streams share one queue for both copies, so a download waits behind the uploads that were enqueued before it. With three
-//! and two buffers all engines work at once; more buffers change little, for the stages are even.
+//! Two streams share one queue for both copies, so a download waits behind the uploads that were
+//! enqueued before it. With three and two buffers all engines work at once; more buffers change
+//! little, for the stages are even.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +43,8 @@ struct Args {
 
 const GAIN: f32 = 0.5;
 const OFFSET: f32 = 1.0;
-/// One element in so many tells the batch; the others stay 0, so that filling costs the host next to nothing.
+/// One element in so many tells the batch; the others stay 0, so that filling costs the host next
+/// to nothing.
 const STRIDE: usize = 1024;
 
 fn fill(batch: u32, pinned: &mut [f32]) {

@@ -1,8 +1,10 @@
-//! A chain of small kernels, launched one by one, and replayed as a graph whose factor is another one each time.
+//! A chain of small kernels, launched one by one, and replayed as a graph whose factor is another
+//! one each time.
 //!
-//! Launching a kernel costs the host more than such a kernel takes the GPU, which waits for the next one. A graph is launched at
-//! once. What changes from time to time changes in the graph, with no new instantiation: the body that it was captured from says again
-//! what it does, and only the launches that differ cost a call.
+//! Launching a kernel costs the host more than such a kernel takes the GPU, which waits for the
+//! next one. A graph is launched at once. What changes from time to time changes in the graph, with
+//! no new instantiation: the body that it was captured from says again what it does, and only the
+//! launches that differ cost a call.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
 //! Uneven stages: what a third buffer is for.
 //!
-//! One item of eight takes the GPU nine times as long as the others, and another one takes the host that long. Both are busy for
-//! the same time on average, so they could overlap throughout. With few buffers they cannot: while one is at its long item, the
-//! other is soon done with the short ones that the buffers hold, and waits.
+//! One item of eight takes the GPU nine times as long as the others, and another one takes the host
+//! that long. Both are busy for the same time on average, so they could overlap throughout. With
+//! few buffers they cannot: while one is at its long item, the other is soon done with the short
+//! ones that the buffers hold, and waits.
 
 #![forbid(unsafe_code)]
 

@@ -31,11 +31,12 @@ enum Life {
 
 /// Finds races among the operations told to it, in the order in which they are told.
 ///
-/// That order must be one in which nothing comes before what it happens after; the order of the calls is.
+/// That order must be one in which nothing comes before what it happens after; the order of the
+/// calls is.
 #[derive(Debug, Default)]
 pub struct Checker {
-    /// By slot. A slot is used again once its actor is retired and nothing of it can race; its steps count on, so that clocks which
-    /// cover the old actor say nothing about the new one.
+    /// By slot. A slot is used again once its actor is retired and nothing of it can race; its
+    /// steps count on, so that clocks which cover the old actor say nothing about the new one.
     actors: Vec<Actor>,
     vacant: Vec<u32>,
     shadow: Shadow,
@@ -127,7 +128,8 @@ impl Checker {
         own.clock.join(&other.clock);
     }
 
-    /// The actor's present step touches these bytes. Returns whether that races with an earlier access.
+    /// The actor's present step touches these bytes. Returns whether that races with an earlier
+    /// access.
     pub fn access(
         &mut self,
         actor: ActorId,

@@ -1,4 +1,5 @@
-//! The rules for the operations of a driver: non-blocking streams, events, stream-ordered memory, captures.
+//! The rules for the operations of a driver: non-blocking streams, events, stream-ordered memory,
+//! captures.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +10,8 @@ use cuda_rt_driver::AccessKind;
 use cuda_rt_driver::Operation;
 use cuda_rt_driver::{ActorKind, Race};
 
-/// Follows the driver calls of one host's devices, each told after it succeeded and in the order of the calls.
+/// Follows the driver calls of one host's devices, each told after it succeeded and in the order of
+/// the calls.
 ///
 /// All host threads are one actor; see [the module](super).
 #[derive(Debug)]
@@ -379,13 +381,14 @@ impl Monitor {
         if let (Some(recorded), Some(graph)) = (self.finish_capture(stream), graph)
             && let Some(graph) = self.graphs.get_mut(&graph)
         {
-            // By the same calls in the same order, so that operations keep their numbers, and nodes theirs.
+            // By the same calls in the same order, so that operations keep their numbers, and nodes
+            // theirs.
             graph.touched = recorded.touched;
         }
     }
 
-    /// Later launches of `graph` have other accesses at `node`. Gives the operation that takes them, in place of those that there
-    /// were.
+    /// Later launches of `graph` have other accesses at `node`. Gives the operation that takes
+    /// them, in place of those that there were.
     pub(crate) fn set_launch(&mut self, graph: u64, node: u64) -> Option<u64> {
         let graph = self.graphs.get_mut(&graph)?;
         let by = *graph.nodes.get(&node)?;
@@ -452,7 +455,8 @@ impl Monitor {
         self.graphs.remove(&graph);
     }
 
-    /// Forgets what can race no more: all that is still to come is called by the host, after what the host has seen done.
+    /// Forgets what can race no more: all that is still to come is called by the host, after what
+    /// the host has seen done.
     fn collect_now_and_then(&mut self) {
         let (ranges, actors) = self.checker.footprint();
         if ranges < self.collect_at.0 && actors < self.collect_at.1 {
@@ -460,7 +464,8 @@ impl Monitor {
         }
         let floor = self.checker.clock(self.host).clone();
         self.checker.collect(&floor);
-        // Twice what stayed, so that the work is spread over as many operations as it takes to get there.
+        // Twice what stayed, so that the work is spread over as many operations as it takes to get
+        // there.
         let (ranges, actors) = self.checker.footprint();
         self.collect_at = (Self::SMALL.0.max(2 * ranges), Self::SMALL.1.max(2 * actors));
     }

@@ -33,7 +33,8 @@ impl Shadow {
         self.segments.len()
     }
 
-    /// Notes an access whose actor's clock is `clock`, and calls `race` for each earlier one that it races with.
+    /// Notes an access whose actor's clock is `clock`, and calls `race` for each earlier one that
+    /// it races with.
     pub(super) fn access(
         &mut self,
         range: Range<u64>,
@@ -86,10 +87,11 @@ impl Shadow {
         }
     }
 
-    /// Compares with every access of one segment, drops those that can race no more, and adds the new one.
+    /// Compares with every access of one segment, drops those that can race no more, and adds the
+    /// new one.
     ///
-    /// An earlier access that happens before the new one may go if the new one conflicts with all that it conflicted with:
-    /// whoever races with the old one later also races with the new one.
+    /// An earlier access that happens before the new one may go if the new one conflicts with all
+    /// that it conflicted with: whoever races with the old one later also races with the new one.
     #[inline]
     fn note(accesses: &mut Vec<Access>, new: Access, clock: &VectorClock, mut race: impl FnMut(&Access)) {
         accesses.retain(|old| {
@@ -136,7 +138,8 @@ impl Shadow {
         }
     }
 
-    /// Forgets what happens before `floor`, and calls `kept` with the slot of each access that stays.
+    /// Forgets what happens before `floor`, and calls `kept` with the slot of each access that
+    /// stays.
     pub(super) fn collect(&mut self, floor: &VectorClock, mut kept: impl FnMut(u32)) {
         self.segments.retain(|_, segment| {
             segment.accesses.retain(|access| !floor.covers(access.epoch));

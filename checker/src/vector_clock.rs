@@ -7,7 +7,8 @@ pub(super) struct Epoch {
     pub(super) at: u64,
 }
 
-/// For each actor, how many of its steps happen before a point (Lamport 1978; Fidge 1988; Mattern 1989).
+/// For each actor, how many of its steps happen before a point (Lamport 1978; Fidge 1988; Mattern
+/// 1989).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock(Vec<u64>);
 

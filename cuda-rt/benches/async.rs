@@ -1,11 +1,15 @@
-//! What waiting in a task costs against blocking a thread, on the first GPU: `cargo bench -p cuda-handoff --bench async`.
+//! What waiting in a task costs against blocking a thread, on the first GPU:
+//! `cargo bench -p cuda-handoff --bench async`.
 //!
-//! - *One at a time*: from the end of `release` until the waiting code goes on, for work of several lengths, and the processor
-//!   time of the whole process meanwhile. All ways are measured in alternating rounds of one run.
-//! - *Many in flight*: from the first call until the last of thousands of handoffs on four streams is done.
+//! - *One at a time*: from the end of `release` until the waiting code goes on, for work of several
+//!   lengths, and the processor time of the whole process meanwhile. All ways are measured in
+//!   alternating rounds of one run.
+//! - *Many in flight*: from the first call until the last of thousands of handoffs on four streams
+//!   is done.
 //!
-//! Prints tables, and the same as one line of JSON. Does nothing, and says so, where there is no GPU; with `--simulated` it runs a
-//! little of each on the simulated device, which shows that it runs and nothing else.
+//! Prints tables, and the same as one line of JSON. Does nothing, and says so, where there is no
+//! GPU; with `--simulated` it runs a little of each on the simulated device, which shows that it
+//! runs and nothing else.
 
 use std::future::{Future, IntoFuture};
 use std::hint::spin_loop;
@@ -61,7 +65,8 @@ const WAYS: [Way; 4] = [
     }),
 ];
 
-/// Processor time of all threads there are, in ns, where the system tells. Sleeps first: what runs is counted when it stops.
+/// Processor time of all threads there are, in ns, where the system tells. Sleeps first: what runs
+/// is counted when it stops.
 fn processor_ns() -> Option<u64> {
     thread::sleep(Duration::from_millis(1));
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
@@ -104,7 +109,8 @@ fn one_at_a_time(
     for round in 0..rounds + 10 {
         for offset in 0..WAYS.len() {
             let way = (round + offset) % WAYS.len();
-            // In turn: asking for the processor time takes time itself. That of the calls which enqueue the work is in it.
+            // In turn: asking for the processor time takes time itself. That of the calls which
+            // enqueue the work is in it.
             let before = (round % 2 == 0).then(processor_ns).flatten();
             let mut device = stream.adopt(buffer.take().expect("put back below"))?;
             for _ in 0..times {

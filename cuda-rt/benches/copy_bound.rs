@@ -1,16 +1,18 @@
-//! What a copy-bound pipeline reaches with raw calls, with handoffs by hand and with [`Pipeline`], on the first GPU:
-//! `cargo bench -p cuda-handoff --bench copy_bound`.
+//! What a copy-bound pipeline reaches with raw calls, with handoffs by hand and with [`Pipeline`],
+//! on the first GPU: `cargo bench -p cuda-handoff --bench copy_bound`.
 //!
-//! Items lie in pinned memory, go to the device, are copied there once, and come back to pinned memory: upload, compute and download
-//! have a stream each, and N buffers at each boundary. Nothing reads or writes an item on the host, so the copy engines are the
-//! bound, and what the host does between two copies shows as a gap.
+//! Items lie in pinned memory, go to the device, are copied there once, and come back to pinned
+//! memory: upload, compute and download have a stream each, and N buffers at each boundary. Nothing
+//! reads or writes an item on the host, so the copy engines are the bound, and what the host does
+//! between two copies shows as a gap.
 //!
-//! All ways, and the copies alone, are measured in alternating rounds of one run; the figures are medians over the rounds, and ratios
-//! are those within a round. Time runs from the first item's fill to the end of the last one's sink, after memory has been allocated.
-//! What each way brings back is checked, once, before anything is timed.
+//! All ways, and the copies alone, are measured in alternating rounds of one run; the figures are
+//! medians over the rounds, and ratios are those within a round. Time runs from the first item's
+//! fill to the end of the last one's sink, after memory has been allocated. What each way brings
+//! back is checked, once, before anything is timed.
 //!
-//! Prints a table, and the same as one line of JSON. Does nothing, and says so, where there is no GPU; with `--simulated` it checks
-//! the typed ways on the simulated device, and times nothing.
+//! Prints a table, and the same as one line of JSON. Does nothing, and says so, where there is no
+//! GPU; with `--simulated` it checks the typed ways on the simulated device, and times nothing.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 use std::collections::VecDeque;
@@ -89,7 +91,8 @@ impl Ends {
     }
 }
 
-/// With the three streams of [`Raw`]: one thread enqueues all, and waits for nothing but a pinned slot.
+/// With the three streams of [`Raw`]: one thread enqueues all, and waits for nothing but a pinned
+/// slot.
 struct RawPipeline<'a> {
     raw: &'a Raw,
     slots: Vec<RawSlot>,
@@ -130,7 +133,8 @@ impl<'a> RawPipeline<'a> {
         for item in 0..load.items {
             let slot = &slots[item as usize % slots.len()];
             raw.synchronize(slot.uploaded);
-            // SAFETY: `len` elements that were zeroed at first; the upload from them is over, so nothing else uses them.
+            // SAFETY: `len` elements that were zeroed at first; the upload from them is over, so
+            // nothing else uses them.
             ends.fill(item, unsafe {
                 slice::from_raw_parts_mut(slot.pinned_in.as_ptr(), load.len)
             });
@@ -252,8 +256,8 @@ impl<D: Live> ByHand<D> {
     }
 }
 
-/// The same, as a [`Pipeline`]. The second time is that of the whole of `run`, with the start and end of its threads and the end of
-/// its memory.
+/// The same, as a [`Pipeline`]. The second time is that of the whole of `run`, with the start and
+/// end of its threads and the end of its memory.
 fn pipeline<D: Live>(
     gpu: &Device<D>,
     load: Load,
@@ -434,10 +438,11 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// Streams of CUDA's, which do not wait for the default stream, in the primary context that the typed API uses too.
+/// Streams of CUDA's, which do not wait for the default stream, in the primary context that the
+/// typed API uses too.
 ///
-/// What it creates lives as long as the process, and belongs to a context that is current on the calling thread: that is what the
-/// calls below rely on.
+/// What it creates lives as long as the process, and belongs to a context that is current on the
+/// calling thread: that is what the calls below rely on.
 struct Raw {
     upload: sys::CUstream,
     compute: sys::CUstream,

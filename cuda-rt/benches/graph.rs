@@ -1,9 +1,10 @@
-//! Chains of small kernels, launched one by one and replayed as graphs, and what it costs to change a graph, on the first GPU:
-//! `cargo bench -p cuda-handoff --bench graph`.
+//! Chains of small kernels, launched one by one and replayed as graphs, and what it costs to change
+//! a graph, on the first GPU: `cargo bench -p cuda-handoff --bench graph`.
 //!
-//! The kernel is `device_kernels::scale` over 1024 elements in every way, so that launching it costs more than it takes. Raw ways call
-//! the driver with the same kernel, memory of the same size and the same stream. Figures as in `seam`: medians over rounds, and
-//! ratios to the first way of each group, round by round. Does nothing, and says so, where there is no GPU.
+//! The kernel is `device_kernels::scale` over 1024 elements in every way, so that launching it
+//! costs more than it takes. Raw ways call the driver with the same kernel, memory of the same size
+//! and the same stream. Figures as in `seam`: medians over rounds, and ratios to the first way of
+//! each group, round by round. Does nothing, and says so, where there is no GPU.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 mod ways;

@@ -1,8 +1,10 @@
-//! What the seam and the typed API cost over the raw calls, on the first GPU: `cargo bench -p cuda-handoff --bench seam`.
+//! What the seam and the typed API cost over the raw calls, on the first GPU:
+//! `cargo bench -p cuda-handoff --bench seam`.
 //!
-//! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on both alike; the figures are medians over
-//! the rounds, ratios those of each round to the raw calls in it. Prints a table, what each call says with no context or another one
-//! current, and the same as one line of JSON. Does nothing, and says so, where there is no GPU.
+//! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on
+//! both alike; the figures are medians over the rounds, ratios those of each round to the raw calls
+//! in it. Prints a table, what each call says with no context or another one current, and the same
+//! as one line of JSON. Does nothing, and says so, where there is no GPU.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 mod ways;

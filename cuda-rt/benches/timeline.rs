@@ -1,7 +1,7 @@
 //! What recording costs the host, for each call: `cargo bench -p cuda-handoff --bench timeline`.
 //!
-//! On the first GPU, or on the simulated device, whose calls cost what the simulation takes: there only the differences mean
-//! something.
+//! On the first GPU, or on the simulated device, whose calls cost what the simulation takes: there
+//! only the differences mean something.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;

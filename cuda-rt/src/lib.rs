@@ -1,11 +1,12 @@
-//! A CUDA runtime in which data races between streams, and between a stream and the host, do not compile.
+//! A CUDA runtime in which data races between streams, and between a stream and the host, do not
+//! compile.
 //!
 //! # What it promises
 //!
-//! Safe code that compiles has no data race between streams, between a stream and the host, or between two GPUs,
-//! whatever is dropped, leaked with `mem::forget`, sent to a thread or panics. Order is proved by types: no
-//! tracking happens at run time, an event is recorded only where a buffer changes hands, and the host waits only
-//! where the program says so.
+//! Safe code that compiles has no data race between streams, between a stream and the host, or
+//! between two GPUs, whatever is dropped, leaked with `mem::forget`, sent to a thread or panics.
+//! Order is proved by types: no tracking happens at run time, an event is recorded only where a
+//! buffer changes hands, and the host waits only where the program says so.
 //!
 //! ```
 //! use cuda_rt::Device;
@@ -36,16 +37,17 @@
 //! # Design choices
 //!
 //! - A buffer's type says who owns it: a stream tag, or [`Idle`]. Moving it consumes a [`Handoff`].
-//! - One tag is one CUDA stream ([`streams!`]), so equal types prove equal streams, and nothing is checked at run
-//!   time.
+//! - One tag is one CUDA stream ([`streams!`]), so equal types prove equal streams, and nothing is
+//!   checked at run time.
 //! - Destructors keep memory from being freed early; no safety rests on one running.
-//! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs everything where there is no
-//!   GPU, in an order as hostile as CUDA allows.
+//! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs
+//!   everything where there is no GPU, in an order as hostile as CUDA allows.
 //!
 //! # Who validates what
 //!
-//! rustc proves order and ownership. What types can't know, such as lengths and grids, is checked before anything is enqueued. What CUDA
-//! refuses is an [`Error`] of the call that asked for it; the backends behind [`driver`] check nothing that CUDA does not.
+//! rustc proves order and ownership. What types can't know, such as lengths and grids, is checked
+//! before anything is enqueued. What CUDA refuses is an [`Error`] of the call that asked for it;
+//! the backends behind [`driver`] check nothing that CUDA does not.
 //!
 //! # What is here
 //!
@@ -66,13 +68,14 @@
 //!
 //! # Several GPUs
 //!
-//! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so that memory of one is no argument of another. It is copied by
-//! [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`], and combined by the collectives of a [`Communicator`].
+//! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so that memory of one is no argument
+//! of another. It is copied by [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`], and
+//! combined by the collectives of a [`Communicator`].
 //!
 //! # What is not caught
 //!
-//! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for each other;
-//! work that other libraries enqueue behind this one's back.
+//! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for
+//! each other; work that other libraries enqueue behind this one's back.
 
 #[doc(inline)]
 pub use cuda_rt_pipeline as pipeline;

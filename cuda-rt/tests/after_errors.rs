@@ -1,4 +1,5 @@
-//! What an error says, and what still works after one: the table in the documentation of [`cuda_rt::Error`].
+//! What an error says, and what still works after one: the table in the documentation of
+//! [`cuda_rt::Error`].
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -176,7 +177,8 @@ fn an_error_of_a_launch_names_the_kernel() {
     }
 }
 
-/// The message has our call, the driver's, the code, its number and its meaning, and the mark of a sticky one.
+/// The message has our call, the driver's, the code, its number and its meaning, and the mark of a
+/// sticky one.
 #[test]
 fn errors_name_the_call_the_code_and_its_meaning() {
     for code in STICKY.iter().chain(PLAIN) {

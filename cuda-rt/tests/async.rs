@@ -1,5 +1,5 @@
-//! Futures and closures of handoffs: under a bare executor and under tokio, cancelled and leaked at every point, and with
-//! calls that fail.
+//! Futures and closures of handoffs: under a bare executor and under tokio, cancelled and leaked at
+//! every point, and with calls that fail.
 #![forbid(unsafe_code)]
 
 mod devices;
@@ -81,8 +81,8 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A device whose handoffs can go into tasks and closures. If simulated it runs only what is asked for, so that little is done by
-/// chance.
+/// A device whose handoffs can go into tasks and closures. If simulated it runs only what is asked
+/// for, so that little is done by chance.
 fn process_wide() -> Device {
     Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap()
 }

@@ -1,4 +1,5 @@
-//! Waits on behalf of tasks while all processors are busy. Alone in its process, which it keeps busy.
+//! Waits on behalf of tasks while all processors are busy. Alone in its process, which it keeps
+//! busy.
 #![forbid(unsafe_code)]
 
 use std::future::{Future, IntoFuture};
@@ -54,8 +55,8 @@ fn timed(name: &str, wait: impl FnOnce(Handoff<DeviceBuffer<u32>>)) -> Duration 
     took
 }
 
-/// The thread that asks runs an operation with each question. When it yielded after each one, it waited each time for all that kept
-/// the processors busy.
+/// The thread that asks runs an operation with each question. When it yielded after each one, it
+/// waited each time for all that kept the processors busy.
 #[test]
 fn a_wait_beside_busy_threads_takes_no_time_for_each_operation() {
     let stop = AtomicBool::new(false);

@@ -1,5 +1,6 @@
-//! Attacks by a crate that calls itself `cuda_rt` and `device_std`, as what procedural macros write names them. It keeps the macros
-//! that it cannot write itself without `unsafe`, and has its own for whatever else they could be brought to use.
+//! Attacks by a crate that calls itself `cuda_rt` and `device_std`, as what procedural macros write
+//! names them. It keeps the macros that it cannot write itself without `unsafe`, and has its own
+//! for whatever else they could be brought to use.
 #![forbid(unsafe_code)]
 #![allow(
     dead_code,

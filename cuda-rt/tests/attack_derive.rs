@@ -37,7 +37,8 @@ mod shadows {
     }
 }
 
-/// Generics with the names that a macro might choose, defaults, consts, lifetimes, `where`, attributes that `cfg` removes.
+/// Generics with the names that a macro might choose, defaults, consts, lifetimes, `where`,
+/// attributes that `cfg` removes.
 #[derive(cuda_rt::Bundle)]
 struct Awkward<'v, D, S: cuda_rt::Element, const N: usize, P: Place = Idle>
 where
@@ -92,7 +93,8 @@ fn attack_derive_with_names_of_its_own() {
     }
 }
 
-/// One tag, asked for by several names, is one stream; another tag of equal text in another module is another.
+/// One tag, asked for by several names, is one stream; another tag of equal text in another module
+/// is another.
 #[test]
 fn attack_tags_of_one_name_in_two_modules() {
     mod a {

@@ -1,4 +1,5 @@
-//! Attacks by dropping in odd orders: the device before what it lent, tokens inside captures, while work is pending.
+//! Attacks by dropping in odd orders: the device before what it lent, tokens inside captures, while
+//! work is pending.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -12,7 +13,8 @@ cuda_rt::streams! {
 
 const LEN: usize = 128;
 
-/// Runs `body` in several orders; whatever it dropped and did not leak is gone with the device, whose last handle it gets.
+/// Runs `body` in several orders; whatever it dropped and did not leak is gone with the device,
+/// whose last handle it gets.
 fn nothing_is_left(body: impl for<'id> Fn(Device<cuda_rt::Scoped<'id>>)) {
     let random = (0..12).map(|seed| SimConfig::default().seed(seed));
     for config in random.chain([SimConfig::default().order(Order::Lazy)]) {
@@ -130,7 +132,8 @@ fn attack_drop_handoffs_inside_a_capture() {
     });
 }
 
-/// Every stream of a capture is left by an error, a panic, or an ignored error, with forks that hold work.
+/// Every stream of a capture is left by an error, a panic, or an ignored error, with forks that
+/// hold work.
 #[test]
 fn attack_leave_a_capture_in_every_way() {
     nothing_is_left(|gpu| {
@@ -227,8 +230,8 @@ fn attack_free_behind_a_wait_that_failed() {
     );
 }
 
-/// The device goes while a download into dropped memory may be pending, and cannot be waited for: the memory stays
-/// mapped and page-locked.
+/// The device goes while a download into dropped memory may be pending, and cannot be waited for:
+/// the memory stays mapped and page-locked.
 #[test]
 fn attack_unmap_behind_a_wait_that_failed() {
     for seed in 0..12 {

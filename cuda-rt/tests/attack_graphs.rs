@@ -1,4 +1,5 @@
-//! Attacks on graphs that change: bodies that lie, memory of the wrong temporary, leaks and drops with old launches pending.
+//! Attacks on graphs that change: bodies that lie, memory of the wrong temporary, leaks and drops
+//! with old launches pending.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -56,7 +57,8 @@ fn holds<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<f32, Compute<D>>, expect
     );
 }
 
-/// Two temporaries of one size end in the other order: were the launch just changed, it would use memory that the graph has freed.
+/// Two temporaries of one size end in the other order: were the launch just changed, it would use
+/// memory that the graph has freed.
 #[test]
 fn attack_use_a_temporary_after_its_end_through_an_update() {
     in_orders(|gpu| {
@@ -85,7 +87,8 @@ fn attack_use_a_temporary_after_its_end_through_an_update() {
     });
 }
 
-/// Two waits change places, so that the edges of the graph are others though its nodes are the same.
+/// Two waits change places, so that the edges of the graph are others though its nodes are the
+/// same.
 #[test]
 fn attack_change_the_edges_and_not_the_nodes() {
     in_orders(|gpu| {
@@ -126,8 +129,8 @@ fn attack_change_the_edges_and_not_the_nodes() {
     });
 }
 
-/// Two launches that ran side by side on two streams become two on one stream, of which the second reads what the first has written:
-/// the graph has no edge between them.
+/// Two launches that ran side by side on two streams become two on one stream, of which the second
+/// reads what the first has written: the graph has no edge between them.
 #[test]
 fn attack_change_the_stream_of_a_launch() {
     in_orders(|gpu| {
@@ -222,7 +225,8 @@ fn attack_bodies_that_change_their_mind() {
     });
 }
 
-/// Bundles come back and are dropped, and the graph is, while launches of all its versions are pending.
+/// Bundles come back and are dropped, and the graph is, while launches of all its versions are
+/// pending.
 #[test]
 fn attack_drop_bundles_and_graph_with_old_launches_pending() {
     in_orders(|gpu| {
@@ -285,7 +289,8 @@ fn attack_forget_a_graph_after_an_update() {
     .unwrap();
 }
 
-/// Threads inside a body: what they call lands in some order, and another order is other work at worst.
+/// Threads inside a body: what they call lands in some order, and another order is other work at
+/// worst.
 #[test]
 fn attack_threads_inside_a_body() {
     in_orders(|gpu| {

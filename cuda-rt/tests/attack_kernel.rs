@@ -16,8 +16,8 @@ device_std::kernel_module!("conformance/kernels.ptx");
 mod names {
     use super::*;
 
-    /// Names that the macro once gave to the types of parameters: resolved inside the kernel, the element would be the type of
-    /// the parameter after it, eight times as long.
+    /// Names that the macro once gave to the types of parameters: resolved inside the kernel, the
+    /// element would be the type of the parameter after it, eight times as long.
     type Parameter2 = u8;
     type Element1 = u16;
     /// And to its own items.

@@ -12,7 +12,8 @@ cuda_rt::streams! {
 
 const LEN: usize = 64;
 
-/// A device on which the owner of a buffer could not be made to wait for its borrower, which writes 7 into it.
+/// A device on which the owner of a buffer could not be made to wait for its borrower, which writes
+/// 7 into it.
 fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffer<u32, Owner<D>>) {
     let (owner, borrower) = (
         gpu.stream::<Owner<D>>().unwrap(),
@@ -81,7 +82,8 @@ fn attack_any_work_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Each refusal names its own call and the cause, counts as sticky, and allocates nothing: a service that tries again leaks nothing.
+/// Each refusal names its own call and the cause, counts as sticky, and allocates nothing: a
+/// service that tries again leaks nothing.
 #[test]
 fn what_is_refused_after_a_lend_that_could_not_be_joined_says_why_and_leaks_nothing() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -154,7 +156,8 @@ fn attack_launch_a_graph_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Frees what the borrower still writes, so that another device instance of the same pool could be given it.
+/// Frees what the borrower still writes, so that another device instance of the same pool could be
+/// given it.
 #[test]
 fn attack_free_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -169,7 +172,8 @@ fn attack_free_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Gives away what the borrower still writes, to someone who may free it after what the owner holds.
+/// Gives away what the borrower still writes, to someone who may free it after what the owner
+/// holds.
 #[test]
 fn attack_give_away_what_a_failed_lend_still_writes() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {

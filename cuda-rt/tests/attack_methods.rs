@@ -1,4 +1,5 @@
-//! Attacks on `#[kernel]` by traits of the user's, whose methods have the names of ours and are found first.
+//! Attacks on `#[kernel]` by traits of the user's, whose methods have the names of ours and are
+//! found first.
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
@@ -15,7 +16,8 @@ cuda_rt::streams! {
 // The simulated device reads no PTX.
 device_std::kernel_module!("conformance/kernels.ptx");
 
-/// A method that takes `self` by value on `&mut DeviceSlice` comes before one that takes `&self` on `DeviceSlice`.
+/// A method that takes `self` by value on `&mut DeviceSlice` comes before one that takes `&self` on
+/// `DeviceSlice`.
 trait Slice: Sized {
     fn address(self) -> DeviceAddress {
         DeviceAddress(8)

@@ -30,8 +30,8 @@ fn downloading<'id>(
     download.release(host).unwrap()
 }
 
-/// The last holder of a waker is whoever waits for the event, once the future is gone. What its drop panics with must not
-/// end the thread that all other futures of the device rely on.
+/// The last holder of a waker is whoever waits for the event, once the future is gone. What its
+/// drop panics with must not end the thread that all other futures of the device rely on.
 #[test]
 fn attack_panic_in_the_drop_of_a_cancelled_waker() {
     struct Bomb(Arc<AtomicUsize>);
@@ -81,8 +81,9 @@ fn attack_panic_in_the_drop_of_a_cancelled_waker() {
     .unwrap();
 }
 
-/// Halves of one block: one shared, leased, and the lease moved into a graph; the other written, split again and dropped in a capture,
-/// on a pooled stream, and behind a record that failed. In no order may the block be freed early, or twice.
+/// Halves of one block: one shared, leased, and the lease moved into a graph; the other written,
+/// split again and dropped in a capture, on a pooled stream, and behind a record that failed. In no
+/// order may the block be freed early, or twice.
 #[test]
 fn attack_a_part_in_a_lease_in_a_graph_while_the_rest_is_dropped_elsewhere() {
     for (seed, lost) in (0..60).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -149,8 +150,9 @@ fn attack_a_part_in_a_lease_in_a_graph_while_the_rest_is_dropped_elsewhere() {
     }
 }
 
-/// Halves of one pinned block go to two devices; the last one dropped takes the block to its device's pool, which must not hand it out
-/// while the other device still writes to it, nor when that device is gone.
+/// Halves of one pinned block go to two devices; the last one dropped takes the block to its
+/// device's pool, which must not hand it out while the other device still writes to it, nor when
+/// that device is gone.
 #[test]
 fn attack_halves_of_a_pinned_block_on_two_devices() {
     for (seed, here_last) in (0..60).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -204,7 +206,8 @@ fn attack_halves_of_a_pinned_block_on_two_devices() {
     }
 }
 
-/// What a foreign call is said to use comes from anyone who asks for the driver: nonsense must not panic with the checker locked.
+/// What a foreign call is said to use comes from anyone who asks for the driver: nonsense must not
+/// panic with the checker locked.
 #[test]
 fn attack_tell_the_checker_of_memory_past_the_end() {
     Device::simulated(SimConfig::default(), |gpu| {

@@ -1,4 +1,5 @@
-//! Attacks on shared bundles: leases ended by several threads, leaked, and ended by a record that fails.
+//! Attacks on shared bundles: leases ended by several threads, leaked, and ended by a record that
+//! fails.
 #![forbid(unsafe_code)]
 
 use std::sync::Barrier;
@@ -28,8 +29,8 @@ where
     stream.release(host).unwrap().synchronize().unwrap()
 }
 
-/// Threads end leases of one stream at once. Were the event of a read that came first kept, and that of the last thrown away,
-/// the writer would overwrite what the last still reads.
+/// Threads end leases of one stream at once. Were the event of a read that came first kept, and
+/// that of the last thrown away, the writer would overwrite what the last still reads.
 #[test]
 fn attack_threads_end_leases_of_one_stream_and_an_earlier_event_wins() {
     const THREADS: usize = 8;
@@ -67,7 +68,8 @@ fn attack_threads_end_leases_of_one_stream_and_an_earlier_event_wins() {
     }
 }
 
-/// The end of a read that could not be recorded is never known: the bundle must not come back as if it were.
+/// The end of a read that could not be recorded is never known: the bundle must not come back as if
+/// it were.
 #[test]
 fn attack_a_lease_whose_end_cannot_be_recorded_is_taken_for_over() {
     Device::simulated(lazy(0), |gpu| {
@@ -103,7 +105,8 @@ fn attack_two_threads_reclaim_at_once() {
             drop((one, two));
             reader.synchronize().unwrap();
             drop(reader);
-            // The free waits on the device's reaper stream; a synchronised allocation proves that memory still serves.
+            // The free waits on the device's reaper stream; a synchronised allocation proves that
+            // memory still serves.
             assert!(gpu.simulator().unwrap().counters().allocations_live <= 1);
         })
         .unwrap();

@@ -97,8 +97,8 @@ fn attack_ranges_outside_or_inside_out() {
     .unwrap();
 }
 
-/// What a slot lends can be swapped for another bundle, even an empty one: the bundle that was taken out is still owned by
-/// the same stream, and so is the one that was put in.
+/// What a slot lends can be swapped for another bundle, even an empty one: the bundle that was
+/// taken out is still owned by the same stream, and so is the one that was put in.
 #[test]
 fn attack_swap_what_a_slot_lends() {
     for seed in 0..16 {

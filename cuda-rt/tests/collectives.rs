@@ -1,4 +1,5 @@
-//! Collectives of simulated devices in adversarial orders, and of GPUs where there are two and NCCL.
+//! Collectives of simulated devices in adversarial orders, and of GPUs where there are two and
+//! NCCL.
 #![forbid(unsafe_code)]
 
 mod pairs;
@@ -152,7 +153,8 @@ fn broadcast_copies_what_the_root_holds() {
     });
 }
 
-/// Parts of one buffer, on a stream that acquired them, of which one is freed while the collective runs.
+/// Parts of one buffer, on a stream that acquired them, of which one is freed while the collective
+/// runs.
 #[test]
 fn buffers_may_be_dropped_under_a_collective() {
     for_each_pair(|first, second| {

@@ -1,4 +1,5 @@
-//! The crate cust and this one in one program. On a GPU, but for what is refused on a simulated device.
+//! The crate cust and this one in one program. On a GPU, but for what is refused on a simulated
+//! device.
 #![cfg(feature = "cust")]
 
 use cuda_rt::interop::cust::cust::context::Context;
@@ -17,7 +18,8 @@ cuda_rt::streams! {
 
 const N: usize = 100_000;
 
-/// A context of cust's on the first GPU. Without a GPU, `None` and a word; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+/// A context of cust's on the first GPU. Without a GPU, `None` and a word; with
+/// `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 fn context() -> Option<Context> {
     match cust::quick_init() {
         Ok(context) => Some(context),
@@ -184,7 +186,8 @@ static KERNEL: Kernel = Kernel {
 fn a_kernel_of_custs_module_is_launched_with_typed_arguments() {
     on_cust(|gpu| {
         let module = Module::from_ptx(SQUARE, &[]).unwrap();
-        // SAFETY: it was loaded in the primary context, and holds the one kernel that refers to the image.
+        // SAFETY: it was loaded in the primary context, and holds the one kernel that refers to the
+        // image.
         assert!(unsafe { gpu.adopt_cust_module(&IMAGE, module) }.unwrap());
         let again = Module::from_ptx(SQUARE, &[]).unwrap();
         // SAFETY: as above.

@@ -38,7 +38,8 @@ impl<'a, D: Live> Theirs<'a, D> {
         unsafe { driver.fill(address, &[0], BYTES, compute.raw()) }.unwrap();
         let (sender, given_back) = channel();
         let release = move || sender.send(()).unwrap();
-        // SAFETY: allocated and zeroed in this stream's order, and freed by `end`, after the release.
+        // SAFETY: allocated and zeroed in this stream's order, and freed by `end`, after the
+        // release.
         let buffer = unsafe { DeviceBuffer::from_foreign(&compute, address, LEN, release) };
         let theirs = Self {
             gpu,
@@ -161,7 +162,8 @@ fn lent<D: Live>(gpu: &Device<D>) -> (PinnedBuffer<u32, Idle<D>>, Receiver<HostM
     let start = memory.address().cast::<u32>();
     let (sender, back): (Sender<HostMemory>, _) = channel();
     let release = move || sender.send(memory).unwrap();
-    // SAFETY: mapped, zeroed, aligned to a page, page-locked for every GPU, and left alone until the release gives it back.
+    // SAFETY: mapped, zeroed, aligned to a page, page-locked for every GPU, and left alone until
+    // the release gives it back.
     let buffer = unsafe { PinnedBuffer::from_foreign(gpu, start, LEN, release) };
     (buffer, back)
 }
@@ -202,7 +204,8 @@ fn memory_of_no_bytes_goes_back_too() {
     });
 }
 
-/// Whatever keeps the end of the last use from being known, the closure is neither run nor dropped with what it holds.
+/// Whatever keeps the end of the last use from being known, the closure is neither run nor dropped
+/// with what it holds.
 #[test]
 fn what_may_still_be_used_is_never_given_back() {
     type Break = for<'a, 'id> fn(&'a Device<Scoped<'id>>);
@@ -305,7 +308,8 @@ fn attack_give_back_what_a_lost_copy_of_another_device_uses() {
             simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
             simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
             let refused = copies.try_copy_from_peer(half, .., &mut ours).unwrap_err();
-            // Neither waiting for it, nor joining it with what is done, nor copying nothing makes it known.
+            // Neither waiting for it, nor joining it with what is done, nor copying nothing makes
+            // it known.
             let lost = copies
                 .try_copy_from_peer(refused.value, 0..0, &mut ours[..0])
                 .unwrap();
@@ -380,7 +384,8 @@ fn a_release_may_block_and_may_panic() {
     });
 }
 
-/// The checker knows when the memory goes: work of others that nothing orders before that is a race.
+/// The checker knows when the memory goes: work of others that nothing orders before that is a
+/// race.
 #[test]
 fn the_checker_follows_foreign_memory_to_its_end() {
     for ordered in [true, false] {
@@ -393,8 +398,9 @@ fn the_checker_follows_foreign_memory_to_its_end() {
             let (theirs, buffer) = Theirs::new(&gpu);
             compute.synchronize().unwrap();
             let stream = if ordered { compute.raw() } else { download.raw() };
-            // SAFETY: live and in bounds; on the other stream it breaks the promise of `from_foreign`, which is what is to be found. The
-            // simulated device runs one operation at a time.
+            // SAFETY: live and in bounds; on the other stream it breaks the promise of
+            // `from_foreign`, which is what is to be found. The simulated device runs one operation
+            // at a time.
             unsafe { gpu.driver().fill(theirs.address, &[1], BYTES, stream) }.unwrap();
             drop(buffer);
             theirs.given_back.recv_timeout(PATIENCE).unwrap();

@@ -1,4 +1,5 @@
-//! A process that forks: threads stay in the parent, and a child that would wait for them gets an error instead.
+//! A process that forks: threads stay in the parent, and a child that would wait for them gets an
+//! error instead.
 //!
 //! In a binary of its own, for a child is made of all threads but one that the test runs on.
 
@@ -33,8 +34,9 @@ unsafe extern "C" {
 
 /// Runs `body` in a child process; whether it ended without a panic.
 fn in_a_child(body: impl FnOnce()) -> bool {
-    // SAFETY: no arguments. The child runs on a copy of this thread alone, and ends without a return from here; the allocator is
-    // ready after a fork (glibc), and no other thread of this test holds a lock that it takes.
+    // SAFETY: no arguments. The child runs on a copy of this thread alone, and ends without a
+    // return from here; the allocator is ready after a fork (glibc), and no other thread of this
+    // test holds a lock that it takes.
     let child = unsafe { fork() };
     assert!(child >= 0, "cannot fork");
     if child == 0 {
@@ -139,7 +141,8 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
         assert_eq!(downloading(&gpu, 50).synchronize().unwrap()[63], 49);
     }));
 
-    // A wait that began before the fork. The thread that waits stays behind in a kernel, with the device locked.
+    // A wait that began before the fork. The thread that waits stays behind in a kernel, with the
+    // device locked.
     let compute = gpu.stream::<Compute>().unwrap();
     let mut out = compute.alloc_zeroed::<u32>(1).unwrap();
     hold_the_device(&compute, Grid1::covering(1), &mut out).unwrap();

@@ -470,7 +470,8 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
         Device::simulated(SimConfig::default(), |gpu| {
             let mut known = Known::new(&gpu);
             let simulator = gpu.simulator().unwrap().clone();
-            // The second launch, and then one of the two on the way back: the one that failed is put back as well, for it may have changed.
+            // The second launch, and then one of the two on the way back: the one that failed is
+            // put back as well, for it may have changed.
             simulator.fail_nth(Call::SetLaunch, 2, ErrorCode::OUT_OF_MEMORY);
             simulator.fail_nth(Call::SetLaunch, on_the_way_back, ErrorCode::INVALID_VALUE);
             let spare = (filled(&known.compute, 7.0), filled(&known.compute, 0.0));
@@ -503,7 +504,8 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
     }
 }
 
-/// Of one error only does CUDA say that the update was not made. After another, launches might use some of the bundle that goes back.
+/// Of one error only does CUDA say that the update was not made. After another, launches might use
+/// some of the bundle that goes back.
 #[test]
 fn attack_launch_after_an_update_by_capture_that_may_be_half_made() {
     fn body<'g, D: Live>(
@@ -546,7 +548,8 @@ fn attack_launch_after_an_update_by_capture_that_may_be_half_made() {
     }
 }
 
-/// CUDA would call it an unjoined fork; ours is joined at the end of the capture, whatever it holds by then.
+/// CUDA would call it an unjoined fork; ours is joined at the end of the capture, whatever it holds
+/// by then.
 #[test]
 fn a_fork_that_goes_on_after_its_join_is_joined_again() {
     for_each_device(|gpu| {

@@ -58,7 +58,8 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
         // SAFETY: live, in bounds, and borrowed below for the stream that it is given.
         let copy = |stream| unsafe { driver.copy(to, from, BYTES / 2, stream) };
         let call = compute.foreign("copy half").reads(&source).writes(&mut result);
-        // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any bytes are a `u32`.
+        // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any
+        // bytes are a `u32`.
         let copied = unsafe { call.enqueue(copy) };
         copied.unwrap().unwrap();
         let (left, right) = result.split_at_mut(LEN / 2);
@@ -91,7 +92,8 @@ fn a_graph_with_a_foreign_call_is_updated_by_capture() {
                 // SAFETY: live, in bounds, and borrowed for the stream that it is given.
                 unsafe { driver.copy(to, from, BYTES, stream) }
             };
-            // SAFETY: one copy on the stream that it is given, of what either buffer holds; any bytes are a `u32`.
+            // SAFETY: one copy on the stream that it is given, of what either buffer holds; any
+            // bytes are a `u32`.
             unsafe { call.enqueue(library) }?.unwrap();
             Ok(())
         }
@@ -433,7 +435,8 @@ fn two_adoptions_of_one_stream_are_two_streams() {
                 let waits = || gpu.simulator().map(|sim| sim.counters().calls(Call::WaitEvent));
                 let before = waits();
                 let buffer = stream.acquire(first?)?;
-                // Its owner may have destroyed the first meanwhile, and CUDA given the handle to another one.
+                // Its owner may have destroyed the first meanwhile, and CUDA given the handle to
+                // another one.
                 assert_eq!(
                     waits(),
                     before.map(|count| count + 1),
@@ -457,7 +460,8 @@ fn memory_goes_in_and_out_of_our_types() {
         let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
         // SAFETY: the stream is live.
         let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
-        // SAFETY: allocated in the order of this stream just now, for no one else; of `LEN` elements, not initialised.
+        // SAFETY: allocated in the order of this stream just now, for no one else; of `LEN`
+        // elements, not initialised.
         let buffer = unsafe { DeviceBuffer::<MaybeUninit<u32>, _>::from_raw(&compute, address, LEN) };
         let buffer = compute.init_filled(buffer, 6).unwrap();
         assert_eq!(buffer.address(), address);
@@ -495,7 +499,8 @@ fn memory_that_others_keep_is_lent_to_a_stream() {
         // SAFETY: the stream is live.
         let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
         {
-            // SAFETY: live in this block and until the stream is waited for; no one else uses it; written before it is read.
+            // SAFETY: live in this block and until the stream is waited for; no one else uses it;
+            // written before it is read.
             let device = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts_mut(address, LEN) };
             // SAFETY: mapped, zeroed and registered above; as above.
             let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts_mut(start, LEN) };
@@ -524,7 +529,8 @@ fn memory_that_others_keep_is_lent_to_a_stream() {
     });
 }
 
-/// One call of ours may make several: a race names the line of the program, not one of ours; or the statement that it is part of.
+/// One call of ours may make several: a race names the line of the program, not one of ours; or the
+/// statement that it is part of.
 #[test]
 fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
     let config = SimConfig::new().check(Check::Record);
@@ -537,8 +543,8 @@ fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
         let mut race_with = |copy: &mut dyn FnMut(&DeviceBuffer<u32, _>, &mut [u32])| {
             let memory = compute.alloc_zeroed::<u32>(64).unwrap();
             compute.synchronize().unwrap();
-            // SAFETY: live and in bounds. Nothing orders it before the copy, which is what is to be found; the simulated device runs one
-            // operation at a time.
+            // SAFETY: live and in bounds. Nothing orders it before the copy, which is what is to be
+            // found; the simulated device runs one operation at a time.
             unsafe { gpu.driver().fill(memory.address(), &[1], 256, other.raw()) }.unwrap();
             copy(&memory, &mut host);
             gpu.races().pop().expect("a race").second.operation

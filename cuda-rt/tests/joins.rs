@@ -130,7 +130,8 @@ fn swap<S: StreamTag, R: Bundle<Device = S::Device>>(
     handoffs
 }
 
-/// A wait that fails half-way gives everything back, pending as before; dropping that frees behind every event.
+/// A wait that fails half-way gives everything back, pending as before; dropping that frees behind
+/// every event.
 #[test]
 fn a_join_refused_is_a_join_still() {
     for seed in 0..24 {
@@ -219,7 +220,8 @@ fn out_and_in_again() {
     });
 }
 
-/// An event makes another stream wait though no buffer moves: seen by modelled time, and by what ran.
+/// An event makes another stream wait though no buffer moves: seen by modelled time, and by what
+/// ran.
 #[test]
 fn markers_order_streams() {
     for_each_device(|gpu| {

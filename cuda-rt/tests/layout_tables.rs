@@ -1,5 +1,5 @@
-//! The layout tables of the host, against those that the device build left in the PTX. (A GPU's driver compares them when a kernel is
-//! first launched.)
+//! The layout tables of the host, against those that the device build left in the PTX. (A GPU's
+//! driver compares them when a kernel is first launched.)
 
 use cuda_rt::kernel::{ArgumentsOf, PositionOf, Signature, Simulate};
 use device_std::prelude::*;

@@ -1,4 +1,5 @@
-//! Views that a stream lends to another for a closure: ordered on both sides, however the closure is left.
+//! Views that a stream lends to another for a closure: ordered on both sides, however the closure
+//! is left.
 #![forbid(unsafe_code)]
 
 mod devices;

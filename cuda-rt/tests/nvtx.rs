@@ -1,4 +1,5 @@
-//! Stages as NVTX ranges, seen as a profiler sees them: by an injection library, which here is linked in.
+//! Stages as NVTX ranges, seen as a profiler sees them: by an injection library, which here is
+//! linked in.
 //!
 //! The types of the injection are those of `nvtxDetail/nvtxTypes.h` of NVTX 3.
 
@@ -62,7 +63,8 @@ extern "C" fn inject(export_table: ExportTable) -> c_int {
         let slot = unsafe { table.add(id) };
         // SAFETY: an entry of the table.
         let slot = unsafe { *slot };
-        // SAFETY: it points to the pointer that NVTX calls through, and the function is of the type that it calls.
+        // SAFETY: it points to the pointer that NVTX calls through, and the function is of the type
+        // that it calls.
         unsafe { *slot = function };
     }
     1

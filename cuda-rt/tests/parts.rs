@@ -1,4 +1,5 @@
-//! Parts of one block that go their own ways: split, dropped, leaked, pending and joined in adversarial order, with faults.
+//! Parts of one block that go their own ways: split, dropped, leaked, pending and joined in
+//! adversarial order, with faults.
 #![forbid(unsafe_code)]
 
 mod devices;
@@ -28,7 +29,8 @@ fn read<'id, S: StreamTag<Device = Scoped<'id>>>(
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// Runs `body` with simulated devices in many orders, the lazy one included; afterwards the device holds `live` blocks.
+/// Runs `body` with simulated devices in many orders, the lazy one included; afterwards the device
+/// holds `live` blocks.
 fn adversarial(live: usize, body: impl for<'id> Fn(&Device<Scoped<'id>>, u64)) {
     for seed in 0..24 {
         for order in [Order::Random, Order::Lazy] {
@@ -71,8 +73,9 @@ fn halves_travel_apart_and_come_together() {
     });
 }
 
-/// A part's memory is not given to anyone while another part is in use: were the block freed with the first part that is dropped,
-/// or ordered after the last one only, the next owner's junk would show.
+/// A part's memory is not given to anyone while another part is in use: were the block freed with
+/// the first part that is dropped, or ordered after the last one only, the next owner's junk would
+/// show.
 #[test]
 fn the_block_outlives_its_last_part_in_any_order() {
     adversarial(0, |gpu, seed| {
@@ -121,7 +124,8 @@ fn the_block_outlives_its_last_part_in_any_order() {
     });
 }
 
-/// Dropped handoffs free behind their fences; the part whose handoff is dropped last decides nothing by itself.
+/// Dropped handoffs free behind their fences; the part whose handoff is dropped last decides
+/// nothing by itself.
 #[test]
 fn parts_pending_in_handoffs_are_dropped() {
     adversarial(0, |gpu, seed| {
@@ -169,7 +173,8 @@ fn a_leaked_part_keeps_the_block_and_no_more() {
     });
 }
 
-/// A block that is whole again is freed as if it had never been split: in its stream's order, with no event.
+/// A block that is whole again is freed as if it had never been split: in its stream's order, with
+/// no event.
 #[test]
 fn a_block_joined_whole_is_as_before() {
     adversarial(0, |gpu, _| {
@@ -278,7 +283,8 @@ fn parts_of_many_threads() {
     });
 }
 
-/// Every record or wait in turn fails while parts are dropped: memory may be leaked, and is never given out while it is used.
+/// Every record or wait in turn fails while parts are dropped: memory may be leaked, and is never
+/// given out while it is used.
 #[test]
 fn faults_while_parts_are_dropped() {
     for seed in 0..12 {

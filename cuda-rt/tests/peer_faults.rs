@@ -51,7 +51,8 @@ fn configurations() -> impl Iterator<Item = SimConfig> {
     random.chain([SimConfig::new().seed(9).order(Order::Lazy)])
 }
 
-/// Runs `body` with two devices and, once they are gone, gives what is left. A third keeps the host.
+/// Runs `body` with two devices and, once they are gone, gives what is left. A third keeps the
+/// host.
 fn left_of(
     config: SimConfig,
     body: impl Fn(&dyn Fn() -> Result<()>, &cuda_rt::simulator::Simulator),
@@ -192,7 +193,8 @@ fn a_copy_whose_end_only_the_host_could_wait_for() {
     .unwrap();
 }
 
-/// A lend on the other device could not be joined: what is there may still be written, and is not copied.
+/// A lend on the other device could not be joined: what is there may still be written, and is not
+/// copied.
 #[test]
 fn attack_copy_from_a_device_on_which_an_ordering_could_not_be_made() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |here| {

@@ -36,7 +36,8 @@ fn filled<D: Live>(stream: &Stream<Compute<D>>, value: u32) -> Result<Handoff<De
     stream.release(buffer)
 }
 
-/// The source is overwritten by its owner as soon as that has it again, which is before the copy ran unless something waits.
+/// The source is overwritten by its owner as soon as that has it again, which is before the copy
+/// ran unless something waits.
 #[test]
 fn h37_a_copy_from_a_peer_is_ordered_on_both_sides() {
     for_each_pair(|here, there| {
@@ -286,7 +287,8 @@ fn a_device_copies_from_itself() {
     });
 }
 
-/// A handoff that a third stream, of the copying device, may wait for, and that threads pass around.
+/// A handoff that a third stream, of the copying device, may wait for, and that threads pass
+/// around.
 #[test]
 fn copies_of_two_threads_meet() {
     for_each_pair(|here, there| {
@@ -378,7 +380,8 @@ fn attack_drop_both_devices_while_a_copy_is_in_flight() {
     }
 }
 
-/// Who asks for the event of a copy is of the device that copied, which may be gone: futures and polling get the end all the same.
+/// Who asks for the event of a copy is of the device that copied, which may be gone: futures and
+/// polling get the end all the same.
 #[test]
 fn attack_await_a_copy_whose_device_is_gone() {
     for way in 0..3 {
@@ -484,7 +487,8 @@ fn whether_copies_are_direct_can_be_asked() {
     }
 }
 
-/// Modelled: a staged copy takes as long as the ratio of the rates says, and the engines of the two devices are apart.
+/// Modelled: a staged copy takes as long as the ratio of the rates says, and the engines of the two
+/// devices are apart.
 #[test]
 fn copies_take_the_time_of_their_link() {
     use cuda_rt::timeline::Engine;

@@ -1,5 +1,5 @@
-//! A pipeline allocates nothing for an item once its slots have gone round. In a test binary of its own: it counts every
-//! allocation of the process.
+//! A pipeline allocates nothing for an item once its slots have gone round. In a test binary of its
+//! own: it counts every allocation of the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,8 @@ fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
 
 #[test]
 fn no_item_is_allocated_for() {
-    // In this order no operation waits in a queue of the simulated device, which would allocate for itself, as the checker does.
+    // In this order no operation waits in a queue of the simulated device, which would allocate for
+    // itself, as the checker does.
     let config = SimConfig::new().order(Order::Eager).check(Check::Off);
     let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
     eprintln!("{simulated} allocations on the simulated device");

@@ -1,5 +1,5 @@
-//! The README tells the truth: what it says rustc says, rustc says, and the kernel that it shows is one that is shipped. That its
-//! example runs is a doctest's business.
+//! The README tells the truth: what it says rustc says, rustc says, and the kernel that it shows is
+//! one that is shipped. That its example runs is a doctest's business.
 #![forbid(unsafe_code)]
 
 const README: &str = include_str!("../../README.md");

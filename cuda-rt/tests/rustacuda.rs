@@ -149,7 +149,8 @@ fn by_value_they_are_parameters_whatever_their_bits() {
                 .foreign_kernel(&APPLY)
                 .write(&mut data)
                 .device_copy(&settings);
-            // SAFETY: the entry has those parameters, with `Settings` as `repr(C)` lays it out, and writes that many elements.
+            // SAFETY: the entry has those parameters, with `Settings` as `repr(C)` lays it out, and
+            // writes that many elements.
             unsafe { launch.launch(&shape) }.unwrap();
             let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
             compute.copy_to_host(&data, &mut host).unwrap();
@@ -163,8 +164,8 @@ fn by_value_they_are_parameters_whatever_their_bits() {
     });
 }
 
-/// A graph's launches are compared when it is updated, byte by byte, and padding has no bytes that may be read: what is passed with it is
-/// set anew each time, also where nothing changed.
+/// A graph's launches are compared when it is updated, byte by byte, and padding has no bytes that
+/// may be read: what is passed with it is set anew each time, also where nothing changed.
 #[test]
 fn attack_compare_padding_in_an_update_of_a_graph() {
     use cuda_rt::simulator::Call;
@@ -217,7 +218,8 @@ fn attack_compare_padding_in_an_update_of_a_graph() {
     });
 }
 
-/// The message says why `DeviceCopy` is too little. (With cust about, rustc tells two types called `Stream` apart in it.)
+/// The message says why `DeviceCopy` is too little. (With cust about, rustc tells two types called
+/// `Stream` apart in it.)
 #[cfg(not(feature = "cust"))]
 #[test]
 fn those_that_not_any_bits_are_a_value_of_are_no_elements() {

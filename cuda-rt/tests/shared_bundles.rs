@@ -1,4 +1,5 @@
-//! Leases as parts of bundles: they move between streams, into slots and graphs, and the writer still waits for every reader.
+//! Leases as parts of bundles: they move between streams, into slots and graphs, and the writer
+//! still waits for every reader.
 #![forbid(unsafe_code)]
 
 mod devices;
@@ -33,8 +34,8 @@ fn read<D: Live, S: StreamTag<Device = D>>(
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// A lease moves with the buffer that is computed from it; the writer, which comes back early, waits for the reads on
-/// both streams.
+/// A lease moves with the buffer that is computed from it; the writer, which comes back early,
+/// waits for the reads on both streams.
 #[test]
 fn h10_a_lease_that_moved_is_waited_for() {
     for_each_device(|gpu| {
@@ -102,7 +103,8 @@ struct Layer<W: Bundle, P: Place = Idle> {
     activations: DeviceBuffer<u32, P>,
 }
 
-/// In a struct, in a slot, and idle for a while: a lease on the host's side has no reads pending and ends without an event.
+/// In a struct, in a slot, and idle for a while: a lease on the host's side has no reads pending
+/// and ends without an event.
 #[test]
 fn a_struct_with_weights() {
     for_each_device(|gpu| {
@@ -133,7 +135,8 @@ fn a_struct_with_weights() {
     });
 }
 
-/// A graph holds a lease and reads the weights at each launch; they stay readable by everyone, and come back after the graph.
+/// A graph holds a lease and reads the weights at each launch; they stay readable by everyone, and
+/// come back after the graph.
 #[test]
 fn a_graph_with_weights() {
     for_each_device(|gpu| {
@@ -169,7 +172,8 @@ fn a_graph_with_weights() {
     });
 }
 
-/// A lease in a dropped handoff whose events fail later: the bundle is leaked rather than written under a reader.
+/// A lease in a dropped handoff whose events fail later: the bundle is leaked rather than written
+/// under a reader.
 #[test]
 fn a_lease_whose_end_is_lost_keeps_the_bundle() {
     for seed in 0..12 {

@@ -1,5 +1,5 @@
-//! A panic inside a simulated device loses the device, and nothing else happens: no call unwinds, no block gets a second owner, and
-//! nothing waits for its own thread.
+//! A panic inside a simulated device loses the device, and nothing else happens: no call unwinds,
+//! no block gets a second owner, and nothing waits for its own thread.
 #![forbid(unsafe_code)]
 
 use std::panic::{self, AssertUnwindSafe, catch_unwind, panic_any};
@@ -48,7 +48,8 @@ fn ends(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Whether the block of `mine` is that of another buffer; if so, what its owner finds in a buffer that was zeroed.
+/// Whether the block of `mine` is that of another buffer; if so, what its owner finds in a buffer
+/// that was zeroed.
 fn two_owners<'id>(
     gpu: &Device<Scoped<'id>>,
     mut mine: DeviceBuffer<u32, Compute<Scoped<'id>>>,
@@ -82,8 +83,8 @@ fn throw_a_bomb(i: Index1, mut out: PerThread<u32>) {
     }
 }
 
-/// The payload was dropped out of the device's own `catch_unwind`: the device counted one operation less than it ran, and gave the
-/// block of a pending free to two streams.
+/// The payload was dropped out of the device's own `catch_unwind`: the device counted one operation
+/// less than it ran, and gave the block of a pending free to two streams.
 #[test]
 fn a_kernel_that_panics_with_a_payload_whose_drop_panics_loses_the_device() {
     ends(|| {
@@ -249,7 +250,8 @@ fn a_kernel_that_looks_at_its_device_is_lost() {
     });
 }
 
-/// The faults that a simulated device has on demand are counted outside its lock: a number that is not one panics here.
+/// The faults that a simulated device has on demand are counted outside its lock: a number that is
+/// not one panics here.
 #[test]
 fn a_fault_without_a_number_panics_and_leaves_the_device_as_it_was() {
     ends(|| {

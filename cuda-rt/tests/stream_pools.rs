@@ -10,7 +10,8 @@ use cuda_rt::{Error, Priority};
 
 use devices::for_each_device;
 
-/// A closure that only enqueues is over before its work: were the first free stream always taken, all work would be in one.
+/// A closure that only enqueues is over before its work: were the first free stream always taken,
+/// all work would be in one.
 #[test]
 fn closures_that_are_over_at_once_take_turns() {
     for_each_device(|gpu| {

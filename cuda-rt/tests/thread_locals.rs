@@ -1,5 +1,5 @@
-//! Destructors of thread-locals that use a device, and drop what it holds: simulated kernels run there, when the locals of the library
-//! may be gone.
+//! Destructors of thread-locals that use a device, and drop what it holds: simulated kernels run
+//! there, when the locals of the library may be gone.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -42,7 +42,8 @@ impl Drop for Late {
 
 thread_local!(static LATE: Late = const { Late(RefCell::new(None)) });
 
-/// Runs `last` in the destructor of a thread-local, after those that a kernel on that thread has made are gone.
+/// Runs `last` in the destructor of a thread-local, after those that a kernel on that thread has
+/// made are gone.
 fn after_the_locals<R: Send + 'static>(last: impl FnOnce(Device) -> R + Send + 'static) -> R {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let gpu = device();
@@ -88,7 +89,8 @@ fn a_kernel_runs_in_the_destructor_of_a_thread_local() {
     assert_eq!(doubled, 42.0);
 }
 
-/// The kernel panicked under the lock of the simulated device, which then counted one operation less than it had run.
+/// The kernel panicked under the lock of the simulated device, which then counted one operation
+/// less than it had run.
 #[test]
 fn blocks_freed_behind_a_kernel_in_a_destructor_have_one_owner() {
     after_the_locals(|gpu| {

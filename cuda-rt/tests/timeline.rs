@@ -441,7 +441,8 @@ fn work_on_an_engine_only_counts_there() {
     .unwrap();
 }
 
-/// The two ways to measure see the same work. Needs a GPU, `libcupti`, and no profiler; says so where it is skipped.
+/// The two ways to measure see the same work. Needs a GPU, `libcupti`, and no profiler; says so
+/// where it is skipped.
 #[cfg(feature = "cupti")]
 #[test]
 fn cupti_and_events_agree() {

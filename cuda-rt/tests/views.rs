@@ -1,4 +1,5 @@
-//! Views of buffers: ranges, halves and chunks lie where they should, and nothing outside of what they were made of can be named.
+//! Views of buffers: ranges, halves and chunks lie where they should, and nothing outside of what
+//! they were made of can be named.
 #![forbid(unsafe_code)]
 
 mod devices;

@@ -1,6 +1,8 @@
-//! How near elementwise kernels come to what the memory can do: `cargo bench -p cuda-handoff-kernels --bench bandwidth`.
+//! How near elementwise kernels come to what the memory can do: `cargo bench -p
+//! cuda-handoff-kernels --bench bandwidth`.
 //!
-//! One element a thread and four, beside a copy within the device, which the driver makes; all in one run, on the first GPU.
+//! One element a thread and four, beside a copy within the device, which the driver makes; all in
+//! one run, on the first GPU.
 #![forbid(unsafe_code)]
 
 use cuda_rt::timeline::bench::Bench;

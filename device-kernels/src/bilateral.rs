@@ -1,5 +1,6 @@
-//! The bilateral filter of Tomasi and Manduchi ("Bilateral filtering for gray and color images", ICCV 1998), by its definition: a mean over
-//! a square window, weighted by Gaussians of distance and of difference in brightness.
+//! The bilateral filter of Tomasi and Manduchi ("Bilateral filtering for gray and color images",
+//! ICCV 1998), by its definition: a mean over a square window, weighted by Gaussians of distance
+//! and of difference in brightness.
 
 use core::f32::consts::LOG2_E;
 
@@ -7,11 +8,12 @@ use device_std::prelude::*;
 
 /// Smooths an 8-bit image of `width` × `height` pixels, row-major, and keeps its edges.
 ///
-/// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge outwards; radii over 4096 count as that. `sigma_space` is
-/// in pixels and `sigma_range` in grey levels, both above 0. Rounds to nearest.
+/// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge
+/// outwards; radii over 4096 count as that. `sigma_space` is in pixels and `sigma_range` in grey
+/// levels, both above 0. Rounds to nearest.
 ///
-/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or the image has a side of 0 or 2^32 pixels; pixels beyond the end of `output` are
-/// left out.
+/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or the
+/// image has a side of 0 or 2^32 pixels; pixels beyond the end of `output` are left out.
 #[kernel]
 pub fn bilateral(
     i: Index2,
@@ -29,7 +31,8 @@ pub fn bilateral(
     }
     let window = Window::new(sigma_space, sigma_range);
     let (x, y) = (i.x() as i32, i.y() as i32);
-    // A radius known to the compiler unrolls the loops and folds the distances; three covers what is usual for video.
+    // A radius known to the compiler unrolls the loops and folds the distances; three covers what
+    // is usual for video.
     let value = match radius {
         1 => window.filter(&image, x, y, 1),
         2 => window.filter(&image, x, y, 2),
@@ -64,7 +67,8 @@ impl Window {
     fn filter(&self, image: &Image<'_, u8>, x: i32, y: i32, radius: i32) -> u8 {
         let centre = f32::from(image.clamped(x, y));
         let (mut sum, mut weights) = (0.0_f32, 0.0_f32);
-        // `while`: an inclusive range has a flag of its own, which keeps the loop from being unrolled.
+        // `while`: an inclusive range has a flag of its own, which keeps the loop from being
+        // unrolled.
         let mut dy = -radius;
         while dy <= radius {
             let row = image.row_clamped(y + dy);

@@ -11,8 +11,8 @@
 //! | [`histogram`] | atomics, in shared and device memory |
 //! | [`transpose`] | a tile in shared memory, so that reads and writes are both coalesced |
 //!
-//! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that users need no nightly compiler;
-//! `cargo xtask ptx --check` says whether it is fresh.
+//! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
+//! users need no nightly compiler; `cargo xtask ptx --check` says whether it is fresh.
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Sums of blocks, after "Faster Parallel Reductions on Kepler" (J. Luitjens, NVIDIA, 2014): shuffles within a warp, shared memory
-//! between warps.
+//! Sums of blocks, after "Faster Parallel Reductions on Kepler" (J. Luitjens, NVIDIA, 2014):
+//! shuffles within a warp, shared memory between warps.
 
 use device_std::prelude::*;
 
@@ -7,10 +7,11 @@ use device_std::prelude::*;
 const THREADS: usize = 256;
 const WARPS: usize = THREADS / 32;
 
-/// `sums[b]` is the sum of elements 256 b to 256 b + 255 of `input`; elements beyond its end count as 0.
+/// `sums[b]` is the sum of elements 256 b to 256 b + 255 of `input`; elements beyond its end count
+/// as 0.
 ///
-/// The grid covers the input's length, and `sums` has one element for each 256 of them, rounded up; fewer trap. The sum is a tree's: the same
-/// for every run, but not that of a plain loop.
+/// The grid covers the input's length, and `sums` has one element for each 256 of them, rounded up;
+/// fewer trap. The sum is a tree's: the same for every run, but not that of a plain loop.
 #[kernel(block = 256)]
 pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], mut sums: PerBlock<f32>) {
     let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));

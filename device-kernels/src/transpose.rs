@@ -1,5 +1,6 @@
-//! A matrix transpose through tiles, after "An Efficient Matrix Transpose in CUDA C/C++" (M. Harris, NVIDIA, 2013), with the tile's columns
-//! permuted instead of padded to avoid bank conflicts.
+//! A matrix transpose through tiles, after "An Efficient Matrix Transpose in CUDA C/C++" (M.
+//! Harris, NVIDIA, 2013), with the tile's columns permuted instead of padded to avoid bank
+//! conflicts.
 
 use device_std::prelude::*;
 
@@ -8,10 +9,12 @@ const SIDE: usize = 32;
 /// Elements that one thread moves; a block has `SIDE / ROWS` threads along y.
 const ROWS: usize = 4;
 
-/// `output[x][y] = input[y][x]`: `input` has `height` rows of `width`, row-major, and `output` `width` rows of `height`.
+/// `output[x][y] = input[y][x]`: `input` has `height` rows of `width`, row-major, and `output`
+/// `width` rows of `height`.
 ///
-/// The grid covers (height, width / 4, rounded up) threads: the output's columns, four rows each, which is
-/// `Grid2::covering(height, width.div_ceil(4))`. Traps if `input` is shorter than the matrix.
+/// The grid covers (height, width / 4, rounded up) threads: the output's columns, four rows each,
+/// which is `Grid2::covering(height, width.div_ceil(4))`. Traps if `input` is shorter than the
+/// matrix.
 #[kernel(block = (32, 8))]
 pub fn transpose(
     mut block: Block2,
@@ -22,7 +25,8 @@ pub fn transpose(
     height: u32,
 ) {
     let (width, height) = (width as usize, height as usize);
-    // The block writes the output's rows from `x` and columns from `y`, so it reads the input's columns from `x` and rows from `y`.
+    // The block writes the output's rows from `x` and columns from `y`, so it reads the input's
+    // columns from `x` and rows from `y`.
     let (x, y) = (block.y() * SIDE, block.x() * SIDE);
     let tile = tile.init(&mut block, |_, at| {
         let (row, column) = (at / SIDE, swizzle(at % SIDE, at / SIDE));
@@ -46,7 +50,8 @@ pub fn transpose(
     });
 }
 
-/// Where a tile keeps a column in one of its rows: another for each row, so that a column's elements lie in different banks. Its own inverse.
+/// Where a tile keeps a column in one of its rows: another for each row, so that a column's
+/// elements lie in different banks. Its own inverse.
 #[inline(always)]
 fn swizzle(column: usize, row: usize) -> usize {
     (column ^ row) % SIDE

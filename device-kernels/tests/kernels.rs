@@ -1,4 +1,5 @@
-//! Each kernel, launched through its typed function, against a plain loop: on a GPU where there is one, else simulated.
+//! Each kernel, launched through its typed function, against a plain loop: on a GPU where there is
+//! one, else simulated.
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
@@ -35,7 +36,8 @@ fn download<T: Element>(stream: &Stream<Compute>, buffer: &DeviceBuffer<T, Compu
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`: one layout.
+/// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`: one
+/// layout.
 #[test]
 fn both_derives_of_element_agree() {
     mod host {
@@ -186,7 +188,8 @@ fn process_is_sixteen_multiply_adds() {
     assert_eq!(bits(&download(&stream, &output)), bits(&expected));
 }
 
-/// The kernels that move four elements a thread give what those of one give: at all tails, and where nothing is aligned for four.
+/// The kernels that move four elements a thread give what those of one give: at all tails, and
+/// where nothing is aligned for four.
 #[test]
 fn four_elements_a_thread_are_as_one() {
     let stream = compute();

@@ -1,4 +1,5 @@
-//! What a launch got wrong ends in an error, not in memory that is not its own. Simulated only: a GPU whose kernel traps is lost to the process.
+//! What a launch got wrong ends in an error, not in memory that is not its own. Simulated only: a
+//! GPU whose kernel traps is lost to the process.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::SimConfig;

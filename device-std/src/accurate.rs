@@ -1,15 +1,19 @@
-//! Math whose results are the same to the bit on the simulated device and on a GPU, for `f32` and `f64`.
+//! Math whose results are the same to the bit on the simulated device and on a GPU, for `f32` and
+//! `f64`.
 //!
-//! The functions are those of [`libm`](https://docs.rs/libm), musl's in Rust, made of additions, multiplications and divisions, which
-//! are rounded alike everywhere. In `f32` each is within 1 unit in the last place of the exact value, and `tanh` within 2; the tests of this
-//! crate measure it against `f64`. Several of them calculate in `f64` inside, which GPUs for graphics do slowly, and `sin` and `cos` of large
-//! arguments need local memory. [`fast`](crate::fast) has approximations in a few instructions.
+//! The functions are those of [`libm`](https://docs.rs/libm), musl's in Rust, made of additions,
+//! multiplications and divisions, which are rounded alike everywhere. In `f32` each is within 1
+//! unit in the last place of the exact value, and `tanh` within 2; the tests of this crate measure
+//! it against `f64`. Several of them calculate in `f64` inside, which GPUs for graphics do slowly,
+//! and `sin` and `cos` of large arguments need local memory. [`fast`](crate::fast) has
+//! approximations in a few instructions.
 //!
-//! A square root and a quotient are exact to rounding by themselves ([`Float::sqrt`](crate::Float::sqrt), `/`), and so is
-//! [`Float::mul_add`](crate::Float::mul_add).
+//! A square root and a quotient are exact to rounding by themselves
+//! ([`Float::sqrt`](crate::Float::sqrt), `/`), and so is [`Float::mul_add`](crate::Float::mul_add).
 //!
-//! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM makes a division, a truncation and a
-//! multiply-add of it, by which 1e8 % 3 is -2. `kernel-build` refuses kernels that use it.
+//! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM makes a
+//! division, a truncation and a multiply-add of it, by which 1e8 % 3 is -2. `kernel-build` refuses
+//! kernels that use it.
 
 mod sealed {
     pub trait Sealed {}
@@ -81,11 +85,13 @@ functions! {
     tanh(x) = tanhf, tanh;
     /// `x` to the power of `y`, with all the special cases of C's `pow`.
     pow(x, y) = powf, pow;
-    /// The remainder of `x / y`, with the sign of `x`: what `x % y` is on the host, without a rounding.
+    /// The remainder of `x / y`, with the sign of `x`: what `x % y` is on the host, without a
+    /// rounding.
     rem(x, y) = fmodf, fmod;
 }
 
-/// The least remainder of `x / y` that is not negative, as `f32::rem_euclid` has it; rounded once where `x` is negative.
+/// The least remainder of `x / y` that is not negative, as `f32::rem_euclid` has it; rounded once
+/// where `x` is negative.
 #[inline(always)]
 pub fn rem_euclid<T: Real>(x: T, y: T) -> T {
     T::rem_euclid(x, y)

@@ -2,8 +2,8 @@
 
 use crate::element::Element;
 
-/// 16 bytes that are moved at once. A vector on the device: of several words LLVM would make several instructions again where
-/// another path does the same one by one.
+/// 16 bytes that are moved at once. A vector on the device: of several words LLVM would make
+/// several instructions again where another path does the same one by one.
 #[cfg(target_arch = "nvptx64")]
 type Words4 = core::simd::u32x4;
 #[cfg(target_arch = "nvptx64")]
@@ -17,7 +17,8 @@ struct Words4([u32; 4]);
 #[repr(C, align(8))]
 struct Words2([u32; 2]);
 
-/// Whether `[T; N]` is moved as `W`s, the widest that it is made of, and the address aligned for them.
+/// Whether `[T; N]` is moved as `W`s, the widest that it is made of, and the address aligned for
+/// them.
 #[inline(always)]
 fn moves_as<W, T, const N: usize>(address: usize) -> bool {
     let widest = const {
@@ -36,8 +37,9 @@ fn moves_as<W, T, const N: usize>(address: usize) -> bool {
         && address.is_multiple_of(align_of::<W>())
 }
 
-/// The same address, of which LLVM does not know that it is: else it would share some of the loads and stores of the path for memory that
-/// is not aligned with the path for memory that is, and make the latter more than one.
+/// The same address, of which LLVM does not know that it is: else it would share some of the loads
+/// and stores of the path for memory that is not aligned with the path for memory that is, and make
+/// the latter more than one.
 #[inline(always)]
 fn apart<T>(ptr: *mut T) -> *mut T {
     #[cfg(target_arch = "nvptx64")]
@@ -54,8 +56,8 @@ fn apart<T>(ptr: *mut T) -> *mut T {
 }
 
 /// # Safety
-/// `from` is valid for reads, and `to` for writes, of `[T; N]`, which is made of `W`s; they do not overlap, and `move_piece` is sound for each
-/// piece of them.
+/// `from` is valid for reads, and `to` for writes, of `[T; N]`, which is made of `W`s; they do not
+/// overlap, and `move_piece` is sound for each piece of them.
 #[inline(always)]
 unsafe fn each_piece<W, T, const N: usize>(
     from: *const T,
@@ -148,8 +150,9 @@ pub(crate) unsafe fn write<T: Element, const N: usize>(ptr: *mut T, values: [T; 
 
 /// Reads several elements of an input at once.
 pub trait Chunks<T> {
-    /// Elements `N * at` to `N * at + N - 1`, in one load where they are 4, 8 or 16 bytes and lie aligned
-    /// (`ld.global.nc.v4`), as they do from the start of a buffer; elements beyond the end are `fill`.
+    /// Elements `N * at` to `N * at + N - 1`, in one load where they are 4, 8 or 16 bytes and lie
+    /// aligned (`ld.global.nc.v4`), as they do from the start of a buffer; elements beyond the end
+    /// are `fill`.
     ///
     /// It goes with [`PerThreadChunk`](crate::PerThreadChunk), of which each thread writes as many.
     fn chunk_or<const N: usize>(&self, at: usize, fill: T) -> [T; N];

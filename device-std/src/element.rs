@@ -2,15 +2,16 @@ use bytemuck::Pod;
 
 use crate::layout::Layout;
 
-/// A type that device memory can hold: any bits are a value, there is no padding, and the layout is the same on
-/// host and device.
+/// A type that device memory can hold: any bits are a value, there is no padding, and the layout is
+/// the same on host and device.
 ///
-/// Implemented for the integers and floats (with the feature `half` also `half::f16` and `half::bf16`), arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs of
+/// Implemented for the integers and floats (with the feature `half` also `half::f16` and
+/// `half::bf16`), arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs of
 /// elements.
 ///
 /// # Safety
-/// The layout is that of `repr(C)`, and `LAYOUT` differs for types whose sizes, alignments, field names, field
-/// offsets or field layouts differ.
+/// The layout is that of `repr(C)`, and `LAYOUT` differs for types whose sizes, alignments, field
+/// names, field offsets or field layouts differ.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element: device memory can hold any bits, and must have one layout on host and device",
@@ -45,7 +46,8 @@ pub unsafe trait Scalar: Copy + 'static {
 
 macro_rules! primitives {
     ($($type:ident)*) => { $(
-        // SAFETY: a primitive of one size and alignment on x86-64, AArch64 and nvptx64; the hash holds its name.
+        // SAFETY: a primitive of one size and alignment on x86-64, AArch64 and nvptx64; the hash
+        // holds its name.
         unsafe impl Element for $type {
             const LAYOUT: u64 = Layout::of::<$type>(stringify!($type)).finish();
         }
@@ -80,7 +82,8 @@ unsafe impl Scalar for bool {
     const IS_ANY_BITS: bool = false;
 }
 
-// SAFETY: an array is its elements in a row, on every target; the hash holds the element's and, through the size, the length.
+// SAFETY: an array is its elements in a row, on every target; the hash holds the element's and,
+// through the size, the length.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: u64 = Layout::of::<[T; N]>("[]").field("", N, T::LAYOUT).finish();
 }

@@ -1,13 +1,15 @@
 //! What macros put into a user's crate that is `unsafe`.
 //!
-//! Here, and not in the procedural macros, because only a macro of this crate can name this crate: `::device_std` in the output of a
-//! procedural macro means whatever the user's crate calls so, and the `unsafe` beside it would vouch for that (H42). So a procedural
-//! macro writes no `unsafe` at all: a stand-in for this crate must bring its own, where `forbid(unsafe_code)` finds it.
+//! Here, and not in the procedural macros, because only a macro of this crate can name this crate:
+//! `::device_std` in the output of a procedural macro means whatever the user's crate calls so, and
+//! the `unsafe` beside it would vouch for that (H42). So a procedural macro writes no `unsafe` at
+//! all: a stand-in for this crate must bring its own, where `forbid(unsafe_code)` finds it.
 
 /// The entry of a kernel in the PTX, and the tables of its layouts and parameters.
 ///
-/// `$symbol` is the promise: whoever calls this by hand with another kernel's makes PTX that is not what the host takes it for, as
-/// with a false file in `kernel_module!` (docs/soundness.md, "Doc-hidden macros called by hand").
+/// `$symbol` is the promise: whoever calls this by hand with another kernel's makes PTX that is not
+/// what the host takes it for, as with a false file in `kernel_module!` (docs/soundness.md,
+/// "Doc-hidden macros called by hand").
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
@@ -24,17 +26,20 @@ macro_rules! __entry {
         passed = [$($use:ident $passed:ty;)*],
         checked = $checked:ident,
     ) => {
-        // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go unsaid.
+        // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go
+        // unsaid.
         #[unsafe(export_name = $symbol)]
         #[allow(improper_ctypes_definitions)]
         pub extern "ptx-kernel" fn __cuda_rt_entry<'k>($($value: $type,)* extent: $crate::Extent) {
             $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)*
             $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)*
             $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)*
-            // Types stand outside the blocks, and locals inside: what a name of the user's crate means is never `unsafe` to say.
+            // Types stand outside the blocks, and locals inside: what a name of the user's crate
+            // means is never `unsafe` to say.
             $(let $slice: &[$slice_element] = {
                 let (start, len) = ($slice, $slice_len);
-                // SAFETY: the launch is of this kernel, and passes what its signature says, here and below.
+                // SAFETY: the launch is of this kernel, and passes what its signature says, here
+                // and below.
                 unsafe { $crate::rt::entry::slice(start, len) }
             };)*
             $(let $output: $output_type<'_> = {
@@ -94,8 +99,9 @@ macro_rules! __entry {
 
 /// `Element` and `Scalar` for a struct of elements.
 ///
-/// True whatever it is called with: `Pod`, a supertrait, takes any bits, and is derived for `repr(C)` only. All fields are in the hash,
-/// each once, where it lies and with its own type, or [`Fields`](crate::layout::Fields) does not compile.
+/// True whatever it is called with: `Pod`, a supertrait, takes any bits, and is derived for
+/// `repr(C)` only. All fields are in the hash, each once, where it lies and with its own type, or
+/// [`Fields`](crate::layout::Fields) does not compile.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __element {
@@ -118,8 +124,9 @@ macro_rules! __element {
         // Evaluated whether or not it is used.
         const _: $crate::__private::core::primitive::u64 = <$name as $crate::Element>::LAYOUT;
     };
-    // With parameters. They come as what they are, each a name, a type, a path or a lifetime: as mere tokens, bounds could end the
-    // `impl` early and bring a body of their own, and a macro's name could swallow the one below.
+    // With parameters. They come as what they are, each a name, a type, a path or a lifetime: as
+    // mere tokens, bounds could end the `impl` early and bring a body of their own, and a macro's
+    // name could swallow the one below.
     (
         $name:ident { $($member:tt: $type:ty,)* },
         types = [$($parameter:ident)*],

@@ -1,6 +1,7 @@
 use crate::layout::Layout;
 
-/// The exact number of threads that a launch covers, (x, y, z). Threads outside it do not enter the kernel.
+/// The exact number of threads that a launch covers, (x, y, z). Threads outside it do not enter the
+/// kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Extent {
@@ -26,7 +27,8 @@ impl Extent {
         }
     }
 
-    /// The width and height as 32-bit numbers. Their product then fits 64 bits, and so does every row-major index.
+    /// The width and height as 32-bit numbers. Their product then fits 64 bits, and so does every
+    /// row-major index.
     ///
     /// Traps (panics in simulation) where one does not fit: the hardware has no such grid.
     #[inline(always)]

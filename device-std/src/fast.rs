@@ -14,16 +14,17 @@
 //! | [`div`] | `div.approx.ftz.f32` | 2 units in the last place for divisors in [2^-126, 2^126] |
 //! | [`pow`] | `exp2(y * log2(x))` | 2^-22 · (1 + abs(y) · max(1, abs(log2(x)))) relative |
 //!
-//! The bounds are those of the PTX ISA, "Floating Point Instructions", rounded up, but for `exp` and `pow`, which are made of others, and for
-//! `sin` and `cos`, where it says 2^-20.5, and an H200 was 0.3 % further off (at -5.0014157).
-//! The tests of this crate measure them, on the simulated device too, where the functions are accurate to about a unit in the last
-//! place: results differ from the GPU's within these bounds. Subnormal arguments and results count as 0 on both (but for `tanh`).
-//! [`accurate`](crate::accurate) has functions whose results are the same on both.
+//! The bounds are those of the PTX ISA, "Floating Point Instructions", rounded up, but for `exp`
+//! and `pow`, which are made of others, and for `sin` and `cos`, where it says 2^-20.5, and an H200
+//! was 0.3 % further off (at -5.0014157). The tests of this crate measure them, on the simulated
+//! device too, where the functions are accurate to about a unit in the last place: results differ
+//! from the GPU's within these bounds. Subnormal arguments and results count as 0 on both (but for
+//! `tanh`). [`accurate`](crate::accurate) has functions whose results are the same on both.
 
 use crate::float::Float;
 
-/// 2^x: `ex2.approx.ftz.f32` on the device (within 2 units in the last place, subnormal results are 0), a polynomial of
-/// about that error on the host, where results from 2^127.5 on are infinite.
+/// 2^x: `ex2.approx.ftz.f32` on the device (within 2 units in the last place, subnormal results are
+/// 0), a polynomial of about that error on the host, where results from 2^127.5 on are infinite.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -32,8 +33,8 @@ pub fn exp2(x: f32) -> f32 {
     return exp2_polynomial(x);
 }
 
-/// e^x for arguments in (-87, 88), clamped outside. Written after nvcc's `expf`: 2^n through exponent bits, the rest through
-/// [`exp2`]; within 2 units in the last place.
+/// e^x for arguments in (-87, 88), clamped outside. Written after nvcc's `expf`: 2^n through
+/// exponent bits, the rest through [`exp2`]; within 2 units in the last place.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     // log2(e) in two parts, so that the product keeps its low bits.
@@ -47,8 +48,8 @@ pub fn exp(x: f32) -> f32 {
     small_exp2(fraction) * f32::from_bits(t.to_bits() << 23)
 }
 
-/// 1.5 · 2^23 + 127. Adding it rounds to an integer, which is left, biased as an exponent, in the low bits: no conversion
-/// between float and integer, which CPUs vectorise badly.
+/// 1.5 · 2^23 + 127. Adding it rounds to an integer, which is left, biased as an exponent, in the
+/// low bits: no conversion between float and integer, which CPUs vectorise badly.
 const ROUND_AND_BIAS: f32 = 12_583_039.0;
 
 #[cfg(target_arch = "nvptx64")]
@@ -176,7 +177,8 @@ pub fn ln(x: f32) -> f32 {
     log2(x) * core::f32::consts::LN_2
 }
 
-/// `x` to the power of `y`, for positive `x`; negative `x` give what is not a number, whatever `y` is.
+/// `x` to the power of `y`, for positive `x`; negative `x` give what is not a number, whatever `y`
+/// is.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     exp2(y * log2(x))

@@ -1,8 +1,9 @@
 /// Math on `f32` and `f64` that `core` lacks on the device.
 ///
-/// On the host the inherent methods of `std` have the same names and win where one writes `x.sqrt()`. `mul_add`, `sqrt`, `floor`,
-/// `ceil` and `trunc` are exact on both sides, so that makes no difference. What rounds
-/// differently is in [`accurate`](crate::accurate) and [`fast`](crate::fast).
+/// On the host the inherent methods of `std` have the same names and win where one writes
+/// `x.sqrt()`. `mul_add`, `sqrt`, `floor`, `ceil` and `trunc` are exact on both sides, so that
+/// makes no difference. What rounds differently is in [`accurate`](crate::accurate) and
+/// [`fast`](crate::fast).
 pub trait Float: Copy {
     /// `self * a + b`, rounded once (`fma.rn`). `a * b + c` is never fused by itself.
     fn mul_add(self, a: Self, b: Self) -> Self;
@@ -88,7 +89,8 @@ macro_rules! min_max {
             }
         }
 
-        // `f32::min` may give either zero for (-0, +0), and any of the bits of what is not a number.
+        // `f32::min` may give either zero for (-0, +0), and any of the bits of what is not a
+        // number.
         #[cfg(not(target_arch = "nvptx64"))]
         impl MinMax for $float {
             #[inline(always)]

@@ -1,12 +1,15 @@
 use crate::element::Element;
 
-/// A row-major image that a stencil reads: its length is checked once, so that reads with clamped coordinates need no check.
+/// A row-major image that a stencil reads: its length is checked once, so that reads with clamped
+/// coordinates need no check.
 ///
-/// The compiler does not hoist the checks of `input[y * width + x]` out of a stencil's loops, and does not unroll loops
-/// that can panic. (Bilateral filter, radius 3, for sm_90: 39 registers with checks, 32 through this.)
+/// The compiler does not hoist the checks of `input[y * width + x]` out of a stencil's loops, and
+/// does not unroll loops that can panic. (Bilateral filter, radius 3, for sm_90: 39 registers with
+/// checks, 32 through this.)
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
-    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(), u32::MAX).
+    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(),
+    // u32::MAX).
     pixels: &'a [T],
     width: i32,
     height: i32,
@@ -27,8 +30,8 @@ pub struct Row<'a, T> {
 impl<'a, T: Element> Image<'a, T> {
     /// Views the first `width * height` elements of `pixels`.
     ///
-    /// Not an `Option`: the choice between the slice and nothing would hide from LLVM where the pixels come from, and with it that
-    /// reads may use the read-only cache.
+    /// Not an `Option`: the choice between the slice and nothing would hide from LLVM where the
+    /// pixels come from, and with it that reads may use the read-only cache.
     ///
     /// # Panics
     /// If the elements are not there, a side is 0 or over 2^30, or the area does not fit 32 bits.

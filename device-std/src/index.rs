@@ -1,11 +1,13 @@
 //! The position of a thread in its launch: the token that opens its own element of an output.
 //!
 //! # Invariants
-//! 1. Two threads of one launch never hold equal indices of one kind; a kernel deals with one kind only.
-//! 2. The coordinates lie inside the launch's extent, and the row-major position of an [`Index2`] or [`Index3`] fits 64
-//!    bits. So distinct coordinates have distinct positions.
-//! 3. An index stays with its thread: its fields are private, it is neither `Send` nor `Sync`, and `'k` is a lifetime of
-//!    the kernel's call, so that no static, cell or payload outlives the call with it.
+//! 1. Two threads of one launch never hold equal indices of one kind; a kernel deals with one kind
+//!    only.
+//! 2. The coordinates lie inside the launch's extent, and the row-major position of an [`Index2`]
+//!    or [`Index3`] fits 64 bits. So distinct coordinates have distinct positions.
+//! 3. An index stays with its thread: its fields are private, it is neither `Send` nor `Sync`, and
+//!    `'k` is a lifetime of the kernel's call, so that no static, cell or payload outlives the call
+//!    with it.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -31,7 +33,8 @@ pub struct Index1<'k> {
 /// The position of this thread in a two-dimensional launch, x running fastest.
 #[derive(Clone, Copy)]
 pub struct Index2<'k> {
-    // 32 bits each, so that `y * width + x` is one widening multiply-add, and cannot wrap (invariant 2).
+    // 32 bits each, so that `y * width + x` is one widening multiply-add, and cannot wrap
+    // (invariant 2).
     x: u32,
     y: u32,
     width: u32,
@@ -121,7 +124,8 @@ impl<'k> Index2<'k> {
     }
 
     /// # Safety
-    /// Only for the thread that runs at (`x`, `y`), with `x < width`, and `width` that of the launch.
+    /// Only for the thread that runs at (`x`, `y`), with `x < width`, and `width` that of the
+    /// launch.
     #[inline(always)]
     pub(crate) unsafe fn new(x: u32, y: u32, width: u32) -> Self {
         Self {

@@ -1,19 +1,22 @@
 //! Hashes of type layouts, evaluated by the compiler for each target.
 //!
-//! The host and the PTX are compiled apart, perhaps from sources of different dates. Each holds a table with one hash for each type that
-//! crosses, and a module whose table differs is refused when it is loaded.
+//! The host and the PTX are compiled apart, perhaps from sources of different dates. Each holds a
+//! table with one hash for each type that crosses, and a module whose table differs is refused when
+//! it is loaded.
 
 use core::marker::PhantomData;
 
 use crate::element::Element;
 
-/// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not forgery.
+/// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not
+/// forgery.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Layout(u64);
 
 impl Layout {
-    /// The layout of a `T`: its size and alignment, and for primitives and arrays a name that tells `f32` from `u32`.
+    /// The layout of a `T`: its size and alignment, and for primitives and arrays a name that tells
+    /// `f32` from `u32`.
     pub const fn of<T>(name: &str) -> Self {
         Self(0xcbf2_9ce4_8422_2325)
             .text(name)
@@ -60,7 +63,8 @@ impl Layout {
     }
 }
 
-/// The layout of the struct `S`, of which each field is named once, in the order in which they lie in memory.
+/// The layout of the struct `S`, of which each field is named once, in the order in which they lie
+/// in memory.
 ///
 /// What a field is called by does not matter: its type and its place are the compiler's word.
 #[derive(Clone, Copy, Debug)]

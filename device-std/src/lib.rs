@@ -1,7 +1,8 @@
 //! What kernels are written against: indices, outputs, blocks that work in phases, and math.
 //!
-//! The same source is compiled twice. For `nvptx64-nvidia-cuda` it becomes PTX; on the host it becomes a plain function
-//! that runs the whole launch on the CPU, which is what the simulated device executes.
+//! The same source is compiled twice. For `nvptx64-nvidia-cuda` it becomes PTX; on the host it
+//! becomes a plain function that runs the whole launch on the CPU, which is what the simulated
+//! device executes.
 //!
 //! ```
 //! use device_std::prelude::*;
@@ -16,8 +17,9 @@
 //!
 //! # What is there
 //!
-//! All of it is safe, but where the table says otherwise, runs on the simulated device too, and is checked against plain Rust by
-//! `tests/kernels`. Costs are instructions of a thread beside the loads of operands; where a name has several types, of 32-bit ones.
+//! All of it is safe, but where the table says otherwise, runs on the simulated device too, and is
+//! checked against plain Rust by `tests/kernels`. Costs are instructions of a thread beside the
+//! loads of operands; where a name has several types, of 32-bit ones.
 //!
 //! | | function | PTX | cost |
 //! |---|---|---|---|
@@ -66,12 +68,14 @@
 //!
 //! # Where a kernel panicked
 //!
-//! A panic ends the launch, and the process loses the GPU. On the simulated device the error names the kernel, the place and the message.
-//! On a GPU it is a trap, which says nothing; with the feature `panic-place`, which the crate of kernels asks for
-//! (`device-std = { features = ["panic-place"] }`) before its PTX is built, it is CUDA's assertion: the error is
-//! `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and thread to standard error. Every kernel that can panic then needs 24 registers
-//! at least (sm_90; of the twelve shipped, eleven need 10 to 22 without), which is still too few to limit the threads of a multiprocessor. The message is
-//! not told: to format it would take all of `core::fmt`.
+//! A panic ends the launch, and the process loses the GPU. On the simulated device the error names
+//! the kernel, the place and the message. On a GPU it is a trap, which says nothing; with the
+//! feature `panic-place`, which the crate of kernels asks for
+//! (`device-std = { features = ["panic-place"] }`) before its PTX is built, it is CUDA's assertion:
+//! the error is `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and thread to standard
+//! error. Every kernel that can panic then needs 24 registers at least (sm_90; of the twelve
+//! shipped, eleven need 10 to 22 without), which is still too few to limit the threads of a
+//! multiprocessor. The message is not told: to format it would take all of `core::fmt`.
 //!
 //! # What is not caught
 //!
@@ -79,15 +83,18 @@
 //!
 //! # What `kernel-build` refuses
 //!
-//! - A mutable static, in any crate that the kernels depend on: block-level code would see through it what other threads did.
+//! - A mutable static, in any crate that the kernels depend on: block-level code would see through
+//!   it what other threads did.
 //! - Recursion: the stack of a thread is small, and nothing guards its end.
-//! - PTX in which threads may part at a barrier, or whose entries take other parameters than a launch passes. Safe code gives no cause for
-//!   that; should the compiler find one, the kernel does not build.
+//! - PTX in which threads may part at a barrier, or whose entries take other parameters than a
+//!   launch passes. Safe code gives no cause for that; should the compiler find one, the kernel
+//!   does not build.
 //!
 //! # Where the two devices compute otherwise
 //!
-//! `cargo xtask fuzz-kernels` compares the bytes that random kernels write. They are made of integers, floats with `+ - * /` and
-//! [`Float`], comparisons, all `as` conversions, phases, shuffles, votes, reductions, scans and atomics. They leave out:
+//! `cargo xtask fuzz-kernels` compares the bytes that random kernels write. They are made of
+//! integers, floats with `+ - * /` and [`Float`], comparisons, all `as` conversions, phases,
+//! shuffles, votes, reductions, scans and atomics. They leave out:
 //!
 //! | operation | on a GPU | on the simulated device |
 //! |---|---|---|
@@ -103,8 +110,9 @@
 //!
 //! # Who validates what
 //!
-//! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct, and that grid, block and shared memory are
-//! those the kernel was compiled for. This crate proves that no two threads of one launch conflict.
+//! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct, and that grid, block
+//! and shared memory are those the kernel was compiled for. This crate proves that no two threads
+//! of one launch conflict.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -161,7 +169,8 @@ pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
-/// What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
+/// What macros name: `::core` in their output would be whatever the user's crate calls `core`
+/// (H42).
 #[doc(hidden)]
 pub mod __private {
     pub use ::core;

@@ -8,12 +8,15 @@ mod sealed {
 
 /// Prints from a kernel, for debugging: `device_std::print!("thread {} has {}\n", i.get(), value)`.
 ///
-/// Each thread that comes here prints; where the block's own code does, each thread of the block, but on the simulated device once. On a
-/// GPU it is CUDA's `vprintf`: the text goes through a buffer of 1 MiB, in which new text replaces the oldest, and comes out at the
-/// standard output of the process when the host next synchronizes. A kernel that prints needs more registers, and local memory.
+/// Each thread that comes here prints; where the block's own code does, each thread of the block,
+/// but on the simulated device once. On a GPU it is CUDA's `vprintf`: the text goes through a
+/// buffer of 1 MiB, in which new text replaces the oldest, and comes out at the standard output of
+/// the process when the host next synchronizes. A kernel that prints needs more registers, and
+/// local memory.
 ///
-/// Up to eight integers, floats and `bool`s, each where the text has `{}`; `{{` and `}}` are braces. Floats come with six digits on a GPU
-/// (`%g`), and as Rust prints them on the simulated device. A number of arguments that is not the text's does not build.
+/// Up to eight integers, floats and `bool`s, each where the text has `{}`; `{{` and `}}` are
+/// braces. Floats come with six digits on a GPU (`%g`), and as Rust prints them on the simulated
+/// device. A number of arguments that is not the text's does not build.
 #[macro_export]
 macro_rules! print {
     ($format:literal $(, $argument:expr)* $(,)?) => {
@@ -200,7 +203,8 @@ pub fn print<F: Format, A: Arguments>(arguments: A) {
     }
     let text: &'static [u8; CAPACITY] = const { &Compiled::<F, A>::TEXT };
     let packed = arguments.pack();
-    // SAFETY: the text ends in a zero, and names the arguments as they are packed, which `compile` has seen to.
+    // SAFETY: the text ends in a zero, and names the arguments as they are packed, which `compile`
+    // has seen to.
     unsafe { vprintf(text.as_ptr(), (&raw const packed).cast()) };
 }
 

@@ -3,8 +3,9 @@
 /// What the name of a kernel's layout table starts with; the entry's name follows.
 pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
 
-/// The layout table that the device build left beside the entry `symbol`: one hash for each element or scalar type, in order, as
-/// `Kernel::layout` has them on the host. `None` where the PTX holds no such table, or one that cannot be read.
+/// The layout table that the device build left beside the entry `symbol`: one hash for each element
+/// or scalar type, in order, as `Kernel::layout` has them on the host. `None` where the PTX holds
+/// no such table, or one that cannot be read.
 ///
 /// ```
 /// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {1, 2, 0, 0, 0, 0, 0, 128};";
@@ -38,8 +39,8 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
 /// What the name of a kernel's table of parameters starts with; the entry's name follows.
 pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 
-/// Size and alignment, in bytes, of each parameter that the entry `symbol` takes, as its head in the PTX declares them. `None` where the
-/// PTX has no such entry, or a head that cannot be read.
+/// Size and alignment, in bytes, of each parameter that the entry `symbol` takes, as its head in
+/// the PTX declares them. `None` where the PTX has no such entry, or a head that cannot be read.
 ///
 /// ```
 /// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";

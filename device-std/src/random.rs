@@ -1,14 +1,17 @@
-//! Random numbers by counting: Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+//! Random numbers by counting: Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as
+//! easy as 1, 2, 3", SC 2011).
 //!
-//! A number is a function of a seed, a stream and a count, so a thread needs no state in memory, and the results are the same to the bit
-//! on the simulated device, on every GPU, and in plain Rust on the host.
+//! A number is a function of a seed, a stream and a count, so a thread needs no state in memory,
+//! and the results are the same to the bit on the simulated device, on every GPU, and in plain Rust
+//! on the host.
 
 use crate::accurate;
 use crate::float::Float;
 
 /// The block function: four random words for a counter and a key.
 ///
-/// Equal to the Random123 distribution's `philox4x32` of ten rounds, whose known answers the tests hold it against.
+/// Equal to the Random123 distribution's `philox4x32` of ten rounds, whose known answers the tests
+/// hold it against.
 #[inline(always)]
 pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -125,8 +128,9 @@ impl Random {
         (self.bits64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Two independent numbers of the normal distribution, of mean 0 and variance 1 (G. E. P. Box, M. E. Muller, 1958), within
-    /// ±5.8. The same to the bit everywhere: it takes [`accurate`] functions.
+    /// Two independent numbers of the normal distribution, of mean 0 and variance 1 (G. E. P. Box,
+    /// M. E. Muller, 1958), within ±5.8. The same to the bit everywhere: it takes [`accurate`]
+    /// functions.
     #[inline(always)]
     pub fn normals(&mut self) -> [f32; 2] {
         let first = self.bits();

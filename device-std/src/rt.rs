@@ -1,7 +1,8 @@
 //! What the output of `#[kernel]` calls. Not for users: no stability.
 //!
-//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe` blocks hold nothing of the user's. Those
-//! blocks stand in [`__entry!`](crate::__entry), which names this crate by `$crate`: another crate of its name gets nothing out of them.
+//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe`
+//! blocks hold nothing of the user's. Those blocks stand in [`__entry!`](crate::__entry), which
+//! names this crate by `$crate`: another crate of its name gets nothing out of them.
 
 use crate::atomic::{Atomic, AtomicElement};
 use crate::block::{Block, BlockUninit, Dimensions};
@@ -18,10 +19,12 @@ pub use crate::simulated::{
     slice,
 };
 
-/// A row of a kernel's layout table, of four numbers: the hash of a type, its size and its alignment in bytes, and its use.
+/// A row of a kernel's layout table, of four numbers: the hash of a type, its size and its
+/// alignment in bytes, and its use.
 ///
-/// Size, alignment and use are plain numbers, for memory safety rests on them: a hash of names that the user chooses can be forged.
-/// Counterexample: a struct of 4 bytes on the host and of 256 on the device, with a field each whose name makes the hashes equal.
+/// Size, alignment and use are plain numbers, for memory safety rests on them: a hash of names that
+/// the user chooses can be forged. Counterexample: a struct of 4 bytes on the host and of 256 on
+/// the device, with a field each whose name makes the hashes equal.
 pub type Row = [u64; 4];
 
 const HASH: usize = 0;
@@ -47,7 +50,8 @@ const fn row<T>(hash: u64, of: u64) -> Row {
     row
 }
 
-/// The first row of a layout table: the dimensions of the launch, and the threads of a block where the kernel works in blocks.
+/// The first row of a layout table: the dimensions of the launch, and the threads of a block where
+/// the kernel works in blocks.
 pub const fn launch_layout(axes: usize, block: Option<[u32; 2]>) -> Row {
     match block {
         Some([x, y]) => [axes as u64, 1, x as u64, y as u64],
@@ -78,9 +82,10 @@ pub const fn output_layout<O: OutputArgument>() -> Row {
 
 /// The row of a scalar parameter.
 ///
-/// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same types earlier, where the user wrote
-/// them and by the parameter's name.) Counterexample: rustc gives an entry no parameter for a type
-/// of no size, while the host passes one; the entry then takes each later argument for the one before, an integer for an address.
+/// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same
+/// types earlier, where the user wrote them and by the parameter's name.) Counterexample: rustc
+/// gives an entry no parameter for a type of no size, while the host passes one; the entry then
+/// takes each later argument for the one before, an integer for an address.
 ///
 /// ```compile_fail,E0080
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
@@ -111,11 +116,12 @@ pub const fn scalar_layout<T: Scalar>() -> Row {
 /// The largest alignment that an entry's parameter may have, in bytes.
 pub const MAX_PARAMETER_ALIGN: usize = 16;
 
-/// What the parameters of an entry may take together, in bytes (CUDA C++ Programming Guide, "__global__ Function Parameters").
+/// What the parameters of an entry may take together, in bytes (CUDA C++ Programming Guide,
+/// "__global__ Function Parameters").
 pub const MAX_PARAMETER_BYTES: usize = 4096;
 
-/// The row of an argument in shared memory, with its size: the host says how much a launch has of it, and the entry uses what it was
-/// built for.
+/// The row of an argument in shared memory, with its size: the host says how much a launch has of
+/// it, and the entry uses what it was built for.
 pub const fn shared_layout<S: SharedArgument>() -> Row {
     let mut row = row::<u128>(Layout::of::<u128>("shared").finish(), SHARED);
     row[SIZE] = S::BYTES as u64;
@@ -140,7 +146,8 @@ pub unsafe trait SharedArgument {
     /// Whether a block's shared memory can hold it; where not, `BYTES` does not build.
     const FITS: bool;
     /// # Safety
-    /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
+    /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
+    /// nothing else uses.
     unsafe fn new(ptr: *mut u8) -> Self;
 }
 
@@ -159,7 +166,8 @@ unsafe impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N>
 /// What a kernel writes through, made from an address and a length.
 ///
 /// # Safety
-/// Nothing but the `len` elements is used; other threads use those of this thread only where `IS_EXCLUSIVE` is false.
+/// Nothing but the `len` elements is used; other threads use those of this thread only where
+/// `IS_EXCLUSIVE` is false.
 pub unsafe trait OutputArgument {
     /// The element.
     type Element: Element;
@@ -174,9 +182,10 @@ pub unsafe trait OutputArgument {
 
 /// An argument of the launch whose brand is `'k`: it ends with that launch.
 ///
-/// A kernel's roles go by the names of its types, and a program may call another type by one of these names. Counterexample: an alias
-/// `PerThread<'k, T>` of `PerThread<'static, T>`. A simulated kernel kept its output in a thread-local, and wrote through it after the
-/// memory had another owner.
+/// A kernel's roles go by the names of its types, and a program may call another type by one of
+/// these names. Counterexample: an alias `PerThread<'k, T>` of `PerThread<'static, T>`. A simulated
+/// kernel kept its output in a thread-local, and wrote through it after the memory had another
+/// owner.
 ///
 /// # Safety
 /// The type lends memory, and its own lifetime is `'k`.
@@ -216,7 +225,8 @@ outputs! {
 /// The block at `at`.
 ///
 /// # Safety
-/// The launch has `blocks` blocks of `size` threads each and this extent; there is one such value for each block.
+/// The launch has `blocks` blocks of `size` threads each and this extent; there is one such value
+/// for each block.
 #[inline(always)]
 pub unsafe fn block<'k, D: Dimensions>(
     at: [u32; 2],
@@ -266,8 +276,8 @@ pub mod entry {
         /// The dimensions of a launch with this index.
         const AXES: usize;
 
-        /// The index of this thread. Counterexample: were it safe, a kernel with an `Index2` could make an `Index1`, and all threads of
-        /// a column would have one element.
+        /// The index of this thread. Counterexample: were it safe, a kernel with an `Index2` could
+        /// make an `Index1`, and all threads of a column would have one element.
         ///
         /// # Safety
         /// At the start of a launch of this extent, with the dimensions of the index.
@@ -322,7 +332,8 @@ pub mod entry {
     /// `start` is the address of `len` elements that nobody writes during the launch.
     #[inline(always)]
     pub unsafe fn slice<T: Element>(start: &[T; 0], len: usize) -> &[T] {
-        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that reads may use the read-only cache.)
+        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that
+        // reads may use the read-only cache.)
         unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
     }
 
@@ -333,7 +344,8 @@ pub mod entry {
     #[inline(always)]
     pub unsafe fn exclusive<O: OutputArgument>(start: &mut [O::Element; 0], len: usize) -> O {
         const { assert!(O::IS_EXCLUSIVE, "an atomic under another's name") };
-        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that nothing else writes there.)
+        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that
+        // nothing else writes there.)
         unsafe { O::new(start.as_mut_ptr(), len) }
     }
 
@@ -350,7 +362,8 @@ pub mod entry {
     /// Shared memory `OFFSET` bytes in.
     ///
     /// # Safety
-    /// The launch has that much dynamic shared memory, and this is called once with ranges that do not overlap.
+    /// The launch has that much dynamic shared memory, and this is called once with ranges that do
+    /// not overlap.
     #[inline(always)]
     pub unsafe fn shared<S: SharedArgument, const OFFSET: usize>() -> S {
         // SAFETY: passed on to the caller.

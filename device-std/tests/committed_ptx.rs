@@ -56,7 +56,8 @@ fn the_device_laid_types_out_as_the_host_does() {
     assert_eq!(table(&text, "transpose"), transpose.as_flattened());
 }
 
-/// How much shared memory a launch has is the host's to say. With PTX built for more a block would reach past it.
+/// How much shared memory a launch has is the host's to say. With PTX built for more a block would
+/// reach past it.
 #[test]
 fn shared_memory_of_another_size_has_another_layout() {
     let text = committed();
@@ -130,7 +131,8 @@ fn body(text: &str, kernel: &str) -> String {
     text[start..].split("\n}\n").next().unwrap().to_owned()
 }
 
-/// A phase that can reach shared memory ends in a barrier. In simulation threads take turns, and a missing one would not show.
+/// A phase that can reach shared memory ends in a barrier. In simulation threads take turns, and a
+/// missing one would not show.
 #[test]
 fn phases_end_in_barriers_and_share_real_shared_memory() {
     let text = committed();
@@ -148,7 +150,8 @@ fn phases_end_in_barriers_and_share_real_shared_memory() {
     assert!(body("histogram").contains("atom.shared") || body("histogram").contains("red.shared"));
 }
 
-/// Inputs are read through the read-only cache, which needs the compiler to know that nothing else writes them.
+/// Inputs are read through the read-only cache, which needs the compiler to know that nothing else
+/// writes them.
 #[test]
 fn inputs_are_read_as_constant() {
     let text = committed();
@@ -161,8 +164,9 @@ fn inputs_are_read_as_constant() {
     }
 }
 
-/// Four elements a thread move in one instruction of 16 bytes. The scalar ones through `.global` are the tail's, of three elements at most; those
-/// for memory that is not aligned go through generic addresses.
+/// Four elements a thread move in one instruction of 16 bytes. The scalar ones through `.global`
+/// are the tail's, of three elements at most; those for memory that is not aligned go through
+/// generic addresses.
 #[test]
 fn four_elements_a_thread_are_moved_at_once() {
     let text = committed();
@@ -190,7 +194,8 @@ fn library() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The instructions that the documentation names, and no slower way around: of each kernel, what it has and how often.
+/// The instructions that the documentation names, and no slower way around: of each kernel, what it
+/// has and how often.
 #[test]
 fn functions_are_the_instructions_they_are_said_to_be() {
     let text = library();

@@ -41,7 +41,8 @@ impl Nccl {
         if status == ncclResult_t::ncclSuccess {
             return Ok(());
         }
-        // SAFETY: takes any number, and gives a string of the library's that is never freed, or null.
+        // SAFETY: takes any number, and gives a string of the library's that is never freed, or
+        // null.
         let meaning = text(unsafe { (self.ncclGetErrorString)(status) });
         // SAFETY: the communicator is not looked at, and may be null.
         let last = text(unsafe { (self.ncclGetLastError)(ptr::null_mut()) });
@@ -86,7 +87,8 @@ pub fn nccl_version() -> DriverResult<u32> {
 #[derive(Clone, Copy, Debug)]
 struct Rank(ncclComm_t);
 
-// SAFETY: a communicator may be used from any thread, by one at a time, which the lock around it sees to.
+// SAFETY: a communicator may be used from any thread, by one at a time, which the lock around it
+// sees to.
 unsafe impl Send for Rank {}
 
 /// GPUs of this process, as ranks of NCCL.
@@ -95,7 +97,8 @@ pub(super) struct NcclCommunicator {
     /// Any device: what is called in its context goes by the communicator.
     driver: Arc<CudaDriver>,
     /// # Invariants
-    /// NCCL-1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under this lock.
+    /// NCCL-1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under
+    /// this lock.
     ranks: Mutex<Vec<Rank>>,
     count: usize,
 }
@@ -212,8 +215,9 @@ fn operation(by: Reduction) -> ncclRedOp_t {
     }
 }
 
-// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and writes of this rank's memory, it
-// does while this rank's kernel takes part, for each waits for the others before it ends.
+// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and
+// writes of this rank's memory, it does while this rank's kernel takes part, for each waits for the
+// others before it ends.
 unsafe impl Communicator for NcclCommunicator {
     unsafe fn enqueue(
         &self,
@@ -258,7 +262,8 @@ unsafe impl Communicator for NcclCommunicator {
     fn abort(&self) {
         let ranks = std::mem::take(&mut *self.lock());
         for Rank(comm) in ranks {
-            // SAFETY: NCCL-1, and it is not used again. After an error there is nothing left to do about it.
+            // SAFETY: NCCL-1, and it is not used again. After an error there is nothing left to do
+            // about it.
             unsafe { (self.nccl.ncclCommAbort)(comm) };
         }
     }
@@ -283,7 +288,8 @@ impl Drop for NcclCommunicator {
 mod tests {
     use super::*;
 
-    /// Without a GPU NCCL can be loaded and asked, where it is installed; else the error says what to do.
+    /// Without a GPU NCCL can be loaded and asked, where it is installed; else the error says what
+    /// to do.
     #[test]
     fn the_library_is_used_or_it_is_said_what_to_install() {
         match library() {

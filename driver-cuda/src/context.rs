@@ -11,30 +11,33 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// When a call on a stream or event makes sure that its context is current.
 ///
-/// Other libraries change the thread's current context, so it is never assumed; the question is only whether to
-/// ask before a call or after it was refused. A call with a context that is not the handle's is refused or works, but
-/// never goes elsewhere: streams and events belong to one context, and the default stream is never used.
+/// Other libraries change the thread's current context, so it is never assumed; the question is
+/// only whether to ask before a call or after it was refused. A call with a context that is not the
+/// handle's is refused or works, but never goes elsewhere: streams and events belong to one
+/// context, and the default stream is never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ContextCheck {
     /// `cuCtxGetCurrent` before each call, `cuCtxSetCurrent` where it says another one.
     EveryCall,
-    /// None before; a call refused for its context is made again with ours, unless ours was current.
+    /// None before; a call refused for its context is made again with ours, unless ours was
+    /// current.
     WhenRefused,
 }
 
 impl ContextCheck {
-    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the driver take 1.11 times the
-    /// raw calls with a check before each, and 1.05 times without; and record, wait, launch, query and synchronise
-    /// all succeed there with no context current, and with another's.
+    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the
+    /// driver take 1.11 times the raw calls with a check before each, and 1.05 times without; and
+    /// record, wait, launch, query and synchronise all succeed there with no context current, and
+    /// with another's.
     pub const DEFAULT: Self = Self::WhenRefused;
 }
 
 /// A device's primary context.
 ///
 /// # Invariants
-/// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never released.
-/// CONTEXT-2. Nothing here resets or destroys a context.
+/// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never
+/// released. CONTEXT-2. Nothing here resets or destroys a context.
 pub(crate) struct Context {
     library: &'static Library,
     handle: ffi::CUcontext,
@@ -43,7 +46,8 @@ pub(crate) struct Context {
     check: AtomicU8,
 }
 
-// SAFETY: a CUDA context may be used from any thread; `handle` is a name for it and is never dereferenced here.
+// SAFETY: a CUDA context may be used from any thread; `handle` is a name for it and is never
+// dereferenced here.
 unsafe impl Send for Context {}
 // SAFETY: as above, and the driver API is thread-safe.
 unsafe impl Sync for Context {}
@@ -116,10 +120,12 @@ impl Context {
         })
     }
 
-    /// Makes calls that take their context from the thread, or that may be refused while someone captures.
+    /// Makes calls that take their context from the thread, or that may be refused while someone
+    /// captures.
     ///
-    /// While the value lives the thread is in relaxed capture mode: a thread that captures in global mode would
-    /// otherwise refuse allocations, queries and module loads everywhere in the process, and lose its capture.
+    /// While the value lives the thread is in relaxed capture mode: a thread that captures in
+    /// global mode would otherwise refuse allocations, queries and module loads everywhere in the
+    /// process, and lose its capture.
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         self.make_current()?;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -132,8 +138,9 @@ impl Context {
         })
     }
 
-    /// Makes a call that only puts work on a stream, named with its context by the handles it is given. This is the hot
-    /// path, and the one place that decides when the current context is asked for.
+    /// Makes a call that only puts work on a stream, named with its context by the handles it is
+    /// given. This is the hot path, and the one place that decides when the current context is
+    /// asked for.
     #[inline]
     pub(crate) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
         if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
@@ -143,8 +150,8 @@ impl Context {
         call().or_else(|error| self.enqueue_again(error, call))
     }
 
-    /// As [`enqueue`](Self::enqueue), for a call that goes by the current context too: copies between devices, which a context that has no
-    /// access to both memories refuses, or stages.
+    /// As [`enqueue`](Self::enqueue), for a call that goes by the current context too: copies
+    /// between devices, which a context that has no access to both memories refuses, or stages.
     pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
         self.make_current()?;
         call()
@@ -152,8 +159,9 @@ impl Context {
 
     #[cold]
     fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
-        // Which code a call with the wrong context gets is documented for none of them, so each is tried again but those of
-        // a device that is lost. A stale context of someone else's is not ours being lost.
+        // Which code a call with the wrong context gets is documented for none of them, so each is
+        // tried again but those of a device that is lost. A stale context of someone else's is not
+        // ours being lost.
         let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
         // A refused call has enqueued nothing, so that it may be made again.
         if refused && self.make_current()? {
@@ -174,8 +182,8 @@ impl fmt::Debug for Context {
 
 /// The context is current and the thread in relaxed capture mode; dropping it restores the mode.
 ///
-/// The context stays current: putting back what was there would cost a call each time, and whoever needs another one
-/// sets it, as we do.
+/// The context stays current: putting back what was there would cost a call each time, and whoever
+/// needs another one sets it, as we do.
 #[must_use = "dropping it at once restores the capture mode before the call"]
 pub(crate) struct Entered<'a> {
     library: &'a Library,
@@ -187,7 +195,8 @@ pub(crate) struct Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let mut mode = self.previous;
-        // SAFETY: the pointer is to a live mode. A failure leaves the thread relaxed, which refuses nothing.
+        // SAFETY: the pointer is to a live mode. A failure leaves the thread relaxed, which refuses
+        // nothing.
         let _ = unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) };
     }
 }

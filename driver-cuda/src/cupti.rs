@@ -1,11 +1,12 @@
 //! Times of the engines themselves, from CUPTI's activity records.
 //!
-//! CUPTI traces the whole process, and gives its records to one pair of callbacks. So there is one trace at a time, and what
-//! belongs to other contexts is left out. CUPTI reads its clock for each record; it enqueues nothing.
+//! CUPTI traces the whole process, and gives its records to one pair of callbacks. So there is one
+//! trace at a time, and what belongs to other contexts is left out. CUPTI reads its clock for each
+//! record; it enqueues nothing.
 //!
-//! The library is found and loaded at run time ([`NAMES`]), and no call is made to it unless a trace is begun. Where it is
-//! missing, of a version that is not in [`VERSIONS`], or in use by a profiler, there is no trace, which is no error;
-//! [`why_none`] then says why.
+//! The library is found and loaded at run time ([`NAMES`]), and no call is made to it unless a
+//! trace is begun. Where it is missing, of a version that is not in [`VERSIONS`], or in use by a
+//! profiler, there is no trace, which is no error; [`why_none`] then says why.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
@@ -26,8 +27,8 @@ use super::stream;
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::{RawStream, Trace, Traced};
 
-/// What the library is called, in the order of trying. The last one is where the toolkit's installer puts it, which is not on
-/// the loader's path.
+/// What the library is called, in the order of trying. The last one is where the toolkit's
+/// installer puts it, which is not on the loader's path.
 const NAMES: [&str; 4] = [
     "libcupti.so.13",
     "libcupti.so.12",
@@ -35,11 +36,13 @@ const NAMES: [&str; 4] = [
     "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
 ];
 
-/// Versions, as `cuptiGetVersion` has them, whose records begin as [`Transfer`] and [`Launch`] say: CUDA 11.8 to 12.9, and 13.0
-/// to 13.5 with their updates. Seen in the headers of 12.9 and 13.5, which declare each layout that a release before wrote.
+/// Versions, as `cuptiGetVersion` has them, whose records begin as [`Transfer`] and [`Launch`] say:
+/// CUDA 11.8 to 12.9, and 13.0 to 13.5 with their updates. Seen in the headers of 12.9 and 13.5,
+/// which declare each layout that a release before wrote.
 ///
-/// A library writes the newest layout it knows, whatever its caller was built for. So far each has only added to the end of the one
-/// before it; that the next does too is a habit and no promise, so it is not read unseen.
+/// A library writes the newest layout it knows, whatever its caller was built for. So far each has
+/// only added to the end of the one before it; that the next does too is a habit and no promise, so
+/// it is not read unseen.
 const VERSIONS: [RangeInclusive<u32>; 2] = [18..=28, 130_000..=130_599];
 
 cupti_entry_points!(function_table [Cupti returns CUptiResult]);
@@ -104,7 +107,8 @@ fn library() -> Result<&'static Cupti, &'static str> {
 
 static WHY_NONE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Why the last trace of this process that was asked for could not be had of CUPTI; `None` if it could, or was never asked for.
+/// Why the last trace of this process that was asked for could not be had of CUPTI; `None` if it
+/// could, or was never asked for.
 pub fn why_none() -> Option<String> {
     WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -143,7 +147,8 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
         let mut found = activities();
         let mut record: *mut CUpti_Activity = ptr::null_mut();
         loop {
-            // SAFETY: the caller's: `valid` bytes of records; the last one found is in there, or null at first.
+            // SAFETY: the caller's: `valid` bytes of records; the last one found is in there, or
+            // null at first.
             let status = unsafe { (cupti.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
             if status != CUptiResult::CUPTI_SUCCESS || record.is_null() {
                 break;
@@ -156,7 +161,8 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
     unsafe { dealloc(buffer, BUFFER) };
 }
 
-/// What is kept of a record; `None` for kinds that were not asked for, and for those that have not ended.
+/// What is kept of a record; `None` for kinds that were not asked for, and for those that have not
+/// ended.
 ///
 /// # Safety
 /// `record` is a live record of CUPTI's.
@@ -222,7 +228,8 @@ fn told(call: &str, status: CUptiResult) -> Result<(), String> {
 /// A trace of one context.
 pub(super) struct CuptiTrace {
     cupti: &'static Cupti,
-    /// The handle of a context that is never released (CONTEXT-1 of [`Context`]), exposed so that this may be sent.
+    /// The handle of a context that is never released (CONTEXT-1 of [`Context`]), exposed so that
+    /// this may be sent.
     context: u64,
     /// CUPTI's time when the trace began.
     zero_ns: u64,
@@ -237,8 +244,8 @@ impl std::fmt::Debug for CuptiTrace {
 }
 
 impl CuptiTrace {
-    /// Begins a trace; `None` without CUPTI, or while another trace is being taken by us or by a profiler. The first takes
-    /// some hundred milliseconds. [`why_none`] tells why.
+    /// Begins a trace; `None` without CUPTI, or while another trace is being taken by us or by a
+    /// profiler. The first takes some hundred milliseconds. [`why_none`] tells why.
     pub(super) fn begin(context: &Context) -> Option<Self> {
         let begun = Self::try_begin(context);
         let mut why = WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,7 +263,8 @@ impl CuptiTrace {
             context: context.handle().expose_provenance() as u64,
             zero_ns: 0,
         };
-        // SAFETY: the callbacks are as CUPTI's documentation asks; registering them again changes nothing.
+        // SAFETY: the callbacks are as CUPTI's documentation asks; registering them again changes
+        // nothing.
         let registered = unsafe { (cupti.cuptiActivityRegisterCallbacks)(request_buffer, complete_buffer) };
         told("cuptiActivityRegisterCallbacks", registered)?;
         // On an error what was enabled is disabled by the drop.
@@ -276,7 +284,8 @@ impl CuptiTrace {
     /// Has all buffers handed over, also those that are not full. Blocks until they are.
     fn flush(&self) {
         const FORCED: u32 = CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.0;
-        // SAFETY: not called from a callback of CUPTI's. Records that are not handed over are missing, which is told.
+        // SAFETY: not called from a callback of CUPTI's. Records that are not handed over are
+        // missing, which is told.
         unsafe { (self.cupti.cuptiActivityFlushAll)(FORCED) };
     }
 
@@ -293,7 +302,8 @@ impl CuptiTrace {
             let mut id = 0;
             const OWN_DEFAULT_STREAM: u8 = 0;
             let handle = stream::handle(*raw);
-            // SAFETY: the context is live, and the caller's streams are. The pointer is to a live u32.
+            // SAFETY: the context is live, and the caller's streams are. The pointer is to a live
+            // u32.
             let status = unsafe {
                 (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
             };

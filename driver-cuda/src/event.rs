@@ -57,7 +57,8 @@ pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent)
 /// The handle is live.
 pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<bool> {
     let _entered = context.enter()?;
-    // The status itself: "not ready" is an answer, and making an error of it would allocate at each poll.
+    // The status itself: "not ready" is an answer, and making an error of it would allocate at each
+    // poll.
     // SAFETY: the handle is live.
     let status = unsafe { (context.library().cuEventQuery)(handle(event)) };
     if status == CUresult::CUDA_ERROR_NOT_READY {

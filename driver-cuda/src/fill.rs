@@ -1,4 +1,5 @@
-//! Fills of any pattern length, made of the memsets that CUDA has: 1, 2 and 4 bytes, in one dimension or two.
+//! Fills of any pattern length, made of the memsets that CUDA has: 1, 2 and 4 bytes, in one
+//! dimension or two.
 
 use super::context::Context;
 use super::stream;
@@ -43,9 +44,9 @@ impl Value {
 
 /// The memsets that write `pattern` `count` times from `destination` on.
 ///
-/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one memset. Any other pattern takes one column for each unit,
-/// the largest that divides its length. CUDA wants each value aligned to its size, so a unit is no larger than the destination's
-/// alignment.
+/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one memset. Any other pattern takes
+/// one column for each unit, the largest that divides its length. CUDA wants each value aligned to
+/// its size, so a unit is no larger than the destination's alignment.
 fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
     let len = pattern.len();
     let largest = 1 << destination.0.trailing_zeros().min(len.trailing_zeros()).min(2);
@@ -86,7 +87,8 @@ pub(super) unsafe fn fill(
         return Ok(());
     }
     for (index, memset) in memsets(destination, pattern, count).enumerate() {
-        // SAFETY: the memsets write `pattern.len() * count` bytes from `destination`, which the caller owns.
+        // SAFETY: the memsets write `pattern.len() * count` bytes from `destination`, which the
+        // caller owns.
         let done = unsafe { enqueue(context, destination, memset, stream) };
         if let Err(error) = done {
             if index > 0 {
@@ -119,7 +121,8 @@ unsafe fn enqueue(
     let start = destination.0 + offset as u64;
     let dense = pitch == value.len();
     context.enqueue(|| match (value, dense) {
-        // SAFETY: the range is the caller's; `memsets` gave each value a place aligned to its size, and a pitch that keeps it so.
+        // SAFETY: the range is the caller's; `memsets` gave each value a place aligned to its size,
+        // and a pitch that keeps it so.
         (Value::One(value), true) => unsafe { library.cuMemsetD8Async(start, value, count, stream) },
         // SAFETY: as above.
         (Value::Two(value), true) => unsafe { library.cuMemsetD16Async(start, value, count, stream) },

@@ -1,7 +1,7 @@
 //! Graphs, by stream capture.
 //!
-//! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and the graph that it was made from. The latter is only
-//! kept for its nodes, by which CUDA names those of the former.
+//! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and the graph that it
+//! was made from. The latter is only kept for its nodes, by which CUDA names those of the former.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -27,7 +27,8 @@ fn pointer(graph: RawGraph) -> *mut Instance {
 /// # Safety
 /// The handle is live.
 unsafe fn instance(graph: RawGraph) -> Instance {
-    // SAFETY: a live handle is the address that `end` exposed, of an instance that `destroy` has not taken.
+    // SAFETY: a live handle is the address that `end` exposed, of an instance that `destroy` has
+    // not taken.
     unsafe { *pointer(graph) }
 }
 
@@ -35,7 +36,8 @@ unsafe fn instance(graph: RawGraph) -> Instance {
 /// As [`Driver::begin_capture`](cuda_rt_driver::Driver::begin_capture).
 pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to a thread.
+    // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to a
+    // thread.
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the stream is live.
     unsafe {
@@ -109,7 +111,8 @@ pub(super) unsafe fn captured_node(context: &Context, stream: RawStream) -> Driv
             &mut count,
         )
     }?;
-    // What the stream's next node comes after: the latest one, and nothing else, right after an operation.
+    // What the stream's next node comes after: the latest one, and nothing else, right after an
+    // operation.
     if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 {
         return Err(DriverError::new(CALL, ErrorCode::ILLEGAL_STATE));
     }
@@ -131,7 +134,8 @@ pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStrea
     let mut why = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
     // SAFETY: both graphs are live, no other thread uses them, and the pointers are to live values.
     let updated = unsafe { library.cuGraphExecUpdate(executable, recorded, &mut node, &mut why) };
-    // SAFETY: live and not used again: an update copies what it takes. An error leaks it, and leaves the update made.
+    // SAFETY: live and not used again: an update copies what it takes. An error leaks it, and
+    // leaves the update made.
     let _ = unsafe { library.cuGraphDestroy(recorded) };
     updated.map_err(|error| match error.code() {
         ErrorCode::GRAPH_EXEC_UPDATE_FAILURE => with_detail(error, explain(why)),
@@ -183,8 +187,8 @@ pub(super) unsafe fn set_launch(
     let _entered = context.enter()?;
     // SAFETY: the caller's.
     let Instance { executable, .. } = unsafe { instance(graph) };
-    // SAFETY: the graph is live and no other thread uses it; the node is one of its source, which lives as long. Parameters as for a
-    // launch.
+    // SAFETY: the graph is live and no other thread uses it; the node is one of its source, which
+    // lives as long. Parameters as for a launch.
     unsafe {
         context
             .library()

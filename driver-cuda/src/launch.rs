@@ -33,8 +33,9 @@ pub(super) unsafe fn launch(
     // CUDA copies the values and writes to neither them nor the list, whatever its signature says.
     let parameters = parameters.as_ptr().cast_mut().cast::<*mut c_void>();
     let launched = context.enqueue(|| {
-        // SAFETY: the function is of this context, and the parameters are as its entry has them: that is the caller's
-        // promise of the kernel, whose entry's name and layouts were compared with the PTX.
+        // SAFETY: the function is of this context, and the parameters are as its entry has them:
+        // that is the caller's promise of the kernel, whose entry's name and layouts were compared
+        // with the PTX.
         unsafe {
             library.cuLaunchKernel(
                 function,

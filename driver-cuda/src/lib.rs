@@ -1,13 +1,15 @@
 //! The CUDA driver API, loaded at run time.
 //!
 //! Design choices:
-//! - One [`CudaDriver`] for each device and process, over the device's *primary* context: the one that other CUDA code in
-//!   the process uses too. It is retained once, and nothing here resets or destroys a context.
+//! - One [`CudaDriver`] for each device and process, over the device's *primary* context: the one
+//!   that other CUDA code in the process uses too. It is retained once, and nothing here resets or
+//!   destroys a context.
 //! - The current context is the thread's and everyone's; it is never assumed (`context`).
 //! - Memory comes from a pool of our own (`memory`).
-//! - Calls that only enqueue go straight to CUDA. All others run in relaxed capture mode, so that they neither break nor
-//!   join someone's capture.
-//! - Only entry points that a driver of CUDA 11.4 has; all are looked up before the first call (`library`).
+//! - Calls that only enqueue go straight to CUDA. All others run in relaxed capture mode, so that
+//!   they neither break nor join someone's capture.
+//! - Only entry points that a driver of CUDA 11.4 has; all are looked up before the first call
+//!   (`library`).
 //!
 //! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made in this folder only.
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
@@ -82,10 +84,12 @@ impl CudaDriver {
         library::device_count()
     }
 
-    /// The driver of the GPU of this ordinal: the same instance each time, kept until the process ends.
+    /// The driver of the GPU of this ordinal: the same instance each time, kept until the process
+    /// ends.
     ///
-    /// The first call for an ordinal creates the device's primary context if nobody did (`cuDevicePrimaryCtxRetain`), which
-    /// takes some hundred milliseconds, and a memory pool (`cuMemPoolCreate`).
+    /// The first call for an ordinal creates the device's primary context if nobody did
+    /// (`cuDevicePrimaryCtxRetain`), which takes some hundred milliseconds, and a memory pool
+    /// (`cuMemPoolCreate`).
     ///
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
@@ -119,7 +123,8 @@ impl CudaDriver {
         })
     }
 
-    /// Chooses when calls on streams and events ask for the current context; for benchmarks and tests.
+    /// Chooses when calls on streams and events ask for the current context; for benchmarks and
+    /// tests.
     #[doc(hidden)]
     pub fn set_context_check(&self, check: ContextCheck) {
         self.context.set_check(check);
@@ -137,10 +142,12 @@ impl CudaDriver {
         self.context.handle().addr()
     }
 
-    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if they have one already.
+    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if
+    /// they have one already.
     ///
     /// # Safety
-    /// The module is of this device's primary context, is never unloaded, and holds the kernels that refer to `image`.
+    /// The module is of this device's primary context, is never unloaded, and holds the kernels
+    /// that refer to `image`.
     #[cfg(feature = "cust")]
     pub unsafe fn adopt_module(
         &self,
@@ -181,16 +188,17 @@ impl CudaDriver {
     #[inline]
     pub(crate) fn remember(&self, kernel: &'static Kernel) {
         let kernel = ptr::from_ref(kernel).cast_mut();
-        // Written only when it changes, so that threads launching one kernel don't contend for the cache line.
+        // Written only when it changes, so that threads launching one kernel don't contend for the
+        // cache line.
         if self.last_kernel.load(Ordering::Relaxed) != kernel {
             self.last_kernel.store(kernel, Ordering::Relaxed);
         }
     }
 }
 
-// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that only this driver uses, which
-// hands out an address again after its free in the same stream, or when the free was done. Waits return Ok only
-// when CUDA says CUDA_SUCCESS.
+// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
+// only this driver uses, which hands out an address again after its free in the same stream, or
+// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
 unsafe impl Driver for CudaDriver {
     fn properties(&self) -> &Properties {
         &self.properties

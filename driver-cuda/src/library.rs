@@ -1,4 +1,5 @@
-//! The driver library: found and loaded at run time, so that one binary starts with or without a GPU.
+//! The driver library: found and loaded at run time, so that one binary starts with or without a
+//! GPU.
 
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 use std::sync::OnceLock;

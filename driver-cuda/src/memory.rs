@@ -13,16 +13,18 @@ use cuda_rt_driver::{
     DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
 };
 
-/// A memory pool of this process's own on one device; the device's default pool belongs to everyone.
+/// A memory pool of this process's own on one device; the device's default pool belongs to
+/// everyone.
 ///
-/// Memory is reused in the order of one stream, or on another stream once its free was seen done (opportunistic reuse).
-/// The two settings by which the pool itself would order one stream behind another are off: edges between
-/// streams are made by handoffs only, so that what runs at once does not depend on what was freed where.
-/// It is never destroyed, as its context is not.
+/// Memory is reused in the order of one stream, or on another stream once its free was seen done
+/// (opportunistic reuse). The two settings by which the pool itself would order one stream behind
+/// another are off: edges between streams are made by handoffs only, so that what runs at once does
+/// not depend on what was freed where. It is never destroyed, as its context is not.
 #[derive(Debug)]
 pub(super) struct Pool(ffi::CUmemoryPool);
 
-// SAFETY: a memory pool may be used from any thread; the pointer is a name for it and is never dereferenced here.
+// SAFETY: a memory pool may be used from any thread; the pointer is a name for it and is never
+// dereferenced here.
 unsafe impl Send for Pool {}
 // SAFETY: as above, and the driver API is thread-safe.
 unsafe impl Sync for Pool {}
@@ -41,7 +43,8 @@ impl Pool {
             reserved: [0; 64],
         };
         let mut pool = ptr::null_mut();
-        // SAFETY: the pointers are to a live pool handle and live properties, unused parts of which are zero.
+        // SAFETY: the pointers are to a live pool handle and live properties, unused parts of which
+        // are zero.
         unsafe { context.library().cuMemPoolCreate(&mut pool, &properties) }?;
 
         let mut keep_bytes = u64::MAX;
@@ -49,7 +52,8 @@ impl Pool {
         let mut on = 1_i32;
         use CUmemPool_attribute as Attribute;
         let settings = [
-            // Memory goes back to the system when an allocation would fail otherwise, not at each synchronisation.
+            // Memory goes back to the system when an allocation would fail otherwise, not at each
+            // synchronisation.
             (
                 Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
                 (&raw mut keep_bytes).cast(),
@@ -68,7 +72,8 @@ impl Pool {
             ),
         ];
         for (attribute, value) in settings {
-            // SAFETY: the pool is live; the value is a live u64 for the threshold and an int for the others, as CUDA asks.
+            // SAFETY: the pool is live; the value is a live u64 for the threshold and an int for
+            // the others, as CUDA asks.
             unsafe { context.library().cuMemPoolSetAttribute(pool, attribute, value) }?;
         }
         Ok(Self(pool))
@@ -78,7 +83,8 @@ impl Pool {
         let _entered = context.enter()?;
         let read = |attribute| {
             let mut value = 0_u64;
-            // SAFETY: the pool is live; the value is a live u64, as CUDA asks for each of the attributes below.
+            // SAFETY: the pool is live; the value is a live u64, as CUDA asks for each of the
+            // attributes below.
             unsafe {
                 context
                     .library()
@@ -87,7 +93,8 @@ impl Pool {
             Ok(value)
         };
         use CUmemPool_attribute as Attribute;
-        // In this order, so that what others allocate meanwhile does not make more seem to be used than reserved.
+        // In this order, so that what others allocate meanwhile does not make more seem to be used
+        // than reserved.
         Ok(MemoryPoolStats {
             used_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
             used_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
@@ -128,7 +135,8 @@ impl Pool {
     /// `attribute` is one whose value is a u64.
     fn set(&self, context: &Context, attribute: CUmemPool_attribute, mut value: u64) -> DriverResult<()> {
         let _entered = context.enter()?;
-        // SAFETY: the pool is live, and the value is a live u64, as CUDA asks for the attributes that the callers name.
+        // SAFETY: the pool is live, and the value is a live u64, as CUDA asks for the attributes
+        // that the callers name.
         unsafe {
             context
                 .library()
@@ -162,10 +170,12 @@ impl Pool {
         let trim = || unsafe { library.cuMemPoolTrimTo(self.0, 0) };
         match alloc() {
             Err(error) if error.code() == ErrorCode::OUT_OF_MEMORY => {
-                // The pool may hold pieces too small for this, and memory is not shared with other pools.
+                // The pool may hold pieces too small for this, and memory is not shared with other
+                // pools.
                 trim()?;
                 alloc().map_err(|error| {
-                    // What the pool took in the attempt is kept from everyone else otherwise, new contexts included.
+                    // What the pool took in the attempt is kept from everyone else otherwise, new
+                    // contexts included.
                     let _ = trim();
                     out_of_memory(context, error, bytes)
                 })

@@ -27,10 +27,12 @@ pub(super) struct Modules {
 struct Loaded {
     /// Modules (`CUmodule`) by the address of their image.
     modules: HashMap<usize, usize>,
-    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that they are used for.
+    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that
+    /// they are used for.
     #[cfg(feature = "cust")]
     adopted: HashMap<usize, usize>,
-    /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has no room for.
+    /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has
+    /// no room for.
     functions: HashMap<usize, usize>,
 }
 
@@ -42,7 +44,8 @@ impl Modules {
         }
     }
 
-    /// The function of a kernel on the context's device. Neither locks nor allocates once it was found.
+    /// The function of a kernel on the context's device. Neither locks nor allocates once it was
+    /// found.
     #[inline]
     pub(super) fn function(
         &self,
@@ -68,8 +71,8 @@ impl Modules {
         compare_layouts(kernel, ptx)?;
         compare_parameters(kernel, ptx)?;
         let exposed = function.expose_provenance();
-        // SAFETY: found just now in the kernel's module, which is never unloaded, in the primary context of the device of this ordinal;
-        // the layouts of its parameters were compared.
+        // SAFETY: found just now in the kernel's module, which is never unloaded, in the primary
+        // context of the device of this ordinal; the layouts of its parameters were compared.
         let remembered = unsafe { kernel.cache.remember(context.ordinal(), exposed as u64) };
         if !remembered {
             loaded.functions.insert(key, exposed);
@@ -77,10 +80,12 @@ impl Modules {
         Ok(function)
     }
 
-    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does: not if there is one already.
+    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does:
+    /// not if there is one already.
     ///
     /// # Safety
-    /// The module is of this device's context, is never unloaded, and holds the kernels that refer to `image`.
+    /// The module is of this device's context, is never unloaded, and holds the kernels that refer
+    /// to `image`.
     #[cfg(feature = "cust")]
     pub(super) unsafe fn adopt(&self, image: &'static ModuleImage, module: ffi::CUmodule) -> bool {
         let mut loaded = self.lock();
@@ -164,7 +169,8 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
 
     let _entered = context.enter()?;
     let mut module = ptr::null_mut();
-    // SAFETY: the text ends in a NUL; there are as many options as values, and the log is as long as they say.
+    // SAFETY: the text ends in a NUL; there are as many options as values, and the log is as long
+    // as they say.
     let loaded = unsafe {
         context.library().cuModuleLoadDataEx(
             &mut module,
@@ -255,8 +261,9 @@ fn difference(host: &[u64], device: &[u64]) -> String {
     }
 }
 
-/// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and all after it would be taken for
-/// another. (`cuLaunchKernel` gets an address for each, and asks for no number and no size.)
+/// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and
+/// all after it would be taken for another. (`cuLaunchKernel` gets an address for each, and asks
+/// for no number and no size.)
 pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
     let symbol = kernel.symbol.to_str().unwrap_or_default();
     let refuse = |why: String| {
@@ -270,7 +277,8 @@ pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverRe
         ))
     };
     let Some(taken) = device_std::ptx::parameters(ptx, symbol) else {
-        // The text of a module that someone else loaded may be missing. Kernels by `#[kernel]` have an output, and so a layout.
+        // The text of a module that someone else loaded may be missing. Kernels by `#[kernel]` have
+        // an output, and so a layout.
         if kernel.layout.is_empty() {
             return Ok(());
         }

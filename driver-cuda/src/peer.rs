@@ -1,9 +1,10 @@
 //! Other devices: access to their memory, and copies from and to it.
 //!
-//! Memory of a pool knows nothing of `cuCtxEnablePeerAccess`: the pool itself is told which devices get at it
-//! (`cuMemPoolSetAccess`; CUDA Programming Guide, "Stream-Ordered Memory Allocator", device accessibility). Where that was granted a
-//! copy is a plain `cuMemcpyDtoDAsync`, as in NVIDIA's sample `streamOrderedAllocationP2P`; where the hardware has no way,
-//! `cuMemcpyPeerAsync` stages it, which a plain copy of pool memory does not.
+//! Memory of a pool knows nothing of `cuCtxEnablePeerAccess`: the pool itself is told which devices
+//! get at it (`cuMemPoolSetAccess`; CUDA Programming Guide, "Stream-Ordered Memory Allocator",
+//! device accessibility). Where that was granted a copy is a plain `cuMemcpyDtoDAsync`, as in
+//! NVIDIA's sample `streamOrderedAllocationP2P`; where the hardware has no way, `cuMemcpyPeerAsync`
+//! stages it, which a plain copy of pool memory does not.
 
 use std::sync::OnceLock;
 
@@ -42,7 +43,8 @@ impl Peers {
 }
 
 impl CudaDriver {
-    /// Grants this device access to the pool of `peer`, at the first call. A failure is not remembered.
+    /// Grants this device access to the pool of `peer`, at the first call. A failure is not
+    /// remembered.
     #[inline]
     pub(super) fn reach(&self, peer: RawPeer) -> DriverResult<Reached> {
         match self.peers.of(peer).and_then(OnceLock::get) {
@@ -81,13 +83,15 @@ impl CudaDriver {
         let (to, from) = (self.reach(to)?, self.reach(from)?);
         let (library, stream) = (self.context.library(), stream::handle(stream));
         if [to, from].iter().all(|side| side.access == PeerAccess::Direct) {
-            // SAFETY: the ranges are live and in bounds, and this device gets at both; the stream is live.
+            // SAFETY: the ranges are live and in bounds, and this device gets at both; the stream
+            // is live.
             let copy = || unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) };
             return self.context.enqueue_here(copy);
         }
         let (to, from) = (to.context.0, from.context.0);
         self.context.enqueue_here(|| {
-            // SAFETY: as above; the contexts are those that the memory is of, and are never destroyed by us.
+            // SAFETY: as above; the contexts are those that the memory is of, and are never
+            // destroyed by us.
             unsafe { library.cuMemcpyPeerAsync(destination.0, to, source.0, from, bytes, stream) }
         })
     }

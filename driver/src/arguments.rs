@@ -9,8 +9,9 @@ use crate::Kernel;
 /// A launch's parameters, kept for later.
 ///
 /// # Invariants
-/// PACKED-1. `bytes` holds the kernel's parameters one after another, each at the next multiple of its alignment from the first address
-/// that is aligned for all; possibly padded, so never read as a value.
+/// PACKED-1. `bytes` holds the kernel's parameters one after another, each at the next multiple of
+/// its alignment from the first address that is aligned for all; possibly padded, so never read as
+/// a value.
 pub struct OwnedArguments {
     kernel: &'static Kernel,
     bytes: Box<[MaybeUninit<u128>]>,
@@ -40,7 +41,8 @@ impl OwnedArguments {
         let start = packed.bytes.as_mut_ptr().cast::<u8>();
         let base = start.wrapping_add(start.align_offset(largest_alignment(kernel)));
         for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
-            // SAFETY: PACKED-1: `offset + bytes` is within the span, for which there is room after `base`.
+            // SAFETY: PACKED-1: `offset + bytes` is within the span, for which there is room after
+            // `base`.
             let place = unsafe { base.add(offset) };
             // SAFETY: the caller's: a live value of that size; `place` has room for it.
             unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };

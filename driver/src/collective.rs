@@ -1,4 +1,5 @@
-//! Collectives: operations that several devices take part in, each with a stream and memory of its own.
+//! Collectives: operations that several devices take part in, each with a stream and memory of its
+//! own.
 
 use std::fmt;
 
@@ -44,8 +45,9 @@ impl Collective {
         }
     }
 
-    /// Elements that one of `ranks` sends and receives, where `count` is what NCCL counts: those that a rank receives of a reduction that is
-    /// scattered, and those that it sends of everything else.
+    /// Elements that one of `ranks` sends and receives, where `count` is what NCCL counts: those
+    /// that a rank receives of a reduction that is scattered, and those that it sends of everything
+    /// else.
     pub fn lens(self, count: usize, ranks: usize) -> (usize, usize) {
         match self {
             Self::AllReduce(_) | Self::Broadcast { .. } => (count, count),
@@ -92,25 +94,28 @@ pub struct Part {
     pub stream: RawStream,
     /// What it sends; unused where it sends nothing.
     pub send: DeviceAddress,
-    /// Where it receives: apart from what it sends, or the same place where the two are of one length.
+    /// Where it receives: apart from what it sends, or the same place where the two are of one
+    /// length.
     pub receive: DeviceAddress,
 }
 
 /// Devices of this process that take part in collectives together, each as one rank.
 ///
 /// # Safety
-/// As [`Driver`](super::Driver): a collective runs in the order of each rank's stream, and uses nothing but the ranges of its parts, each in
-/// the order of its rank's stream.
+/// As [`Driver`](super::Driver): a collective runs in the order of each rank's stream, and uses
+/// nothing but the ranges of its parts, each in the order of its rank's stream.
 pub unsafe trait Communicator: Send + Sync + fmt::Debug {
-    /// Enqueues a collective of `count` elements ([`Collective::lens`]; more than 0), one part for each rank, by rank. It begins when
-    /// every rank's stream gets there. Several threads that call this are served one after another.
+    /// Enqueues a collective of `count` elements ([`Collective::lens`]; more than 0), one part for
+    /// each rank, by rank. It begins when every rank's stream gets there. Several threads that call
+    /// this are served one after another.
     ///
-    /// After an error nothing is known of what was enqueued, unless the error's call is that of a check that comes before; the
-    /// communicator is to be [aborted](Self::abort).
+    /// After an error nothing is known of what was enqueued, unless the error's call is that of a
+    /// check that comes before; the communicator is to be [aborted](Self::abort).
     ///
     /// # Safety
-    /// One part for each rank; streams are live, on their ranks' devices and not being captured; ranges are live, in bounds, and not
-    /// in conflict with any unordered access until the collective is done.
+    /// One part for each rank; streams are live, on their ranks' devices and not being captured;
+    /// ranges are live, in bounds, and not in conflict with any unordered access until the
+    /// collective is done.
     unsafe fn enqueue(
         &self,
         collective: Collective,
@@ -119,9 +124,11 @@ pub unsafe trait Communicator: Send + Sync + fmt::Debug {
         parts: &[Part],
     ) -> DriverResult<()>;
 
-    /// Whether what was enqueued runs well as far as is known; does not block (`ncclCommGetAsyncError`).
+    /// Whether what was enqueued runs well as far as is known; does not block
+    /// (`ncclCommGetAsyncError`).
     fn status(&self) -> DriverResult<()>;
 
-    /// Ends what is running, with unspecified results, and lets nothing more be enqueued (`ncclCommAbort`). The second call does nothing.
+    /// Ends what is running, with unspecified results, and lets nothing more be enqueued
+    /// (`ncclCommAbort`). The second call does nothing.
     fn abort(&self);
 }

@@ -1,11 +1,12 @@
 //! A lock for a value that is never seen half-changed, and whose holder may run code of others.
 //!
-//! The simulated device and the checker run code of others under their locks: a kernel's body, and the panic hook. A panic there
-//! must not leave a half-made change to be seen by the next call, and a call from there must not wait for its own thread.
+//! The simulated device and the checker run code of others under their locks: a kernel's body, and
+//! the panic hook. A panic there must not leave a half-made change to be seen by the next call, and
+//! a call from there must not wait for its own thread.
 //!
 //! # Invariants
-//! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the value again.
-//! DOOR-2. `holder` is the thread that is inside, or 0.
+//! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the
+//! value again. DOOR-2. `holder` is the thread that is inside, or 0.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -46,7 +47,8 @@ impl<T> Door<T> {
         }
     }
 
-    /// Runs `body` on the value, alone. What it panics with is reported by the panic hook, and shuts the door for good.
+    /// Runs `body` on the value, alone. What it panics with is reported by the panic hook, and
+    /// shuts the door for good.
     pub fn enter<R>(&self, body: impl FnOnce(&mut T) -> R) -> Result<R, Shut> {
         let this = this_thread();
         // A thread reads its own number only if it stored it: no ordering is needed.
@@ -108,7 +110,8 @@ impl Shut {
     }
 }
 
-/// What a panic said. Of a payload that is no text nothing is run: its drop is code of others, and is leaked with it.
+/// What a panic said. Of a payload that is no text nothing is run: its drop is code of others, and
+/// is leaked with it.
 pub fn message(payload: Box<dyn Any + Send>) -> String {
     let payload = match payload.downcast::<String>() {
         Ok(text) => return *text,

@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// A CUDA error code (`CUresult`), with its name and meaning; or one of NCCL (`ncclResult_t`), which are told apart by
-/// 1,000,000 being added.
+/// A CUDA error code (`CUresult`), with its name and meaning; or one of NCCL (`ncclResult_t`),
+/// which are told apart by 1,000,000 being added.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
@@ -96,8 +96,8 @@ impl ErrorCode {
         self.known().map_or("an unlisted error", |k| k.0)
     }
 
-    /// Whether the context is lost once a call returned this: every later call fails too, and the process cannot get the GPU
-    /// back.
+    /// Whether the context is lost once a call returned this: every later call fails too, and the
+    /// process cannot get the GPU back.
     pub fn is_sticky(self) -> bool {
         self.known().is_some_and(|k| k.1)
     }
@@ -136,7 +136,8 @@ impl DriverError {
         Self::with_detail(call, code, String::new())
     }
 
-    /// As [`new`](Self::new), saying more: the kernel's name, the missing symbol, the compiler's log.
+    /// As [`new`](Self::new), saying more: the kernel's name, the missing symbol, the compiler's
+    /// log.
     pub fn with_detail(call: &'static str, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self(Box::new(Failure {
             call,
@@ -160,7 +161,8 @@ impl DriverError {
         &self.0.detail
     }
 
-    /// Whether the context is lost: every later call fails too, and the process cannot get the GPU back.
+    /// Whether the context is lost: every later call fails too, and the process cannot get the GPU
+    /// back.
     pub fn is_sticky(&self) -> bool {
         self.0.code.is_sticky()
     }

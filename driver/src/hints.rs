@@ -1,4 +1,5 @@
-//! What a driver is told that it could not see: where memory passes to the host, and what others use.
+//! What a driver is told that it could not see: where memory passes to the host, and what others
+//! use.
 
 use std::ffi::c_void;
 use std::panic::Location;
@@ -37,7 +38,8 @@ pub enum Hint<'a> {
         /// The call by which it passes.
         passed: CallSite,
     },
-    /// Memory that someone else allocated is owned here from now on, or was until now: it goes once this is told.
+    /// Memory that someone else allocated is owned here from now on, or was until now: it goes once
+    /// this is told.
     ForeignMemory {
         /// Where it starts: on the device, or page-locked on the host.
         address: DeviceAddress,
@@ -57,7 +59,8 @@ pub enum Hint<'a> {
     },
 }
 
-/// Memory that work enqueued by others uses, as [`Driver::foreign`](super::Driver::foreign) is told.
+/// Memory that work enqueued by others uses, as [`Driver::foreign`](super::Driver::foreign) is
+/// told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignUse {
     /// Where it starts: on the device, or page-locked on the host.

@@ -6,18 +6,20 @@ use memmap2::MmapMut;
 
 /// Pages of host memory that this process mapped itself, zeroed, for a driver to page-lock.
 ///
-/// Not `cuMemHostAlloc`: after a context is reset, memory allocated that way is unmapped under the host's
-/// references, while mapped and registered memory can still be read, and copies as fast.
+/// Not `cuMemHostAlloc`: after a context is reset, memory allocated that way is unmapped under the
+/// host's references, while mapped and registered memory can still be read, and copies as fast.
 #[derive(Debug)]
 pub struct HostMemory {
     /// # Invariants
-    /// HOST-MEMORY-1. Mapped, readable and writable for `map.len()` bytes until this value is dropped.
-    /// HOST-MEMORY-2. Never accessed through `map` itself: only through pointers made from `base`.
+    /// HOST-MEMORY-1. Mapped, readable and writable for `map.len()` bytes until this value is
+    /// dropped. HOST-MEMORY-2. Never accessed through `map` itself: only through pointers made from
+    /// `base`.
     map: MmapMut,
     base: NonNull<c_void>,
 }
 
-// SAFETY: HOST-MEMORY-2: the value hands out an address only, and whoever uses the address proves exclusive access.
+// SAFETY: HOST-MEMORY-2: the value hands out an address only, and whoever uses the address proves
+// exclusive access.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above; no method reads or writes the memory.
 unsafe impl Sync for HostMemory {}

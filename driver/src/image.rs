@@ -1,9 +1,11 @@
 //! A text of PTX, and which of the modules in it a device loads.
 
-/// PTX that `kernel_module!` embedded in a crate of kernels: one module, or one for each of several architectures, one after another.
+/// PTX that `kernel_module!` embedded in a crate of kernels: one module, or one for each of several
+/// architectures, one after another.
 ///
-/// Whoever makes one answers for what its code does, so making one is `unsafe` (docs/soundness.md, obligation 10). Counterexample: were it a plain
-/// struct, a text with the right entry and the right table, and a body that writes anywhere, would be launched by safe code.
+/// Whoever makes one answers for what its code does, so making one is `unsafe` (docs/soundness.md,
+/// obligation 10). Counterexample: were it a plain struct, a text with the right entry and the
+/// right table, and a body that writes anywhere, would be launched by safe code.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ModuleImage {
@@ -17,15 +19,17 @@ impl ModuleImage {
     /// The PTX of the kernels of the crate `name`.
     ///
     /// # Safety
-    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do are described by hand, and
-    /// launched through `Stream::foreign_kernel` only, whose caller answers for each launch.
+    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do
+    /// are described by hand, and launched through `Stream::foreign_kernel` only, whose caller
+    /// answers for each launch.
     pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
         Self { name, ptx }
     }
 
-    /// The module that fits a device of this compute capability best: of those that run there, the one for the newest architecture,
-    /// and of two for that one the one that runs there only. Where the text names no architecture it is one module, for every
-    /// device. The error is what the text has instead.
+    /// The module that fits a device of this compute capability best: of those that run there, the
+    /// one for the newest architecture, and of two for that one the one that runs there only. Where
+    /// the text names no architecture it is one module, for every device. The error is what the
+    /// text has instead.
     pub fn for_capability(&self, capability: (u32, u32)) -> Result<&'static str, String> {
         let modules = modules(self.ptx);
         let targets: Vec<Target> = modules.iter().filter_map(|text| Target::of(text)).collect();
@@ -47,7 +51,8 @@ impl ModuleImage {
     }
 }
 
-/// The modules of a text: each starts where `.version` does. Comments before the first belong to it, others to the module before.
+/// The modules of a text: each starts where `.version` does. Comments before the first belong to
+/// it, others to the module before.
 fn modules(ptx: &'static str) -> Vec<&'static str> {
     let mut starts: Vec<usize> = ptx
         .match_indices(".version")

@@ -26,7 +26,8 @@ pub enum ParameterKind {
         /// Bytes of one element.
         element_bytes: usize,
     },
-    /// A device address that is written (and perhaps read); the next parameter is the length in elements.
+    /// A device address that is written (and perhaps read); the next parameter is the length in
+    /// elements.
     Write {
         /// Bytes of one element.
         element_bytes: usize,
@@ -39,8 +40,8 @@ pub enum ParameterKind {
     Extent,
 }
 
-/// A kernel as the host knows it: made by `#[kernel]` from the same item as the device code, or by hand for one that is launched
-/// through the `unsafe` door of `Stream::foreign_kernel`.
+/// A kernel as the host knows it: made by `#[kernel]` from the same item as the device code, or by
+/// hand for one that is launched through the `unsafe` door of `Stream::foreign_kernel`.
 #[derive(Debug)]
 pub struct Kernel {
     /// Path of the function, for messages.
@@ -55,15 +56,17 @@ pub struct Kernel {
     pub module: &'static ModuleImage,
     /// Its parameters in order, the hidden ones included.
     pub parameters: &'static [Parameter],
-    /// Rows of four numbers; compared with the table of the same form in the PTX when the module is loaded. The first row tells the
-    /// dimensions of the launch and the size of a block. Each other row tells of a parameter, in order: a hash of its element or type, the
-    /// size and alignment in bytes, and whether it is read, written, shared memory or a value. Empty for a kernel described by hand.
+    /// Rows of four numbers; compared with the table of the same form in the PTX when the module is
+    /// loaded. The first row tells the dimensions of the launch and the size of a block. Each other
+    /// row tells of a parameter, in order: a hash of its element or type, the size and alignment in
+    /// bytes, and whether it is read, written, shared memory or a value. Empty for a kernel
+    /// described by hand.
     pub layout: &'static [u64],
     /// The kernel as plain Rust: runs the whole launch on the CPU.
     ///
     /// # Safety
-    /// The second argument has one pointer for each of `parameters`, as for `cuLaunchKernel`, and the memory they name is not in
-    /// use by anyone else.
+    /// The second argument has one pointer for each of `parameters`, as for `cuLaunchKernel`, and
+    /// the memory they name is not in use by anyone else.
     pub simulate: unsafe fn(&LaunchShape, *const *const c_void),
     /// Where drivers remember the loaded function, by device ordinal.
     pub cache: KernelCache,
@@ -93,11 +96,12 @@ impl KernelCache {
         (function != 0).then_some(function)
     }
 
-    /// Remembers a function (`CUfunction`) for the device of this ordinal. `false` if there is no room for that ordinal.
+    /// Remembers a function (`CUfunction`) for the device of this ordinal. `false` if there is no
+    /// room for that ordinal.
     ///
     /// # Safety
-    /// The function is the entry of this cache's kernel in the primary context of that device, with the kernel's parameters, and its
-    /// module is never unloaded: launches use it as it is.
+    /// The function is the entry of this cache's kernel in the primary context of that device, with
+    /// the kernel's parameters, and its module is never unloaded: launches use it as it is.
     pub unsafe fn remember(&self, ordinal: usize, function: u64) -> bool {
         let Some(place) = self.0.get(ordinal) else {
             return false;
@@ -107,7 +111,8 @@ impl KernelCache {
     }
 }
 
-/// Grid and block of one launch, as `cuLaunchKernel` takes them, and the exact extent that the kernel covers.
+/// Grid and block of one launch, as `cuLaunchKernel` takes them, and the exact extent that the
+/// kernel covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchShape {
     /// Blocks, (x, y, z).

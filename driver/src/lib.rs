@@ -1,8 +1,9 @@
-//! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain handles.
+//! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain
+//! handles.
 //!
-//! The typed API above it proves order by types and calls this trait; nothing here knows of stream tags,
-//! handoffs or elements. What the trait lists is the whole of what the runtime asks of a GPU, so a backend
-//! is written by implementing it, and validated by passing `tests/conformance`.
+//! The typed API above it proves order by types and calls this trait; nothing here knows of stream
+//! tags, handoffs or elements. What the trait lists is the whole of what the runtime asks of a GPU,
+//! so a backend is written by implementing it, and validated by passing `tests/conformance`.
 //!
 //! Two backends repeat the same file names, so that they read side by side:
 //!
@@ -13,14 +14,15 @@
 //! | time | measured | modelled |
 //! | errors | the driver's | injected on demand |
 //!
-//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs that have those; it is there with
-//! the feature `cust`.
+//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs
+//! that have those; it is there with the feature `cust`.
 //!
 //! # Who validates what
 //!
-//! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that conflicting
-//! accesses are ordered. Backends check nothing that CUDA does not check, but must never turn an
-//! error into undefined behaviour, and must leave nothing enqueued by a call that failed.
+//! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that
+//! conflicting accesses are ordered. Backends check nothing that CUDA does not check, but must
+//! never turn an error into undefined behaviour, and must leave nothing enqueued by a call that
+//! failed.
 
 mod arguments;
 mod collective;

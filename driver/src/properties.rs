@@ -54,7 +54,8 @@ pub struct Properties {
     pub pci: Option<(u32, u32, u32)>,
     /// Stream priorities, (least urgent, most urgent); more urgent is lower.
     pub priority_range: (i32, i32),
-    /// Version of the driver, as `cuDriverGetVersion` gives it (13000 for 13.0); 0 where there is none.
+    /// Version of the driver, as `cuDriverGetVersion` gives it (13000 for 13.0); 0 where there is
+    /// none.
     pub driver_version: u32,
 }
 
@@ -157,7 +158,8 @@ impl fmt::Display for Properties {
 pub enum PeerAccess {
     /// Over the link between the two, or because they are one GPU.
     Direct,
-    /// The hardware has no way: what is copied goes through host memory, piece by piece, and is slower.
+    /// The hardware has no way: what is copied goes through host memory, piece by piece, and is
+    /// slower.
     Staged,
 }
 
@@ -170,7 +172,8 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
-/// What a device's memory pool holds, in bytes. The device's default pool, and what other libraries allocate, are not in it.
+/// What a device's memory pool holds, in bytes. The device's default pool, and what other libraries
+/// allocate, are not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryPoolStats {
     /// Held from the device, in use or kept for reuse.

@@ -1,4 +1,5 @@
-//! A kernel that `#[kernel]` did not make: PTX written by hand, and what it does as a plain function.
+//! A kernel that `#[kernel]` did not make: PTX written by hand, and what it does as a plain
+//! function.
 
 use std::ffi::c_void;
 
@@ -16,7 +17,8 @@ const fn word(kind: ParameterKind) -> Parameter {
     }
 }
 
-/// Parameters as in the PTX: bias and its length, which is that of a row, and the matrix and its length.
+/// Parameters as in the PTX: bias and its length, which is that of a row, and the matrix and its
+/// length.
 static BIAS_RELU: Kernel = Kernel {
     name: "bias_relu",
     symbol: c"bias_relu",
@@ -60,8 +62,9 @@ pub(crate) fn launch<S: StreamTag + ReadBy<S> + WriteBy<S>>(
         },
     };
     let launch = stream.foreign_kernel(&BIAS_RELU).read(bias).write(matrix);
-    // SAFETY: the PTX has that entry with those parameters. A thread reads and writes element `i` of the matrix alone, if there is
-    // one, and reads element `i % columns` of `columns` of the bias, which is not 0.
+    // SAFETY: the PTX has that entry with those parameters. A thread reads and writes element `i`
+    // of the matrix alone, if there is one, and reads element `i % columns` of `columns` of the
+    // bias, which is not 0.
     unsafe { launch.launch(&shape) }
 }
 

@@ -37,12 +37,14 @@ pub(crate) struct Blas<S> {
 }
 
 /// # Invariants
-/// BLAS-1. Live until this is dropped, used by one thread at a time, and set to the stream of the [`Blas`] that it is in.
+/// BLAS-1. Live until this is dropped, used by one thread at a time, and set to the stream of the
+/// [`Blas`] that it is in.
 struct Handle(cublasHandle_t);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: BLAS-1. It waits for the device, so that no work uses the handle's workspace any more.
+        // SAFETY: BLAS-1. It waits for the device, so that no work uses the handle's workspace any
+        // more.
         let _ = unsafe { sys::cublasDestroy_v2(self.0) };
     }
 }
@@ -70,7 +72,8 @@ where
         if !unsafe { sys::is_culib_present() } {
             return Err(BlasError::Missing);
         }
-        // SAFETY: it enqueues no work. The handle keeps the stream, and uses it in `multiply` only, where it is given again.
+        // SAFETY: it enqueues no work. The handle keeps the stream, and uses it in `multiply` only,
+        // where it is given again.
         let handle = unsafe { stream.foreign("cublasCreate").enqueue(Handle::new) }??;
         Ok(Self {
             handle: Some(handle),
@@ -111,8 +114,9 @@ where
             None => unsafe { stand_in::sgemm(device.driver(), at, shape, stream) },
         };
         let call = self.stream.foreign("cublasSgemm").reads(a).reads(b).writes(c);
-        // SAFETY: one product on the stream that it is given, which reads A and B and writes C, in bounds: their lengths were
-        // compared with the shape. The handle and its workspace outlive the work (`Handle::drop`). Any bits are an `f32`.
+        // SAFETY: one product on the stream that it is given, which reads A and B and writes C, in
+        // bounds: their lengths were compared with the shape. The handle and its workspace outlive
+        // the work (`Handle::drop`). Any bits are an `f32`.
         unsafe { call.enqueue(sgemm) }?
     }
 }
@@ -134,7 +138,8 @@ impl Handle {
     /// Enqueues C = A·B on the handle's stream.
     ///
     /// # Safety
-    /// As [`ForeignCall::enqueue`](cuda_rt::interop::ForeignCall::enqueue) demands of the work; the matrices have that shape.
+    /// As [`ForeignCall::enqueue`](cuda_rt::interop::ForeignCall::enqueue) demands of the work; the
+    /// matrices have that shape.
     ///
     /// # Errors
     /// Those of cuBLAS.
@@ -147,7 +152,8 @@ impl Handle {
         let pointer = |at: DeviceAddress| std::ptr::without_provenance_mut::<f32>(at.0 as usize);
         let (one, zero) = (1.0, 0.0);
         // cuBLAS counts column by column, in which our matrices are their transposes: Cᵀ = Bᵀ·Aᵀ.
-        // SAFETY: BLAS-1; the factors are read before it returns, and the caller answers for the matrices.
+        // SAFETY: BLAS-1; the factors are read before it returns, and the caller answers for the
+        // matrices.
         let status = unsafe {
             sys::cublasSgemm_v2(
                 self.0,

@@ -1,4 +1,5 @@
-//! Work of others between our handoffs: a matrix product by cuBLAS, and a kernel of hand-written PTX.
+//! Work of others between our handoffs: a matrix product by cuBLAS, and a kernel of hand-written
+//! PTX.
 //!
 //! ```text
 //!   Upload    A, B, bias ──release──▶
@@ -6,8 +7,9 @@
 //!   Download                                                                        acquire ▶ C to the host
 //! ```
 //!
-//! cuBLAS is loaded when the program runs and needs a GPU. Without one the same program runs on simulated devices, in several
-//! orders, where a plain function stands in for the call of cuBLAS and another for the PTX. It says which it was.
+//! cuBLAS is loaded when the program runs and needs a GPU. Without one the same program runs on
+//! simulated devices, in several orders, where a plain function stands in for the call of cuBLAS
+//! and another for the PTX. It says which it was.
 
 mod bias_relu;
 mod blas;

@@ -1,5 +1,5 @@
-//! What stands in for cuBLAS on the simulated device: a plain function, enqueued as a kernel is, so that it runs when the device
-//! sees fit.
+//! What stands in for cuBLAS on the simulated device: a plain function, enqueued as a kernel is, so
+//! that it runs when the device sees fit.
 
 use std::ffi::{c_int, c_void};
 
@@ -45,8 +45,8 @@ static SGEMM: Kernel = Kernel {
 /// Enqueues C = A·B, as [`crate::blas::Product`] says.
 ///
 /// # Safety
-/// The driver is a simulated device's and the stream is live; the matrices have that shape, and are not in conflict with any
-/// unordered access.
+/// The driver is a simulated device's and the stream is live; the matrices have that shape, and are
+/// not in conflict with any unordered access.
 pub(crate) unsafe fn sgemm(
     driver: &dyn Driver,
     [a, b, c]: [DeviceAddress; 3],

@@ -9,7 +9,8 @@ use super::filter::Filter;
 use super::picture::{is_json, is_svg};
 pub use crate::choice::DeviceChoice;
 
-/// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and writing all overlapped.
+/// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and
+/// writing all overlapped.
 ///
 /// With no GPU the simulated device does it: the same program, real results, modelled times.
 #[derive(Clone, Debug, Parser)]
@@ -18,8 +19,8 @@ pub struct Args {
     /// Video to denoise (`-` for standard input); without one, a noisy clip is made.
     pub input: Option<PathBuf>,
 
-    /// Where the result goes (`-` for standard output); without it, the result is dropped. It appears when whole,
-    /// so it may be the input.
+    /// Where the result goes (`-` for standard output); without it, the result is dropped. It
+    /// appears when whole, so it may be the input.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -31,7 +32,8 @@ pub struct Args {
     #[arg(long, default_value_t = 2.0, value_name = "PIXELS", value_parser = deviation)]
     pub sigma_space: f32,
 
-    /// How fast weights fall with difference: a standard deviation in steps of the 256 a sample has.
+    /// How fast weights fall with difference: a standard deviation in steps of the 256 a sample
+    /// has.
     #[arg(long, default_value_t = 36.0, value_name = "STEPS", value_parser = deviation)]
     pub sigma_range: f32,
 

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 
 use crate::y4m::{FrameLine, Header, Writer};
 
-/// A moving scene under noise, as the bytes of a YUV4MPEG2 stream: the rest of the program can't tell it from a file.
+/// A moving scene under noise, as the bytes of a YUV4MPEG2 stream: the rest of the program can't
+/// tell it from a file.
 ///
 /// Made with integers alone, so that it is the same on every machine.
 #[derive(Debug)]

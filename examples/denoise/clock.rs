@@ -48,7 +48,8 @@ impl<D> Default for DeviceClock<D> {
 }
 
 impl<D: Live> DeviceClock<D> {
-    /// Adds a frame's upload, kernel and download. Frames come in order, and their work is over: nothing blocks.
+    /// Adds a frame's upload, kernel and download. Frames come in order, and their work is over:
+    /// nothing blocks.
     pub fn add(&mut self, [upload, kernel, download]: [Span<D>; 3]) -> Result<()> {
         let (upload, kernel, download) = (upload.reached()?, kernel.reached()?, download.reached()?);
         let Parts {
@@ -71,8 +72,9 @@ impl<D: Live> DeviceClock<D> {
         self.pass.frames
     }
 
-    /// What all frames took: with `wall`, reading and writing by the host's clock, or by the simulated device's model alone,
-    /// which knows no disk and counts from the first upload to the last download.
+    /// What all frames took: with `wall`, reading and writing by the host's clock, or by the
+    /// simulated device's model alone, which knows no disk and counts from the first upload to the
+    /// last download.
     pub fn pass(&self, gpu: &Device<D>, wall: Duration, reading: Duration, writing: Duration) -> Pass {
         let mut pass = self.pass;
         if !gpu.is_simulated() {

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead};
 
-/// The offset of the first byte in which two streams differ, if any. The end of one is a difference from a byte of the other.
+/// The offset of the first byte in which two streams differ, if any. The end of one is a difference
+/// from a byte of the other.
 pub(super) fn first_difference(mut left: impl BufRead, mut right: impl BufRead) -> io::Result<Option<u64>> {
     let mut offset = 0;
     loop {

@@ -7,7 +7,8 @@ use cuda_rt::{DeviceSlice, Grid2, Live, ReadBy, Result, Stream, StreamTag, Write
 use device_kernels::bilateral;
 use serde::Serialize;
 
-/// A bilateral filter: it averages samples that are near each other and alike, so noise goes and edges stay.
+/// A bilateral filter: it averages samples that are near each other and alike, so noise goes and
+/// edges stay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Filter {
     /// Radius of the window, in pixels.
@@ -33,8 +34,8 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
-    /// A simulated device that takes as long for this filter as an H200 does: 0.65 ps for each tap of each sample, the median over
-    /// radii 1 to 16 of docs/RESULTS.md.
+    /// A simulated device that takes as long for this filter as an H200 does: 0.65 ps for each tap
+    /// of each sample, the median over radii 1 to 16 of docs/RESULTS.md.
     pub fn simulated(&self) -> SimConfig {
         const NS_PER_TAP: f64 = 0.000_65;
         let side = f64::from(2 * self.radius + 1);
@@ -75,7 +76,8 @@ impl Filter {
         )
     }
 
-    /// Has the kernel's code loaded, which the first launch does, on a plane of one sample. Blocks the host.
+    /// Has the kernel's code loaded, which the first launch does, on a plane of one sample. Blocks
+    /// the host.
     ///
     /// # Errors
     /// Those of the launch.

@@ -1,8 +1,9 @@
-//! Denoises a video end to end, with reading, upload, compute, download and writing all busy at once.
+//! Denoises a video end to end, with reading, upload, compute, download and writing all busy at
+//! once.
 //!
-//! Start with [`pipeline`]. The luma plane goes through a bilateral filter on the GPU; chroma and all text of the
-//! stream pass as they are. What comes out is the same for any number of buffers and any timing: `--compare` checks it
-//! against [`serial`], which does the same on one stream.
+//! Start with [`pipeline`]. The luma plane goes through a bilateral filter on the GPU; chroma and
+//! all text of the stream pass as they are. What comes out is the same for any number of buffers
+//! and any timing: `--compare` checks it against [`serial`], which does the same on one stream.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek};

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Where frames go: a file written beside its target and renamed onto it, or something with no such thing as a part.
+/// Where frames go: a file written beside its target and renamed onto it, or something with no such
+/// thing as a part.
 ///
-/// Dropped before [`commit`](Self::commit), it leaves no trace: the target is as it was, even if it is also the input.
+/// Dropped before [`commit`](Self::commit), it leaves no trace: the target is as it was, even if it
+/// is also the input.
 #[derive(Debug)]
 pub struct Output(BufWriter<Sink>);
 
@@ -44,11 +46,13 @@ impl Output {
     /// Makes the file appear under its name, whole.
     ///
     /// # Errors
-    /// If the last bytes can't be written, or the file can't be renamed; no part of it stays behind then.
+    /// If the last bytes can't be written, or the file can't be renamed; no part of it stays behind
+    /// then.
     pub fn commit(self) -> io::Result<()> {
         match self.0.into_inner().map_err(io::IntoInnerError::into_error)? {
             Sink::Beside { part, target } => {
-                // Network file systems and quotas may refuse only here, and a crash must not leave an empty file.
+                // Network file systems and quotas may refuse only here, and a crash must not leave
+                // an empty file.
                 part.as_file().sync_all()?;
                 part.persist(target).map(drop).map_err(|failed| failed.error)
             }
@@ -88,7 +92,8 @@ impl Sink {
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".denoise-").suffix(".partial");
-        // Readable to whom the user's mask allows, as any new file; a temporary file would be private.
+        // Readable to whom the user's mask allows, as any new file; a temporary file would be
+        // private.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let part = builder.tempfile_in(directory)?;

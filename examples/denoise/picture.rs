@@ -9,7 +9,8 @@ use super::args::Args;
 use super::failure::Failure;
 use super::output::Output;
 
-/// Runs `work`, recorded if the command line asks for pictures of it: writes the file, and gives the chart.
+/// Runs `work`, recorded if the command line asks for pictures of it: writes the file, and gives
+/// the chart.
 ///
 /// # Errors
 /// Those of `work`, of the device and of the file.

@@ -6,9 +6,9 @@
 //!  memory         page-locked     device, noisy     device, clean    page-locked
 //! ```
 //!
-//! [`cuda_rt::pipeline`] has the threads, the rings of N buffers between the stages, and the barriers: no buffer is
-//! filled again before the next stage is done with it. What is written as it was read, the frame's line and its chroma, goes
-//! along on the host.
+//! [`cuda_rt::pipeline`] has the threads, the rings of N buffers between the stages, and the
+//! barriers: no buffer is filled again before the next stage is done with it. What is written as it
+//! was read, the frame's line and its chroma, goes along on the host.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -56,10 +56,12 @@ impl<D: Live> Pipeline<D> {
         Ok(Self { gpu, filter, buffers })
     }
 
-    /// Denoises every frame of `clip` into `output`, and flushes it. Calls `progress` with the number of frames written.
+    /// Denoises every frame of `clip` into `output`, and flushes it. Calls `progress` with the
+    /// number of frames written.
     ///
     /// # Errors
-    /// The first frame's first stage that failed. All threads have ended by then; what `output` took is unspecified.
+    /// The first frame's first stage that failed. All threads have ended by then; what `output`
+    /// took is unspecified.
     pub fn run(
         self,
         clip: &mut Reader<impl Read + Send>,

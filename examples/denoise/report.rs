@@ -120,7 +120,8 @@ fn ratio(above: f64, below: f64) -> Option<f64> {
 pub enum Times {
     /// The host's clock for the wall time, reading and writing; CUDA events for the rest.
     Measured,
-    /// All of them, from the first upload to the last download. Reading and writing are not modelled.
+    /// All of them, from the first upload to the last download. Reading and writing are not
+    /// modelled.
     Modelled,
 }
 
@@ -133,8 +134,8 @@ pub struct Comparison {
     speed_up: Option<f64>,
     /// The serial pass's wall time over that of the longest stage: what perfect overlap would give.
     speed_up_bound: Option<f64>,
-    /// The longest stage. Each counts with the less of its times in the two passes, as an event before work given to an
-    /// idle stream also counts the time that it takes to give it.
+    /// The longest stage. Each counts with the less of its times in the two passes, as an event
+    /// before work given to an idle stream also counts the time that it takes to give it.
     bound: Bound,
     /// The longest of the three stages of the device: what a faster disk would leave.
     device_bound: Bound,
@@ -213,7 +214,8 @@ impl Report {
         serde_json::to_string_pretty(self).expect("numbers and text")
     }
 
-    /// How many times faster than one stream the overlapped pass was, if that was asked and there were frames.
+    /// How many times faster than one stream the overlapped pass was, if that was asked and there
+    /// were frames.
     pub fn speed_up(&self) -> Option<f64> {
         self.comparison.as_ref()?.speed_up
     }

@@ -1,4 +1,5 @@
-//! The same work on one stream, one step after another: what the overlapped pipeline is compared with.
+//! The same work on one stream, one step after another: what the overlapped pipeline is compared
+//! with.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};

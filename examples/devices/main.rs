@@ -1,4 +1,5 @@
-//! Prints what is known of every GPU, or of the simulated device: properties, memory, and what our pools hold.
+//! Prints what is known of every GPU, or of the simulated device: properties, memory, and what our
+//! pools hold.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! A diamond of work: two streams upload and compute, a third adds what they made, and the two bring a half of the sum back each.
+//! A diamond of work: two streams upload and compute, a third adds what they made, and the two
+//! bring a half of the sum back each.
 //!
 //! ```text
 //!   Left:    upload a ─▶ roots ──┐                ┌─▶ download the first half ───┐
@@ -6,13 +7,15 @@
 //!   Right:   upload b ─▶ roots ──┘                └─▶ download the second half ──┘
 //! ```
 //!
-//! Every edge is a handoff: fan-in by `acquire_all`, fan-out by `split_off`. Leave one out, and it does not compile.
+//! Every edge is a handoff: fan-in by `acquire_all`, fan-out by `split_off`. Leave one out, and it
+//! does not compile.
 //!
-//! What it gains is the branches that run side by side: their kernels take long and have few threads, so that neither fills the
-//! GPU, and one branch's upload runs beside the other's kernel. At most that is twice, where the branches are all there is. Three things
-//! limit it. Uploads share one copy engine, and so do downloads: a diamond of copies gains nothing (`--steps 1`). Kernels that
-//! fill the GPU take turns whatever their streams are (`--len` in the millions). And each handoff costs an event and a wait, which a program
-//! of microseconds feels.
+//! What it gains is the branches that run side by side: their kernels take long and have few
+//! threads, so that neither fills the GPU, and one branch's upload runs beside the other's kernel.
+//! At most that is twice, where the branches are all there is. Three things limit it. Uploads share
+//! one copy engine, and so do downloads: a diamond of copies gains nothing (`--steps 1`). Kernels
+//! that fill the GPU take turns whatever their streams are (`--len` in the millions). And each
+//! handoff costs an event and a wait, which a program of microseconds feels.
 
 use std::fmt;
 
@@ -119,7 +122,8 @@ pub fn run(args: &Args) -> Result<Report, Failure> {
     }
 }
 
-/// The model of a device on which kernels run side by side if they do not fill it, and a step takes 35 ns.
+/// The model of a device on which kernels run side by side if they do not fill it, and a step takes
+/// 35 ns.
 fn simulated(args: &Args) -> Result<Report, Failure> {
     let model = Model {
         kernel_parts: 32,
@@ -272,7 +276,8 @@ mod tests {
         }
     }
 
-    /// Long kernels of few threads gain nearly twice; with short ones the copies are what is left, which share their engines.
+    /// Long kernels of few threads gain nearly twice; with short ones the copies are what is left,
+    /// which share their engines.
     #[test]
     fn branches_gain_where_neither_fills_the_device() {
         let gain = |len, steps| {

@@ -1,5 +1,5 @@
-//! A program of the crate cust, converted by half: its context, stream, module and buffers go on, and what is converted can no longer
-//! race.
+//! A program of the crate cust, converted by half: its context, stream, module and buffers go on,
+//! and what is converted can no longer race.
 //!
 //! Needs the feature `cust` to build and a GPU to run:
 //! `cargo run --release -p cuda-rt-examples --features cust --example from_cust`.
@@ -64,7 +64,8 @@ fn run(args: &Args) -> Outcome<usize> {
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
     let blocks = u32::try_from(args.len)?.div_ceil(BLOCK);
 
-    // Converted: the context becomes a device of ours, the buffers ours, and what they hold is downloaded on a stream of ours.
+    // Converted: the context becomes a device of ours, the buffers ours, and what they hold is
+    // downloaded on a stream of ours.
     let gpu = Device::from_cust(Context::clone(&context))?;
     println!("{}", gpu.properties().name);
     let download = gpu.stream::<Download>()?;
@@ -85,7 +86,8 @@ fn run(args: &Args) -> Outcome<usize> {
         let squared = gpu.adopt_cust_stream(&stream, |adopted| -> Outcome<_> {
             let mut data = adopted.adopt_cust_buffer(buffer).map_err(cuda_rt::Error::from)?;
             let mut twice = adopted.alloc_zeroed::<f32>(args.len)?;
-            // cust's kernel, as before, with what it uses said: the checker follows it, and rustc knows that `data` is written.
+            // cust's kernel, as before, with what it uses said: the checker follows it, and rustc
+            // knows that `data` is written.
             let (pointer, n) = (data.cust_pointer(), args.len as u64);
             let launch = |stream: &Stream| {
                 // SAFETY: those are the kernel's parameters, and it writes `n` elements from there.

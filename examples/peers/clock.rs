@@ -27,7 +27,8 @@ impl Clock {
     }
 }
 
-/// The best of several rounds, after one to warm up; of one where times are modelled, and so the same each time.
+/// The best of several rounds, after one to warm up; of one where times are modelled, and so the
+/// same each time.
 pub(crate) fn best<D: Live, E>(
     gpu: &Device<D>,
     mut round: impl FnMut() -> Result<Duration, E>,

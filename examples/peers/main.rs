@@ -1,12 +1,14 @@
-//! Copies between two GPUs, and sums over all: how fast they are with a link and without, and beside the same calls made raw.
+//! Copies between two GPUs, and sums over all: how fast they are with a link and without, and
+//! beside the same calls made raw.
 //!
 //! ```text
 //! cargo run --release -p cuda-rt-examples --features nccl --example peers
 //! cargo run --release -p cuda-rt-examples --example peers -- --device sim
 //! ```
 //!
-//! Each device copies what is the other's: a handoff goes to the stream that copies and comes back behind the copy, so the two
-//! directions need nothing of each other. Every byte is compared once, before anything is timed.
+//! Each device copies what is the other's: a handoff goes to the stream that copies and comes back
+//! behind the copy, so the two directions need nothing of each other. Every byte is compared once,
+//! before anything is timed.
 //!
 //! Without two GPUs it runs on two simulated devices, whose times are modelled.
 #![deny(unsafe_code)]
@@ -127,7 +129,8 @@ fn row(name: &str, Rates { pull, push, both }: &Rates) {
     println!("{name:<28}{pull:>10.1}{push:>10.1}{both:>14.1}");
 }
 
-/// The same without links: on simulated devices that have none, or in a process that is told to use none.
+/// The same without links: on simulated devices that have none, or in a process that is told to use
+/// none.
 fn without_link<D: Live>(first: &Device<D>, args: &Args) -> Outcome<Rates> {
     if first.is_simulated() {
         let config = SimConfig::default().peer_access(false);

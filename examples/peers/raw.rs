@@ -1,4 +1,5 @@
-//! The same copies by CUDA's own calls: memory of `cuMemAlloc`, a stream on each GPU, and `cuMemcpyPeerAsync`.
+//! The same copies by CUDA's own calls: memory of `cuMemAlloc`, a stream on each GPU, and
+//! `cuMemcpyPeerAsync`.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -28,7 +29,8 @@ fn check(status: CUresult) -> Outcome {
 impl Gpu {
     fn open(ordinal: c_int, bytes: usize) -> Outcome<Self> {
         let mut context = ptr::null_mut();
-        // SAFETY: the pointer is to a live context, and the driver is initialised: the typed API has opened both GPUs.
+        // SAFETY: the pointer is to a live context, and the driver is initialised: the typed API
+        // has opened both GPUs.
         check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, ordinal) })?;
         let mut gpu = Self {
             context,

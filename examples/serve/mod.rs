@@ -1,8 +1,10 @@
-//! A service: several threads send requests to one GPU, each request an upload, a kernel and a download.
+//! A service: several threads send requests to one GPU, each request an upload, a kernel and a
+//! download.
 //!
-//! Served three ways: all on one stream, on a pool of streams, and with a pool of urgent streams beside it for the requests
-//! that cannot wait. How many streams there are is known only when the program runs, so none has a name: a request asks the pool for
-//! one, and what it makes leaves as a handoff.
+//! Served three ways: all on one stream, on a pool of streams, and with a pool of urgent streams
+//! beside it for the requests that cannot wait. How many streams there are is known only when the
+//! program runs, so none has a name: a request asks the pool for one, and what it makes leaves as a
+//! handoff.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -24,7 +26,8 @@ pub struct Args {
     /// Where to compute.
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// Threads that send requests, each its next when the last is answered; one more sends urgent ones.
+    /// Threads that send requests, each its next when the last is answered; one more sends urgent
+    /// ones.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
     /// Streams of the pool.

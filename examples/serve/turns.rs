@@ -5,8 +5,9 @@ use std::time::Duration;
 
 /// Lets one thread go at a time, the one whose clock is behind those of all others.
 ///
-/// A simulated device models when work would run from what was enqueued before it. Were a thread to enqueue its request of
-/// 5 ms before another one's of 2 ms, the second would queue behind the first, which no device would do.
+/// A simulated device models when work would run from what was enqueued before it. Were a thread to
+/// enqueue its request of 5 ms before another one's of 2 ms, the second would queue behind the
+/// first, which no device would do.
 #[derive(Debug)]
 pub(super) struct Turns {
     clocks: Mutex<Vec<Duration>>,

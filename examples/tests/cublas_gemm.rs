@@ -1,4 +1,5 @@
-//! The program as a user meets it: right on the GPU where there is one with cuBLAS, and on the simulated device, where it says so.
+//! The program as a user meets it: right on the GPU where there is one with cuBLAS, and on the
+//! simulated device, where it says so.
 #![forbid(unsafe_code)]
 
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! A stage that fails half-way ends the run: no deadlock, and an error that names the stage and the frame.
+//! A stage that fails half-way ends the run: no deadlock, and an error that names the stage and the
+//! frame.
 #![forbid(unsafe_code)]
 
 mod common;

@@ -72,7 +72,8 @@ impl Scene {
         output
     }
 
-    /// Expects exit code 2, one sentence, and no file that was not there before. Gives the sentence.
+    /// Expects exit code 2, one sentence, and no file that was not there before. Gives the
+    /// sentence.
     fn fail(&self, arguments: &[&str]) -> String {
         let before = self.files();
         let output = self.run(arguments, b"");

@@ -75,7 +75,8 @@ fn check(before: &[u8], after: &[u8], what: &str) {
         let expected = reference(&before.luma, width, height);
         let off = after.luma.iter().zip(&expected).map(|(a, b)| a.abs_diff(*b));
         assert!(off.clone().all(|off| off <= 1), "{what}: luma of frame {index}");
-        // Single and double precision may round a mean that is near a half differently, which is rare.
+        // Single and double precision may round a mean that is near a half differently, which is
+        // rare.
         let rounded = off.filter(|off| *off == 1).count();
         assert!(
             rounded * 100 <= expected.len().max(100),

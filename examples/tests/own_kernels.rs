@@ -1,4 +1,5 @@
-//! The template of `own-kernels/` works where it is copied to: as its README says, with and without the compiler for kernels.
+//! The template of `own-kernels/` works where it is copied to: as its README says, with and without
+//! the compiler for kernels.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -21,7 +22,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// A copy, as step 2 of the README leaves it, with the versions of everything that this repository is tested with.
+/// A copy, as step 2 of the README leaves it, with the versions of everything that this repository
+/// is tested with.
 fn copy() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     copy_tree(&repository().join("examples/own-kernels"), directory.path());

@@ -7,8 +7,8 @@ use super::{FRAME, Header, MAGIC, MAX_LINE_BYTES};
 
 /// Reads a stream's frames, one after another.
 ///
-/// The source is read in the sizes of the planes and, for the lines between them, byte by byte: give it a
-/// [`BufReader`](io::BufReader), which large reads bypass.
+/// The source is read in the sizes of the planes and, for the lines between them, byte by byte:
+/// give it a [`BufReader`](io::BufReader), which large reads bypass.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -66,11 +66,12 @@ impl<R: Read> Reader<R> {
         self.offset
     }
 
-    /// Reads the next frame; `false` at the end of the stream, which leaves `luma` and `chroma` as they were.
+    /// Reads the next frame; `false` at the end of the stream, which leaves `luma` and `chroma` as
+    /// they were.
     ///
     /// # Errors
-    /// If the source fails, ends inside a frame, or holds something else than a frame. What the buffers hold is
-    /// unspecified then, and so is what a further call returns.
+    /// If the source fails, ends inside a frame, or holds something else than a frame. What the
+    /// buffers hold is unspecified then, and so is what a further call returns.
     ///
     /// # Panics
     /// If the buffers are not of the header's sizes.
@@ -130,7 +131,8 @@ impl<R: Read> Reader<R> {
 fn read_header(source: &mut impl Read, offset: &mut u64) -> Result<Header, Problem> {
     let mut line = Vec::new();
     match read_line(source, MAGIC, &mut line, offset) {
-        // Something else altogether, such as an empty file or `YUV4`: that its line does not end is no news.
+        // Something else altogether, such as an empty file or `YUV4`: that its line does not end is
+        // no news.
         Ok(false) => Err(Problem::NotY4m),
         Err(Problem::TruncatedLine) if !line.starts_with(MAGIC) => Err(Problem::NotY4m),
         Err(problem) => Err(problem),
@@ -145,7 +147,8 @@ fn read_header(source: &mut impl Read, offset: &mut u64) -> Result<Header, Probl
 
 /// Reads up to the end of a line, and leaves the newline out; `false` if there is nothing at all.
 ///
-/// Stops where the line can't begin with `word` any more, so that megabytes of something else are not searched for a newline.
+/// Stops where the line can't begin with `word` any more, so that megabytes of something else are
+/// not searched for a newline.
 fn read_line(
     source: &mut impl Read,
     word: &[u8],
@@ -174,7 +177,8 @@ fn read_line(
     Err(Problem::LineTooLong)
 }
 
-/// Reads until `buffer` is full or the source ends; returns how many bytes it read and adds them to `offset`.
+/// Reads until `buffer` is full or the source ends; returns how many bytes it read and adds them to
+/// `offset`.
 fn fill(source: &mut impl Read, buffer: &mut [u8], offset: &mut u64) -> Result<usize, Problem> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,5 @@
-//! Where the memory of a program lies: addresses such that parts are disjoint and lie in their wholes.
+//! Where the memory of a program lies: addresses such that parts are disjoint and lie in their
+//! wholes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -43,7 +43,8 @@ impl Program {
     /// The program's races; none if it is ordered. Their sites are statements.
     ///
     /// # Errors
-    /// The first statement that names what is not there: memory that was neither declared nor allocated, a stream or a request.
+    /// The first statement that names what is not there: memory that was neither declared nor
+    /// allocated, a stream or a request.
     pub fn run(&self) -> Result<Vec<Race>, ProgramError> {
         crate::run::run(self)
     }

@@ -1,7 +1,8 @@
 //! CUDA's ordering rules, over the checker: which edges the documentation promises, and no others.
 //!
-//! Comments tell the rules apart by numbers; they restate the CUDA programming guide ("Streams", "Events"),
-//! the runtime API's "API synchronization behavior" and "Stream synchronization behavior".
+//! Comments tell the rules apart by numbers; they restate the CUDA programming guide ("Streams",
+//! "Events"), the runtime API's "API synchronization behavior" and "Stream synchronization
+//! behavior".
 
 use std::ops::Range;
 
@@ -89,8 +90,8 @@ impl Machine {
         id
     }
 
-    /// Starts the next operation of `stream`, called by `thread` (rules 1 to 3): after the call, after the stream's earlier work,
-    /// and after what the stream waits for by its kind.
+    /// Starts the next operation of `stream`, called by `thread` (rules 1 to 3): after the call,
+    /// after the stream's earlier work, and after what the stream waits for by its kind.
     pub(super) fn issue(&mut self, stream: StreamId, thread: ActorId) -> ActorId {
         let contents = self.contents(stream);
         let actor = self.streams[stream.0].actor;
@@ -128,8 +129,9 @@ impl Machine {
         clock
     }
 
-    /// Starts an operation of `stream` that is a barrier on `devices` as well: after all of their work, and before all that comes
-    /// later there (rule 12; `cudaMemcpyPeer` is "serialized with respect to all pending and future asynchronous work").
+    /// Starts an operation of `stream` that is a barrier on `devices` as well: after all of their
+    /// work, and before all that comes later there (rule 12; `cudaMemcpyPeer` is "serialized with
+    /// respect to all pending and future asynchronous work").
     pub(super) fn issue_barrier(
         &mut self,
         stream: StreamId,

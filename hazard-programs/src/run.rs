@@ -1,4 +1,5 @@
-//! Runs a program on the [rules](crate::rules): names become memory, streams, events, threads and requests.
+//! Runs a program on the [rules](crate::rules): names become memory, streams, events, threads and
+//! requests.
 
 use std::collections::HashMap;
 
@@ -234,7 +235,8 @@ impl Run {
             Statement::Fill { to, called } => self.fill(call, to, called)?,
             Statement::Record { event, stream } => {
                 let stream = self.stream(call, stream)?;
-                // A record is work of its stream: for the legacy stream it waits for the blocking ones, and they for it.
+                // A record is work of its stream: for the legacy stream it waits for the blocking
+                // ones, and they for it.
                 let actor = self.machine.issue(stream, host);
                 self.events
                     .insert(event.text.clone(), self.machine.checker.clock(actor).clone());
@@ -308,8 +310,8 @@ impl Run {
         Ok(())
     }
 
-    /// What is given out is new: uses of what had the name before are about other bytes. A name that was not declared is
-    /// declared by this.
+    /// What is given out is new: uses of what had the name before are about other bytes. A name
+    /// that was not declared is declared by this.
     fn allocate(&mut self, call: Call, memory: &Name, space: Space) {
         let declared = (space, Some(call.thread.device));
         self.memory.entry(memory.text.clone()).or_insert(declared);

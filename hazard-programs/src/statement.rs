@@ -152,7 +152,8 @@ pub enum Operation {
     Kernel(Vec<Touch>),
     /// `hostfn(…)@s`.
     HostFunction(Vec<Touch>),
-    /// `mallocA(x)@s`. A name that was not declared is that of device memory, on the current device.
+    /// `mallocA(x)@s`. A name that was not declared is that of device memory, on the current
+    /// device.
     Allocate(Name),
     /// `freeA(x)@s`.
     Free(Region),
@@ -200,7 +201,8 @@ pub enum Statement {
     BeginForeign { touches: Vec<Touch>, request: Name },
     /// `extWait #r`.
     EndForeign(Name),
-    /// `malloc(x)`, `hostAlloc(x)`. A name that was not declared is that of memory in this space, on the current device.
+    /// `malloc(x)`, `hostAlloc(x)`. A name that was not declared is that of memory in this space,
+    /// on the current device.
     Allocate(Name, Space),
     /// `free(x)`, `freeHost(x)`, `hostDrop(x)`, `recycle(x)`; the first says which.
     Release(&'static str, Region),

@@ -10,7 +10,8 @@ const KEPT_PREFIXES: [&str; 4] = [
     "CARGO_REGISTRY_",
 ];
 
-/// Whether a variable of the outer build would change the inner one: its compiler, flags, target, wrapper, profile or job server.
+/// Whether a variable of the outer build would change the inner one: its compiler, flags, target,
+/// wrapper, profile or job server.
 fn interferes(name: &str) -> bool {
     if KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return false;

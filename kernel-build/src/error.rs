@@ -43,7 +43,8 @@ pub enum BuildError {
         /// The package.
         path: PathBuf,
     },
-    /// The committed PTX was built from other sources, and the toolchain that would build it anew is missing.
+    /// The committed PTX was built from other sources, and the toolchain that would build it anew
+    /// is missing.
     #[error("{} was not built from the kernels as they are now, and can't be built here: {missing}", path.display())]
     Stale {
         /// The committed file.
@@ -81,14 +82,16 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
-    /// A crate of the kernels has a static that could change. Block-level code could see through it what other threads did, and threads
-    /// would part at a barrier; and its contents would outlive a launch.
+    /// A crate of the kernels has a static that could change. Block-level code could see through it
+    /// what other threads did, and threads would part at a barrier; and its contents would outlive
+    /// a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
         /// Its path, or theirs.
         names: Vec<String>,
     },
-    /// A kernel has a remainder of floats, which a GPU does not compute exactly: by a division, which is rounded.
+    /// A kernel has a remainder of floats, which a GPU does not compute exactly: by a division,
+    /// which is rounded.
     #[error(
         "`%` of floats is not exact on a GPU, where 1e8 % 3 is -2: call `device_std::accurate::rem` or `rem_euclid` instead in {}",
         kernels.join(", ")
@@ -97,8 +100,8 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         kernels: Vec<String>,
     },
-    /// The PTX has something that kernels may not have, or cannot be proved to lack it: the compiler made of the sources what their
-    /// types do not allow.
+    /// The PTX has something that kernels may not have, or cannot be proved to lack it: the
+    /// compiler made of the sources what their types do not allow.
     #[error("the PTX of the kernels is refused: {0}")]
     Refused(#[from] Refusal),
     /// An entry lacks its layout table.

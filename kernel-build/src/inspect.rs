@@ -37,8 +37,8 @@ fn entries(ptx: &str) -> Vec<String> {
         .collect()
 }
 
-/// The functions that have a remainder of floats, which LLVM computes on a GPU by a rounded division. A function's lines are indented,
-/// and those of constants are not.
+/// The functions that have a remainder of floats, which LLVM computes on a GPU by a rounded
+/// division. A function's lines are indented, and those of constants are not.
 fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
     let mut function = "";
     let mut found: Vec<String> = Vec::new();

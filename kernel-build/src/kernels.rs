@@ -28,12 +28,14 @@ pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
 ];
 /// No debug information, and no path that says where the sources lie.
 const WITHOUT_LINES: [&str; 2] = ["debug=false", "trim-paths=\"all\""];
-/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the sources; no code changes for it.
+/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the
+/// sources; no code changes for it.
 const WITH_LINES: [&str; 2] = [
     "debug=\"line-directives-only\"",
     "trim-paths=[\"macro\", \"diagnostics\"]",
 ];
-/// What PTX is built for unless it is said: PTX 7.0, which every driver since CUDA 11.0 compiles for every GPU since.
+/// What PTX is built for unless it is said: PTX 7.0, which every driver since CUDA 11.0 compiles
+/// for every GPU since.
 const DEFAULT_ARCHITECTURE: &str = "sm_80";
 
 /// Kernels, and how to build them.
@@ -60,8 +62,8 @@ pub(crate) enum Source {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Module {
-    /// The text: for each architecture a module, one after another, of which the runtime loads the one that fits best. The first
-    /// line of each says which package and compiler it comes from.
+    /// The text: for each architecture a module, one after another, of which the runtime loads the
+    /// one that fits best. The first line of each says which package and compiler it comes from.
     pub ptx: String,
     /// The names of its entries, which are the same for all architectures.
     pub entries: Vec<String>,
@@ -70,20 +72,23 @@ pub struct Module {
 }
 
 impl Kernels {
-    /// The package of kernels whose `Cargo.toml` lies in the directory `path`. In a build script, relative to the package that
-    /// the script belongs to: `"."` in the script of the kernels' own package.
+    /// The package of kernels whose `Cargo.toml` lies in the directory `path`. In a build script,
+    /// relative to the package that the script belongs to: `"."` in the script of the kernels' own
+    /// package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self::from_source(Source::Package(path.into()))
     }
 
-    /// A module of the package whose build script this is, by its file: `"src/kernels.rs"`, which has no submodules in files of
-    /// their own, or `"src/kernels/mod.rs"`, which may.
+    /// A module of the package whose build script this is, by its file: `"src/kernels.rs"`, which
+    /// has no submodules in files of their own, or `"src/kernels/mod.rs"`, which may.
     ///
-    /// The file is compiled once more for the GPU, as the only module of a library that depends on nothing but `device-std`, in the
-    /// version that the package uses. So it refers to no other module of the package; by `crate::kernels::…` to itself. It needs
-    /// no `kernel_module!`: that belongs into the package's root.
+    /// The file is compiled once more for the GPU, as the only module of a library that depends on
+    /// nothing but `device-std`, in the version that the package uses. So it refers to no other
+    /// module of the package; by `crate::kernels::…` to itself. It needs no `kernel_module!`: that
+    /// belongs into the package's root.
     ///
-    /// That library forbids `unsafe` code. Kernels that need it are a [package](Self::new) of their own.
+    /// That library forbids `unsafe` code. Kernels that need it are a [package](Self::new) of their
+    /// own.
     pub fn module(path: impl Into<PathBuf>) -> Self {
         Self::from_source(Source::Module(path.into()))
     }
@@ -104,11 +109,12 @@ impl Kernels {
         self
     }
 
-    /// Builds for this architecture, as rustc's `-Ctarget-cpu` calls it (`sm_80`, `sm_90`, `sm_90a`), instead of `sm_80`. Called
-    /// again, for that one too: the runtime loads what fits the GPU best.
+    /// Builds for this architecture, as rustc's `-Ctarget-cpu` calls it (`sm_80`, `sm_90`,
+    /// `sm_90a`), instead of `sm_80`. Called again, for that one too: the runtime loads what fits
+    /// the GPU best.
     ///
-    /// PTX for an older architecture runs on every newer one, so a second one is worth its compile time only where the compiler uses
-    /// what the newer one has.
+    /// PTX for an older architecture runs on every newer one, so a second one is worth its compile
+    /// time only where the compiler uses what the newer one has.
     pub fn architecture(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         if !self.architectures.contains(&name) {
@@ -117,16 +123,18 @@ impl Kernels {
         self
     }
 
-    /// Keeps source lines (`-lineinfo` in nvcc's words), by which profilers such as Nsight Compute show a kernel's source. The code
-    /// stays the same; the text then holds the paths at which the sources lie.
+    /// Keeps source lines (`-lineinfo` in nvcc's words), by which profilers such as Nsight Compute
+    /// show a kernel's source. The code stays the same; the text then holds the paths at which the
+    /// sources lie.
     pub fn debug_info(mut self, on: bool) -> Self {
         self.debug_info = on;
         self
     }
 
-    /// Uses the PTX at `path`, relative to the package, where the toolchain is missing, and says so in a warning: users of the
-    /// package then need neither nightly nor its sources. [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set,
-    /// and never with [`debug_info`](Self::debug_info).
+    /// Uses the PTX at `path`, relative to the package, where the toolchain is missing, and says so
+    /// in a warning: users of the package then need neither nightly nor its sources.
+    /// [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set, and never with
+    /// [`debug_info`](Self::debug_info).
     ///
     /// The file notes which sources it was built from. Of other sources it is not used.
     pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
@@ -147,15 +155,17 @@ impl Kernels {
         Toolchain::find(&self.toolchain)
     }
 
-    /// Builds in `target_dir`, which these kernels have for themselves: a lock of the outer build's would never be released.
+    /// Builds in `target_dir`, which these kernels have for themselves: a lock of the outer build's
+    /// would never be released.
     ///
     /// # Errors
-    /// What is missing ([`BuildError::NoRustup`], [`NoToolchain`](BuildError::NoToolchain), [`NoRustSrc`](BuildError::NoRustSrc),
-    /// [`NotAKernelCrate`](BuildError::NotAKernelCrate), [`NoDeviceStd`](BuildError::NoDeviceStd),
-    /// [`Architecture`](BuildError::Architecture));
+    /// What is missing ([`BuildError::NoRustup`], [`NoToolchain`](BuildError::NoToolchain),
+    /// [`NoRustSrc`](BuildError::NoRustSrc), [`NotAKernelCrate`](BuildError::NotAKernelCrate),
+    /// [`NoDeviceStd`](BuildError::NoDeviceStd), [`Architecture`](BuildError::Architecture));
     /// [`Compile`](BuildError::Compile) with the compiler's words; or what is wrong with the module
     /// ([`NoEntries`](BuildError::NoEntries), [`OtherEntries`](BuildError::OtherEntries),
-    /// [`MutableStatic`](BuildError::MutableStatic), [`InexactRemainder`](BuildError::InexactRemainder),
+    /// [`MutableStatic`](BuildError::MutableStatic),
+    /// [`InexactRemainder`](BuildError::InexactRemainder),
     /// [`NoLayoutTable`](BuildError::NoLayoutTable)).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
         let toolchain = self.find_toolchain()?;
@@ -181,8 +191,9 @@ impl Kernels {
         let library = library(toolchain, &package, &manifest)?;
 
         let architectures = self.architectures();
-        // Cargo takes a build for fresh by what it knows of the compiler and the profile, while the text of a `cdylib` lies in
-        // one place for all of them: so they have a directory each. Between architectures it builds anew.
+        // Cargo takes a build for fresh by what it knows of the compiler and the profile, while the
+        // text of a `cdylib` lies in one place for all of them: so they have a directory each.
+        // Between architectures it builds anew.
         let lines = if self.debug_info { "-lines" } else { "" };
         let target_dir = target_dir.join(toolchain.slug() + lines);
         let mut module = Module {
@@ -323,7 +334,8 @@ impl Library {
     }
 }
 
-/// The file `name.extension` or `name-<hash>.extension`; the newest, where flags have changed the hash.
+/// The file `name.extension` or `name-<hash>.extension`; the newest, where flags have changed the
+/// hash.
 fn read_newest(directory: &Path, name: &str, extension: &str) -> Result<String, BuildError> {
     let is_ours = |path: &Path| {
         let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or("");

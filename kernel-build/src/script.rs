@@ -13,7 +13,8 @@ use crate::verify::verify;
 const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
 
 impl Kernels {
-    /// The whole of a build script: [`build`](Self::build), with an error as cargo shows those of a compiler.
+    /// The whole of a build script: [`build`](Self::build), with an error as cargo shows those of a
+    /// compiler.
     ///
     /// ```no_run
     /// // build.rs
@@ -34,14 +35,17 @@ impl Kernels {
         }
     }
 
-    /// In a build script: writes `kernels.ptx` into `OUT_DIR`, returns its path, and asks cargo to run the script again when the
-    /// kernels change. (Not when packages that they depend on do; print `cargo::rerun-if-changed` for those.)
+    /// In a build script: writes `kernels.ptx` into `OUT_DIR`, returns its path, and asks cargo to
+    /// run the script again when the kernels change. (Not when packages that they depend on do;
+    /// print `cargo::rerun-if-changed` for those.)
     ///
-    /// The script of the kernels' own package runs once more inside the build for the GPU; there it writes nothing.
+    /// The script of the kernels' own package runs once more inside the build for the GPU; there it
+    /// writes nothing.
     ///
     /// # Errors
-    /// As [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a [committed](Self::committed) file, what is missing is an
-    /// error only where that is [`Stale`](BuildError::Stale) or can't be read.
+    /// As [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
+    /// [committed](Self::committed) file, what is missing is an error only where that is
+    /// [`Stale`](BuildError::Stale) or can't be read.
     pub fn build(&self) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");

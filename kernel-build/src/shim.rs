@@ -1,4 +1,5 @@
-//! A package around one module of the user's, so that it can be compiled for the GPU without the rest.
+//! A package around one module of the user's, so that it can be compiled for the GPU without the
+//! rest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ pub(crate) struct Shim {
     pub(crate) remap: String,
 }
 
-/// Writes the package into `directory`. The module stays where it is, so that errors are shown there.
+/// Writes the package into `directory`. The module stays where it is, so that errors are shown
+/// there.
 pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> Result<Shim, BuildError> {
     let module = module
         .canonicalize()
@@ -42,7 +44,8 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
     if let Some(root) = metadata["workspace_root"].as_str()
         && let Ok(lock) = fs::read_to_string(Path::new(root).join("Cargo.lock"))
     {
-        // Only at first: cargo leaves out what the shim does not need, and would do it again each time.
+        // Only at first: cargo leaves out what the shim does not need, and would do it again each
+        // time.
         let path = directory.join("Cargo.lock");
         if !path.exists() {
             replace(&path, &lock)?;

@@ -38,8 +38,8 @@ impl Sources {
         self.parts.iter().map(|part| self.root.join(part))
     }
 
-    /// The line that says which sources these are, and for what they are built: the same wherever they lie, whatever ends their
-    /// lines.
+    /// The line that says which sources these are, and for what they are built: the same wherever
+    /// they lie, whatever ends their lines.
     pub(crate) fn note(&self, architectures: &[String]) -> Result<String, BuildError> {
         let mut files = Vec::new();
         for part in &self.parts {

@@ -1,10 +1,12 @@
 //! Mutable statics, looked for in every crate of the kernels before anything is optimised.
 //!
-//! Through a static, block-level code could see what other threads did. LLVM may also make a register of one, and then each thread has a
-//! value of its own where the source has one for all. After that the static is gone from the module; so it is looked for before: the
-//! crates are checked once more, and rustc writes down the module of each as it hands it to LLVM. There a static is `global` if it is
-//! `static mut` or its type has interior mutability, and `constant` otherwise. Each crate has all its own, used or not: those of functions,
-//! generic or not, and of what it takes from other crates' macros.
+//! Through a static, block-level code could see what other threads did. LLVM may also make a
+//! register of one, and then each thread has a value of its own where the source has one for all.
+//! After that the static is gone from the module; so it is looked for before: the crates are
+//! checked once more, and rustc writes down the module of each as it hands it to LLVM. There a
+//! static is `global` if it is `static mut` or its type has interior mutability, and `constant`
+//! otherwise. Each crate has all its own, used or not: those of functions, generic or not, and of
+//! what it takes from other crates' macros.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,7 +109,8 @@ pub(crate) fn mutable_statics(llvm_ir: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads what stands before the initialiser only: the bytes in that are the user's, and may spell anything.
+/// Reads what stands before the initialiser only: the bytes in that are the user's, and may spell
+/// anything.
 fn is_mutable(definition: &str) -> bool {
     for word in definition.split_whitespace() {
         match word {
@@ -119,7 +122,8 @@ fn is_mutable(definition: &str) -> bool {
     false
 }
 
-/// `kernels::COUNT`, of `_RNvCs1234_7kernels5COUNT`: the identifiers of a symbol, each of which follows its length.
+/// `kernels::COUNT`, of `_RNvCs1234_7kernels5COUNT`: the identifiers of a symbol, each of which
+/// follows its length.
 fn readable(symbol: &str) -> String {
     let Some(mut rest) = symbol.strip_prefix("_R") else {
         return symbol.to_owned();

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Numbers the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) in order of appearance: they are made from paths, and say
-/// nothing that a reader or the linker needs, for all of a module is in this text.
+/// Numbers the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) in order of appearance: they
+/// are made from paths, and say nothing that a reader or the linker needs, for all of a module is
+/// in this text.
 pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
     let mut numbers = HashMap::new();
     let mut out = String::with_capacity(ptx.len());
@@ -24,7 +25,8 @@ pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
     out
 }
 
-/// The crate's hash is in base 62 and ends in `_`; the crate's name follows, as its length in decimal and its text.
+/// The crate's hash is in base 62 and ends in `_`; the crate's name follows, as its length in
+/// decimal and its text.
 fn renumber<'a>(symbol: &'a str, numbers: &mut HashMap<&'a str, usize>, out: &mut String) {
     let mut rest = symbol;
     while let Some(start) = rest.find("Cs") {

@@ -14,7 +14,8 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// Looks for everything that the build needs before it starts, so that what is missing is said in one sentence.
+    /// Looks for everything that the build needs before it starts, so that what is missing is said
+    /// in one sentence.
     pub(crate) fn find(name: &str) -> Result<Self, BuildError> {
         let rustc = |argument: &[&str]| {
             let output = Self::command(name, "rustc")
@@ -44,7 +45,8 @@ impl Toolchain {
         })
     }
 
-    /// Refuses an architecture that the compiler does not list: LLVM would write any name that it is given into the text.
+    /// Refuses an architecture that the compiler does not list: LLVM would write any name that it
+    /// is given into the text.
     pub(crate) fn check_architecture(&self, name: &str) -> Result<(), BuildError> {
         let output = Self::command(&self.name, "rustc")
             .args(["--print", "target-cpus", "--target", TARGET])
@@ -81,7 +83,8 @@ impl Toolchain {
         Self::command(&self.name, "cargo")
     }
 
-    /// Through `rustup run`: inside a build script, `cargo` is a toolchain's own, which knows no `+nightly`.
+    /// Through `rustup run`: inside a build script, `cargo` is a toolchain's own, which knows no
+    /// `+nightly`.
     fn command(toolchain: &str, program: &str) -> Command {
         let mut command = Command::new("rustup");
         environment::clean(&mut command).args(["run", toolchain, program]);

@@ -180,7 +180,8 @@ impl Derive<'_> {
         self.input.generics.params.iter().filter_map(argument).collect()
     }
 
-    /// The struct's parameters but the place, with `extra`; its bounds with the place replaced, and plain fields bound to be `Copy`.
+    /// The struct's parameters but the place, with `extra`; its bounds with the place replaced, and
+    /// plain fields bound to be `Copy`.
     fn generics(&self, with: &Type, extra: &[GenericParam]) -> Generics {
         let mut generics = self.input.generics.clone();
         generics.params = generics
@@ -344,7 +345,8 @@ impl Derive<'_> {
     }
 }
 
-/// The bounds of an impl, in the form that `__bundle!` and `__element!` take them: what a path or a lifetime is, and no more.
+/// The bounds of an impl, in the form that `__bundle!` and `__element!` take them: what a path or a
+/// lifetime is, and no more.
 pub(crate) fn clause(generics: &Generics) -> TokenStream {
     let declared = generics.type_params().map(|parameter| {
         let ident = &parameter.ident;
@@ -365,7 +367,8 @@ pub(crate) fn clause(generics: &Generics) -> TokenStream {
     quote!([#(#declared)* #(#demanded)*])
 }
 
-/// `for<'a> T: 'b + ?Sized + for<'c> Trait<'c>` as `['a] T: { 'b } { ? Sized; } { ['c] Trait<'c> };`.
+/// `for<'a> T: 'b + ?Sized + for<'c> Trait<'c>` as
+/// `['a] T: { 'b } { ? Sized; } { ['c] Trait<'c> };`.
 fn predicate(
     lifetimes: &Option<BoundLifetimes>,
     bounded: &TokenStream,

@@ -1,8 +1,9 @@
 //! Procedural macros of cuda-rt.
 //!
-//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std` (`__kernel!`, `__entry!`, `__bundle!`,
-//! `__element!`), which name their own crates by `$crate`. A procedural macro cannot: its `::cuda_rt` is whatever the user's crate calls
-//! so, and an `unsafe` block beside it would vouch for that. What they do put into a user's crate compiles there under
+//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std`
+//! (`__kernel!`, `__entry!`, `__bundle!`, `__element!`), which name their own crates by `$crate`. A
+//! procedural macro cannot: its `::cuda_rt` is whatever the user's crate calls so, and an `unsafe`
+//! block beside it would vouch for that. What they do put into a user's crate compiles there under
 //! `#![forbid(unsafe_code)]`, and a user's own tokens stay in it where the lint sees them.
 #![forbid(unsafe_code)]
 
@@ -15,7 +16,8 @@ mod names;
 
 use proc_macro::TokenStream;
 
-/// Turns a function into a kernel: an entry in the PTX, a simulated launch, and a typed launch on the host.
+/// Turns a function into a kernel: an entry in the PTX, a simulated launch, and a typed launch on
+/// the host.
 ///
 /// ```ignore
 /// #[kernel]
@@ -47,7 +49,8 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a `#[repr(C)]` struct of elements an element, and a kernel parameter.
 ///
-/// Needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable` beside it. As re-exported by `device_std`.
+/// Needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable` beside it. As re-exported by
+/// `device_std`.
 #[proc_macro_derive(Element)]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::device_std))
@@ -55,7 +58,8 @@ pub fn derive_element(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// As [`macro@Element`], for crates that depend on `cuda_rt` only, which re-exports it as `Element`.
+/// As [`macro@Element`], for crates that depend on `cuda_rt` only, which re-exports it as
+/// `Element`.
 #[proc_macro_derive(HostElement)]
 pub fn derive_host_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::cuda_rt::__private::device_std))
@@ -65,9 +69,9 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 
 /// Makes a struct of buffers a bundle that moves between streams as a whole, behind one event.
 ///
-/// The struct has one type parameter bound by `Place`, which is that of its buffers. Fields that are no buffers are marked
-/// `#[resource(plain)]` and must be `Copy`. `NameView` and `NameRef`, structs with the same field names, are what views
-/// of it are.
+/// The struct has one type parameter bound by `Place`, which is that of its buffers. Fields that
+/// are no buffers are marked `#[resource(plain)]` and must be `Copy`. `NameView` and `NameRef`,
+/// structs with the same field names, are what views of it are.
 ///
 /// ```ignore
 /// #[derive(cuda_rt::Bundle)]

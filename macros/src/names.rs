@@ -1,7 +1,7 @@
 //! What our output may name in a user's crate, for the tests of each macro.
 //!
-//! A path goes from `::cuda_rt` or `::device_std`. A name of the prelude, a primitive type or a macro would be whatever the user's crate
-//! calls so.
+//! A path goes from `::cuda_rt` or `::device_std`. A name of the prelude, a primitive type or a
+//! macro would be whatever the user's crate calls so.
 
 use std::collections::BTreeSet;
 

@@ -14,8 +14,9 @@ const WORTH: f64 = 0.02;
 
 /// When the last item would be through with `buffers` slots between each stage and the next.
 ///
-/// A stage starts an item when it has come, when a worker is free, and when there is a slot to put it in: when the next stage has
-/// finished the item that was `buffers` before it. Nothing but those recurrences, so costs of threads are left out.
+/// A stage starts an item when it has come, when a worker is free, and when there is a slot to put
+/// it in: when the next stage has finished the item that was `buffers` before it. Nothing but those
+/// recurrences, so costs of threads are left out.
 pub(super) fn replay(tracks: &[Track], buffers: usize) -> u64 {
     let items = tracks.iter().map(|track| track.ns.len()).min().unwrap_or(0);
     let mut ends = vec![vec![0_u64; items]; tracks.len()];
@@ -38,8 +39,9 @@ pub(super) fn replay(tracks: &[Track], buffers: usize) -> u64 {
     last
 }
 
-/// The least number of buffers with which the items would have been through about as soon as with any, if that is sooner than
-/// with `buffers` by enough to be worth it; and the share of the time that it saves.
+/// The least number of buffers with which the items would have been through about as soon as with
+/// any, if that is sooner than with `buffers` by enough to be worth it; and the share of the time
+/// that it saves.
 pub(super) fn more_buffers(tracks: &[Track], buffers: usize) -> Option<(usize, f64)> {
     let now = replay(tracks, buffers) as f64;
     let best = replay(tracks, buffers.max(MOST)) as f64;
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_stage_that_is_slow_at_times_needs_as_many_as_come_meanwhile() {
-        // The sink takes 45 for each fifth item and 1 else: 9 and a bit on average, of 10 that the others take.
+        // The sink takes 45 for each fifth item and 1 else: 9 and a bit on average, of 10 that the
+        // others take.
         let sink = (0..500).map(|item| if item % 5 == 0 { 45 } else { 1 });
         let tracks = [track([10; 500]), track([10; 500]), track(sink)];
         let (buffers, _) = more_buffers(&tracks, 1).unwrap();

@@ -26,10 +26,11 @@ pub struct Pipeline<D> {
     cancel: Cancel,
 }
 
-/// A pipeline whose last stage leaves its items in `R`: [`PinnedBuffer`] on the host, [`DeviceBuffer`] on the device.
+/// A pipeline whose last stage leaves its items in `R`: [`PinnedBuffer`] on the host,
+/// [`DeviceBuffer`] on the device.
 ///
-/// The type says which stage may come next. Counterexample: were the place not in it, `source(…).stage(…)` would compile, and a
-/// kernel would be given memory of the host (H30).
+/// The type says which stage may come next. Counterexample: were the place not in it,
+/// `source(…).stage(…)` would compile, and a kernel would be given memory of the host (H30).
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Stages<'env, D: Live, I, R: Bundle> {
     plan: Plan<'env, D>,
@@ -43,8 +44,8 @@ pub struct Stages<'env, D: Live, I, R: Bundle> {
 pub struct Ready<'env, D: Live>(Plan<'env, D>);
 
 impl<D: Live> Pipeline<D> {
-    /// A pipeline with `buffers` slots at each boundary between two stages. Two let neighbours overlap; more hide stages that
-    /// are slow at times. Each costs the memory of an item.
+    /// A pipeline with `buffers` slots at each boundary between two stages. Two let neighbours
+    /// overlap; more hide stages that are slow at times. Each costs the memory of an item.
     ///
     /// # Panics
     /// If `buffers` is 0.
@@ -70,18 +71,22 @@ impl<D: Live> Pipeline<D> {
         }
     }
 
-    /// Without the two timing events around each piece of work on a stream. The report then knows the host's stages only.
+    /// Without the two timing events around each piece of work on a stream. The report then knows
+    /// the host's stages only.
     pub fn untimed(self) -> Self {
         Self { timed: false, ..self }
     }
 
-    /// Begins on the host: `fill` writes an item into pinned memory of `capacity` elements, and says how many it has
-    /// written. Items may differ in length. The item itself goes along with the data, to all stages.
+    /// Begins on the host: `fill` writes an item into pinned memory of `capacity` elements, and
+    /// says how many it has written. Items may differ in length. The item itself goes along with
+    /// the data, to all stages.
     ///
-    /// Both run on a thread of their own. The memory given to `fill` holds what an earlier item left in it.
+    /// Both run on a thread of their own. The memory given to `fill` holds what an earlier item
+    /// left in it.
     ///
     /// # Hazards prevented
-    /// H14: `fill` is called when the last upload from that memory is done, which that thread alone waits for.
+    /// H14: `fill` is called when the last upload from that memory is done, which that thread alone
+    /// waits for.
     pub fn source<'env, T, I>(
         self,
         capacity: usize,
@@ -103,9 +108,9 @@ impl<D: Live> Pipeline<D> {
         })
     }
 
-    /// Begins on the host, as [`source`](Self::source), where only reading tells whether there is another item: `read` writes the
-    /// next one into pinned memory of `capacity` elements, and returns what goes along with it and how many elements it
-    /// has written; `None` at the end.
+    /// Begins on the host, as [`source`](Self::source), where only reading tells whether there is
+    /// another item: `read` writes the next one into pinned memory of `capacity` elements, and
+    /// returns what goes along with it and how many elements it has written; `None` at the end.
     pub fn reader<'env, T, I>(
         self,
         capacity: usize,
@@ -127,8 +132,8 @@ impl<D: Live> Pipeline<D> {
         })
     }
 
-    /// Begins on the device: `body` has the stream `S` fill device memory of `capacity` elements, and says how many. As
-    /// [`source`](Self::source) otherwise; nothing is uploaded.
+    /// Begins on the device: `body` has the stream `S` fill device memory of `capacity` elements,
+    /// and says how many. As [`source`](Self::source) otherwise; nothing is uploaded.
     pub fn generate<'env, S, T, I>(
         self,
         capacity: usize,
@@ -297,8 +302,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Ends on the host: `body` gets each item, in order, on a thread of its own, and may hold its memory for as long as it likes:
-    /// the slot is not filled again before it returns.
+    /// Ends on the host: `body` gets each item, in order, on a thread of its own, and may hold its
+    /// memory for as long as it likes: the slot is not filled again before it returns.
     ///
     /// # Hazards prevented
     /// H13, H17: it is called when the download is done, and borrows what it reads.
@@ -312,8 +317,9 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads: items come in any order ([`sink_ordered`](Self::sink_ordered) restores it). To
-    /// keep `workers` busy it takes as many buffers.
+    /// As [`sink`](Self::sink), on several threads: items come in any order
+    /// ([`sink_ordered`](Self::sink_ordered) restores it). To keep `workers` busy it takes as many
+    /// buffers.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -335,12 +341,13 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads and in order: `work` turns items into results side by side, in any order,
-    /// and `finish` gets the results one by one, in the items' order. To encode frames on all cores, and write them to one file.
+    /// As [`sink`](Self::sink), on several threads and in order: `work` turns items into results
+    /// side by side, in any order, and `finish` gets the results one by one, in the items' order.
+    /// To encode frames on all cores, and write them to one file.
     ///
-    /// The item's memory is free for the next download when `work` returns. A worker whose result's turn has not come
-    /// waits for it, so at most `workers` results are kept. After a failure in `work` or `finish` the items before it are still
-    /// finished, and none after it.
+    /// The item's memory is free for the next download when `work` returns. A worker whose result's
+    /// turn has not come waits for it, so at most `workers` results are kept. After a failure in
+    /// `work` or `finish` the items before it are still finished, and none after it.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -370,7 +377,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
 impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     Stages<'env, D, I, DeviceBuffer<T, Idle<D>>>
 {
-    /// Runs kernels on the stream `S`: from a buffer with the item to another of the same length. `body` only enqueues.
+    /// Runs kernels on the stream `S`: from a buffer with the item to another of the same length.
+    /// `body` only enqueues.
     ///
     /// What `body` has captured stays with it from item to item: weights, tables, state of `S`.
     ///
@@ -392,7 +400,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         )
     }
 
-    /// As [`stage`](Self::stage), to buffers of another type and of `capacity` elements; `body` says how many it fills.
+    /// As [`stage`](Self::stage), to buffers of another type and of `capacity` elements; `body`
+    /// says how many it fills.
     pub fn stage_into<S: NamedStream<Device = D> + 'env, U: Element + Send + 'env>(
         self,
         capacity: usize,
@@ -476,8 +485,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Ends on the device: `body` has the stream `S` read each item, in order; nothing is downloaded. The host stays at most as
-    /// many items ahead as there are buffers.
+    /// Ends on the device: `body` has the stream `S` read each item, in order; nothing is
+    /// downloaded. The host stays at most as many items ahead as there are buffers.
     pub fn consume<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, I, &DeviceSlice<T, S>) -> Result<()> + Send + 'env,
@@ -498,7 +507,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
 }
 
 impl<'env, D: Live + 'env> Ready<'env, D> {
-    /// Runs the pipeline: a thread for each stage and each worker of the sink. Blocks until all have ended and all work is done.
+    /// Runs the pipeline: a thread for each stage and each worker of the sink. Blocks until all
+    /// have ended and all work is done.
     ///
     /// # Errors
     /// [`PipelineError`]: the first item's first stage that failed or panicked. The items that were past that stage have been

@@ -7,8 +7,9 @@ use cuda_rt_runtime::simulator::Simulator;
 
 /// Nanoseconds on the calling thread.
 ///
-/// A simulated device models a clock for each thread, which its waits advance. What passes between threads carries the time at
-/// which it was sent ([`catch_up`](Self::catch_up)), or a thread could use a buffer before another had given it back.
+/// A simulated device models a clock for each thread, which its waits advance. What passes between
+/// threads carries the time at which it was sent ([`catch_up`](Self::catch_up)), or a thread could
+/// use a buffer before another had given it back.
 #[derive(Clone, Debug)]
 pub(super) enum HostClock {
     Measured(Instant),

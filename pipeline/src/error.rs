@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use cuda_rt_runtime::Error;
 
-/// What closures of the host return: any error. Closures of a device stage return [`cuda_rt::Error`](Error).
+/// What closures of the host return: any error. Closures of a device stage return
+/// [`cuda_rt::Error`](Error).
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What a stage does.
@@ -168,8 +169,9 @@ impl fmt::Debug for Panic {
 
 /// A pipeline stopped before its end.
 ///
-/// Of several failures it is that of the first item, and there the first stage's. Work on a GPU fails late: a kernel
-/// that traps is reported by whichever call comes next, perhaps on a later item.
+/// Of several failures it is that of the first item, and there the first stage's. Work on a GPU
+/// fails late: a kernel that traps is reported by whichever call comes next, perhaps on a later
+/// item.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PipelineError {

@@ -1,4 +1,5 @@
-//! Overlap as a library: items go through stages that all work at once, N-buffered at each boundary.
+//! Overlap as a library: items go through stages that all work at once, N-buffered at each
+//! boundary.
 //!
 //! ```
 //! use cuda_rt::{Device, pipeline::Pipeline};
@@ -38,8 +39,9 @@
 //!
 //! # What keeps it right
 //!
-//! Every boundary is a [`Ring`] of N slots. A stage fills a slot, and sends it on; the next stage uses it, and sends it home. Each use
-//! waits for the one before, on the GPU between streams, and on the host at the two ends:
+//! Every boundary is a [`Ring`] of N slots. A stage fills a slot, and sends it on; the next stage
+//! uses it, and sends it home. Each use waits for the one before, on the GPU between streams, and
+//! on the host at the two ends:
 //!
 //! | before | waits for | or else |
 //! |---|---|---|
@@ -50,15 +52,17 @@
 //!
 //! # What keeps it busy
 //!
-//! A thread for each stage. Those of the streams only enqueue; the source waits for uploads and the sink for downloads, for they must.
-//! Nothing is allocated for an item once each slot has gone round.
+//! A thread for each stage. Those of the streams only enqueue; the source waits for uploads and the
+//! sink for downloads, for they must. Nothing is allocated for an item once each slot has gone
+//! round.
 //!
 //! # When something fails
 //!
-//! The source takes no further item, stages before the one that failed give theirs up, and stages after it finish what they have: no
-//! finished item is lost. [`Ready::run`] returns when all threads have ended, with the stage, the item and the cause. A panic in a closure
-//! is such a cause. A sink that fails is given nothing more; of several workers the others go on, in order up to the item that failed.
-//! [`Cancel`] ends a pipeline as if its items had ended.
+//! The source takes no further item, stages before the one that failed give theirs up, and stages
+//! after it finish what they have: no finished item is lost. [`Ready::run`] returns when all
+//! threads have ended, with the stage, the item and the cause. A panic in a closure is such a
+//! cause. A sink that fails is given nothing more; of several workers the others go on, in order up
+//! to the item that failed. [`Cancel`] ends a pipeline as if its items had ended.
 #![forbid(unsafe_code)]
 
 mod advice;

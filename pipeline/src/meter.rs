@@ -52,9 +52,10 @@ struct Marks<D> {
 
 /// Times one stage.
 ///
-/// Work on a stream is timed by events around it. The stage's thread only records them: the last stage reads them, when it has
-/// seen an item to be done, for then all marks of that item have been reached. A stage that asked for them itself would make
-/// a driver call or two more for each item, where it should be giving work to its stream.
+/// Work on a stream is timed by events around it. The stage's thread only records them: the last
+/// stage reads them, when it has seen an item to be done, for then all marks of that item have been
+/// reached. A stage that asked for them itself would make a driver call or two more for each item,
+/// where it should be giving work to its stream.
 pub(super) struct Meter<D> {
     pending: Mutex<VecDeque<Marks<D>>>,
     tally: Mutex<Tally>,
@@ -66,7 +67,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<D: Live> Meter<D> {
-    /// With room for `in_flight` items between this stage and the end, and for all samples: it never allocates again.
+    /// With room for `in_flight` items between this stage and the end, and for all samples: it
+    /// never allocates again.
     pub(super) fn new(in_flight: usize) -> Self {
         let tally = Tally {
             samples: Vec::with_capacity(SAMPLES as usize),

@@ -16,8 +16,9 @@ struct State<F> {
 
 /// What all workers of an ordered sink share: whose turn it is, and what is done then.
 ///
-/// Items are numbered without gaps, and each is held by one worker before a later one is: so somebody works on the item that the
-/// others wait for, until its [`Ticket`] says that it was finished, or is dropped without.
+/// Items are numbered without gaps, and each is held by one worker before a later one is: so
+/// somebody works on the item that the others wait for, until its [`Ticket`] says that it was
+/// finished, or is dropped without.
 pub(super) struct InOrder<F> {
     state: Mutex<State<F>>,
     moved: Condvar,
@@ -62,8 +63,8 @@ pub(super) struct Ticket<'a, F> {
 }
 
 impl<F> Ticket<'_, F> {
-    /// Waits for all earlier items, and runs `body` with what finishes them; `None`, without running it, if one of them failed.
-    /// The item has failed if `body` does.
+    /// Waits for all earlier items, and runs `body` with what finishes them; `None`, without
+    /// running it, if one of them failed. The item has failed if `body` does.
     pub(super) fn finish<O, E>(
         mut self,
         clock: &HostClock,

@@ -1,4 +1,5 @@
-//! What a run did: times of each stage, the one that bounds it, and what more buffers would have changed.
+//! What a run did: times of each stage, the one that bounds it, and what more buffers would have
+//! changed.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +10,10 @@ use super::meter::{SAMPLES, Tally};
 
 /// What a pipeline did.
 ///
-/// Times of stages on a stream are those of events on the device, around the work itself: waits for other stages are not in
-/// them. Times of the host are those of the closures. All are modelled on a simulated device, which [`Display`](fmt::Display) says;
-/// what closures of the host cost is then what they gave to
+/// Times of stages on a stream are those of events on the device, around the work itself: waits for
+/// other stages are not in them. Times of the host are those of the closures. All are modelled on a
+/// simulated device, which [`Display`](fmt::Display) says; what closures of the host cost is then
+/// what they gave to
 /// [`Simulator::spend_host_ns`](cuda_rt_runtime::simulator::Simulator::spend_host_ns).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -67,8 +69,8 @@ impl StageReport {
         }
     }
 
-    /// The share of the time from [`began`](Self::began) to [`ended`](Self::ended) in which it was busy, 0 to 1: fill and drain of
-    /// the pipeline are left out.
+    /// The share of the time from [`began`](Self::began) to [`ended`](Self::ended) in which it was
+    /// busy, 0 to 1: fill and drain of the pipeline are left out.
     pub fn utilisation(&self) -> f64 {
         share(self.bound(), self.ended.saturating_sub(self.began))
     }
@@ -115,15 +117,16 @@ impl Report {
         }
     }
 
-    /// The stage that took longest, its workers taken into account: no number of buffers makes the pipeline faster than that.
-    /// `None` if nothing was timed.
+    /// The stage that took longest, its workers taken into account: no number of buffers makes the
+    /// pipeline faster than that. `None` if nothing was timed.
     pub fn bottleneck(&self) -> Option<&StageReport> {
         let longest = self.stages.iter().max_by_key(|stage| stage.bound())?;
         (!longest.bound().is_zero()).then_some(longest)
     }
 
-    /// From the start of the first item's first work on a stream to the end of the last item's last: the wall time without
-    /// starting threads, and without the host's part of the first and the last item. Zero if nothing was timed.
+    /// From the start of the first item's first work on a stream to the end of the last item's
+    /// last: the wall time without starting threads, and without the host's part of the first and
+    /// the last item. Zero if nothing was timed.
     pub fn on_device(&self) -> Duration {
         let timed = || {
             let on_stream = |stage: &&StageReport| stage.stage.stream.is_some() && !stage.busy.is_zero();
@@ -139,7 +142,8 @@ impl Report {
         self.stages.iter().map(|stage| stage.busy).sum()
     }
 
-    /// 1 − wall / serial: 0 where nothing overlaps, and less than 0 where threads and waits cost more than overlap saves.
+    /// 1 − wall / serial: 0 where nothing overlaps, and less than 0 where threads and waits cost
+    /// more than overlap saves.
     pub fn overlap(&self) -> f64 {
         let serial = self.serial();
         if serial.is_zero() {
@@ -148,14 +152,15 @@ impl Report {
         1.0 - share(self.wall, serial)
     }
 
-    /// The bottleneck's time as a share of the wall time: 1 is as fast as this pipeline can be, fill and drain apart.
+    /// The bottleneck's time as a share of the wall time: 1 is as fast as this pipeline can be,
+    /// fill and drain apart.
     pub fn efficiency(&self) -> f64 {
         self.bottleneck()
             .map_or(0.0, |stage| share(stage.bound(), self.wall))
     }
 
-    /// How many buffers would have helped, if any would: where the stages are even two are enough, and where one is slow at times it
-    /// takes as many as come in meanwhile.
+    /// How many buffers would have helped, if any would: where the stages are even two are enough,
+    /// and where one is slow at times it takes as many as come in meanwhile.
     pub fn more_buffers(&self) -> Option<MoreBuffers> {
         let tracks: Vec<_> = self
             .stages

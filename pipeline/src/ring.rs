@@ -24,16 +24,19 @@ type Homing<R> = (Slot<R>, u64);
 ///  (waits for a slot)        each use waits, on the GPU or on the host, for the one before
 /// ```
 ///
-/// A turn moves between threads, and its bundle between streams: each use goes through a [`Slot`], so it waits for the use
-/// before it and for nothing else. The slot is home again when the turn is dropped: not when its work is *done*, but
-/// the next use of the slot waits for that work, on the GPU. So no thread waits for the GPU that need not.
+/// A turn moves between threads, and its bundle between streams: each use goes through a [`Slot`],
+/// so it waits for the use before it and for nothing else. The slot is home again when the turn is
+/// dropped: not when its work is *done*, but the next use of the slot waits for that work, on the
+/// GPU. So no thread waits for the GPU that need not.
 ///
-/// Counterexample that it exists for: two pinned buffers used by `index % 2`. When the thread that writes them to disk is slow once,
-/// the download of item 2 fills the buffer that item 0 is being written from, and the file holds parts of both (H17, H19). Here
-/// item 2 has no buffer to name before item 0's turn is over.
+/// Counterexample that it exists for: two pinned buffers used by `index % 2`. When the thread that
+/// writes them to disk is slow once, the download of item 2 fills the buffer that item 0 is being
+/// written from, and the file holds parts of both (H17, H19). Here item 2 has no buffer to name
+/// before item 0's turn is over.
 ///
 /// # Hazards prevented
-/// H17, H19. A leaked turn ([`std::mem::forget`]) is a slot that never comes home, and no more (H22).
+/// H17, H19. A leaked turn ([`std::mem::forget`]) is a slot that never comes home, and no more
+/// (H22).
 ///
 /// ```
 /// use cuda_rt::{Device, Handoff, pipeline::Ring};
@@ -92,8 +95,8 @@ where
         self.slots
     }
 
-    /// The slot that has been at home for longest. Blocks the host while all are out; for ever if they were leaked, or if the calling
-    /// thread itself holds them.
+    /// The slot that has been at home for longest. Blocks the host while all are out; for ever if
+    /// they were leaked, or if the calling thread itself holds them.
     ///
     /// # Panics
     /// If the ring has no slots.
@@ -121,9 +124,11 @@ where
     }
 }
 
-/// One slot of a [`Ring`], out: only its holder can use it, on any stream and any thread, for as long as it likes.
+/// One slot of a [`Ring`], out: only its holder can use it, on any stream and any thread, for as
+/// long as it likes.
 ///
-/// Dropping it sends the slot home. Work that is still pending is not waited for: whoever takes the slot next waits for it.
+/// Dropping it sends the slot home. Work that is still pending is not waited for: whoever takes the
+/// slot next waits for it.
 #[must_use = "dropping a turn sends its slot home"]
 pub struct SlotGuard<R: Bundle> {
     /// `None` while it is being dropped.
@@ -148,7 +153,8 @@ where
         self.slot.as_mut().ok_or(Error::SlotEmpty)
     }
 
-    /// Acquires the bundle on `stream`, lends it to `body`, and releases it: [`Slot::on`]. Stream-ordered.
+    /// Acquires the bundle on `stream`, lends it to `body`, and releases it: [`Slot::on`].
+    /// Stream-ordered.
     ///
     /// # Errors
     /// As [`Slot::on`].
@@ -160,7 +166,8 @@ where
         self.slot()?.on(stream, body)
     }
 
-    /// Blocks the host until the work on the bundle is over, and lends it, idle, to `body`: [`Slot::host`].
+    /// Blocks the host until the work on the bundle is over, and lends it, idle, to `body`:
+    /// [`Slot::host`].
     ///
     /// # Errors
     /// As [`Slot::host`].
@@ -172,7 +179,8 @@ where
 impl<R: Bundle> Drop for SlotGuard<R> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            // There is room for every slot. Where the ring is gone the bundle is freed behind its work.
+            // There is room for every slot. Where the ring is gone the bundle is freed behind its
+            // work.
             let _ = self.home.try_send((slot, self.clock.now_ns()));
         }
     }

@@ -20,7 +20,8 @@ use cuda_rt_runtime::{Live, StreamTag};
 
 /// Ends a pipeline early, from any thread: [`Pipeline::cancel_with`](super::Pipeline::cancel_with).
 ///
-/// The source takes no further item; those that have begun go through, so none is lost, and the pipeline returns its report.
+/// The source takes no further item; those that have begun go through, so none is lost, and the
+/// pipeline returns its report.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -146,8 +147,8 @@ pub(super) struct Task<'env, D> {
 }
 
 impl<D: Live> Task<'_, D> {
-    /// Ends with the stage. What the body holds is dropped by then, also after a panic: its neighbours find their channels
-    /// closed, and its slots are home.
+    /// Ends with the stage. What the body holds is dropped by then, also after a panic: its
+    /// neighbours find their channels closed, and its slots are home.
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is gone after a panic, so nothing that it left half-done is seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
@@ -262,14 +263,16 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
     }
 }
 
-/// Runs each task on a thread of its own, and returns when all have ended, with the time at which each did.
+/// Runs each task on a thread of its own, and returns when all have ended, with the time at which
+/// each did.
 fn on_threads<'a, D: Live + 'a>(
     tasks: Vec<Task<'_, D>>,
     stages: &[Stage],
     context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
     clock: &HostClock,
 ) -> Vec<Result<u64, Failed>> {
-    // Held until all threads are there, so that no modelled clock starts late, and nothing starts if one thread is missing.
+    // Held until all threads are there, so that no modelled clock starts late, and nothing starts
+    // if one thread is missing.
     let go = Mutex::new(false);
     let (there, all) = sync_channel(tasks.len());
     thread::scope(|scope| {

@@ -1,9 +1,10 @@
 //! What the threads of a pipeline do: one loop for each kind of stage.
 //!
-//! Each stream is given work by one thread, and no thread that does so ever waits for the GPU: it waits for an item and for a
-//! slot, both of which it gets when the neighbour has *enqueued* its part. Only the two ends wait for work to be
-//! done, the source before it overwrites pinned memory and the sink before it reads it. So a slow sink delays no upload, and two
-//! buffers keep every stage busy. A single thread that issued everything would, while it waits for a download, not
+//! Each stream is given work by one thread, and no thread that does so ever waits for the GPU: it
+//! waits for an item and for a slot, both of which it gets when the neighbour has *enqueued* its
+//! part. Only the two ends wait for work to be done, the source before it overwrites pinned memory
+//! and the sink before it reads it. So a slow sink delays no upload, and two buffers keep every
+//! stage busy. A single thread that issued everything would, while it waits for a download, not
 //! enqueue the upload that could run beside it.
 
 use std::collections::VecDeque;

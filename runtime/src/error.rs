@@ -10,22 +10,24 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation was refused or failed.
 ///
-/// Unless a variant says otherwise nothing was enqueued. A value that was handed in and is not part of the error was
-/// freed if that was safe, and leaked if not; `try_release`, `try_acquire` and their like give it back.
+/// Unless a variant says otherwise nothing was enqueued. A value that was handed in and is not part
+/// of the error was freed if that was safe, and leaked if not; `try_release`, `try_acquire` and
+/// their like give it back.
 ///
-/// A message names our call, the driver's call, its code and what that means, and marks the codes that are
-/// [sticky](Self::is_sticky):
+/// A message names our call, the driver's call, its code and what that means, and marks the codes
+/// that are [sticky](Self::is_sticky):
 ///
 /// ```text
 /// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719): a kernel trapped: …; the device is lost to this process
 /// ```
 ///
-/// CUDA reports a failed kernel at whichever call comes next, on any stream, so the call that is named is seldom the one to
-/// blame; where it can, the message names the kernel.
+/// CUDA reports a failed kernel at whichever call comes next, on any stream, so the call that is
+/// named is seldom the one to blame; where it can, the message names the kernel.
 ///
 /// # What is still usable
 ///
-/// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is enqueued, and nothing is freed.
+/// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is
+/// enqueued, and nothing is freed.
 ///
 /// | | after a plain error | after a sticky one |
 /// |---|---|---|
@@ -42,7 +44,8 @@ pub enum Error {
     /// There is no GPU that CUDA can use.
     NoGpu(DriverError),
 
-    /// The process has already fallen back to a simulated device for this tag, which is never replaced.
+    /// The process has already fallen back to a simulated device for this tag, which is never
+    /// replaced.
     AlreadySimulated {
         /// The device tag.
         tag: String,
@@ -66,8 +69,9 @@ pub enum Error {
         source: DriverError,
     },
 
-    /// The device takes no more work: an ordering that its safety rests on could not be made, by the GPU or by the host, in an earlier
-    /// [`Stream::lend`](crate::Stream::lend) or in this one. Sticky: what is dropped from then on is leaked.
+    /// The device takes no more work: an ordering that its safety rests on could not be made, by
+    /// the GPU or by the host, in an earlier [`Stream::lend`](crate::Stream::lend) or in this one.
+    /// Sticky: what is dropped from then on is leaked.
     Unordered {
         /// Our call.
         during: &'static str,
@@ -118,14 +122,15 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it could not be started, or the process
-    /// was forked after it was.
+    /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it
+    /// could not be started, or the process was forked after it was.
     HostThread {
         /// The operating system's error.
         source: io::Error,
     },
 
-    /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows.
+    /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit)
+    /// allows.
     PinnedLimit {
         /// Bytes asked for, rounded up to a size that the pool has.
         bytes: usize,
@@ -146,7 +151,8 @@ pub enum Error {
         second: usize,
     },
 
-    /// What a rank gives to a collective has another length than it must, by that of rank 0. Nothing was enqueued.
+    /// What a rank gives to a collective has another length than it must, by that of rank 0.
+    /// Nothing was enqueued.
     RankLength {
         /// Our call.
         during: &'static str,
@@ -169,11 +175,13 @@ pub enum Error {
     /// Two parts that do not lie side by side in one block cannot be joined.
     NotAdjacent,
 
-    /// A graph cannot be updated to what the body does now: other work than what was captured, or what CUDA cannot change.
+    /// A graph cannot be updated to what the body does now: other work than what was captured, or
+    /// what CUDA cannot change.
     NotAnUpdate {
         /// Our call.
         during: &'static str,
-        /// Which operation of the body, counted from 1: allocations, copies, fills, launches and foreign calls.
+        /// Which operation of the body, counted from 1: allocations, copies, fills, launches and
+        /// foreign calls.
         operation: usize,
         /// What it was, and what it is.
         why: String,
@@ -302,7 +310,8 @@ impl fmt::Display for Error {
 }
 
 impl StdError for Error {
-    /// What lies behind the errors whose text is in this one's: chains say nothing twice. [`driver`](Self::driver) gives the driver's.
+    /// What lies behind the errors whose text is in this one's: chains say nothing twice.
+    /// [`driver`](Self::driver) gives the driver's.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {

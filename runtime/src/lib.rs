@@ -1,5 +1,5 @@
-//! The typed API of `cuda-handoff`: devices, streams, memory, order, kernels and graphs. Programs depend on `cuda-handoff`, whose page
-//! says what this promises.
+//! The typed API of `cuda-handoff`: devices, streams, memory, order, kernels and graphs. Programs
+//! depend on `cuda-handoff`, whose page says what this promises.
 //!
 //! | folder | what |
 //! |---|---|
@@ -69,7 +69,8 @@ pub mod __private {
     pub use crate::order::fence::Fence;
     pub use crate::order::stream_ref::StreamRef;
     pub use crate::order::unless::Unless;
-    // What macros name: `::core` in their output would be whatever the user's crate calls `core` (H42).
+    // What macros name: `::core` in their output would be whatever the user's crate calls `core`
+    // (H42).
     pub use ::core;
     pub use device_std;
 }

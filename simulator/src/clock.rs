@@ -1,9 +1,11 @@
 //! Modelled time: when each operation would run on the engines of a real device.
 //!
-//! An operation's times follow from what it waits for, all of which was enqueued before it. So they are computed when it is
-//! enqueued, and do not depend on the order in which the simulated device happens to run it.
+//! An operation's times follow from what it waits for, all of which was enqueued before it. So they
+//! are computed when it is enqueued, and do not depend on the order in which the simulated device
+//! happens to run it.
 //!
-//! Times stop at the largest: a model or a host may take any number of ns, and time must not fail a call that is half made.
+//! Times stop at the largest: a model or a host may take any number of ns, and time must not fail a
+//! call that is half made.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -151,7 +153,8 @@ pub(super) struct Engines {
     /// The parts of each engine; made when it is first used.
     timelines: [Vec<Timeline>; Engine::COUNT],
     busy_ns: [u64; Engine::COUNT],
-    /// Spans of operations, each with the place in its stream at which the operation stands; `None` while nothing is recorded.
+    /// Spans of operations, each with the place in its stream at which the operation stands; `None`
+    /// while nothing is recorded.
     pub(super) spans: Option<Vec<(u64, Span)>>,
     /// Waits that hold a stream back, while spans are recorded.
     pub(super) waits: Vec<Wait>,
@@ -252,7 +255,8 @@ impl Clock {
     }
 }
 
-/// Books the first `duration` from `ready` on in which `parts` of `lines` are free; gives its start.
+/// Books the first `duration` from `ready` on in which `parts` of `lines` are free; gives its
+/// start.
 fn book_parts(lines: &mut [Timeline], parts: usize, ready: u64, duration: u64) -> u64 {
     if let [line] = lines {
         return line.book(ready, duration);
@@ -285,7 +289,8 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Gaps that are remembered. The oldest is taken for busy when there are more, so that memory stays flat.
+    /// Gaps that are remembered. The oldest is taken for busy when there are more, so that memory
+    /// stays flat.
     const GAPS: usize = 64;
 
     /// The start of the first `duration` that is free from `ready` on.
@@ -342,8 +347,8 @@ impl Timeline {
 
 /// A clock for each thread of the host.
 ///
-/// A thread that is seen for the first time starts at the latest of all: whoever started it had reached some time by then, and
-/// a later start can hide an overlap but never invents one.
+/// A thread that is seen for the first time starts at the latest of all: whoever started it had
+/// reached some time by then, and a later start can hide an overlap but never invents one.
 #[derive(Debug, Default)]
 struct Hosts {
     current: (u64, u64),

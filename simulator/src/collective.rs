@@ -1,7 +1,8 @@
 //! Collectives: each rank gives what it sends, waits for the others, and computes what it receives.
 //!
-//! A rank's part is three kinds of operation in its stream, so that orders are as hostile as between any streams: one rank may be done, and
-//! what it sent be overwritten, before another has begun to receive.
+//! A rank's part is three kinds of operation in its stream, so that orders are as hostile as
+//! between any streams: one rank may be done, and what it sent be overwritten, before another has
+//! begun to receive.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -179,13 +180,15 @@ pub(super) fn send(memory: &Memory, from: u64, bytes: usize, rank: usize, exchan
         "checked when it was enqueued"
     );
     let mut given = vec![0; bytes];
-    // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1); the vector is as long.
+    // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1);
+    // the vector is as long.
     unsafe { memory::copy(given.as_mut_ptr().expose_provenance() as u64, from, bytes) };
     exchange.lock().unwrap_or_else(PoisonError::into_inner)[rank] = given;
 }
 
 impl Receive {
-    /// What it asks of the links: each rank sends and receives once round a ring, or twice for what is reduced and then gathered.
+    /// What it asks of the links: each rank sends and receives once round a ring, or twice for what
+    /// is reduced and then gathered.
     pub(super) fn work(&self) -> Work {
         let ranks = self.ranks() as u64;
         let bytes = (self.count * self.number.bytes()) as u64;
@@ -225,7 +228,8 @@ impl Receive {
             memory.contains(self.to, result.len() as u64),
             "checked when it was enqueued"
         );
-        // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1).
+        // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped
+        // (CHUNK-1).
         unsafe { memory::copy(self.to, result.as_ptr().expose_provenance() as u64, result.len()) };
     }
 }

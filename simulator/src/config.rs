@@ -5,22 +5,25 @@ use cuda_rt_checker::Check;
 /// In which of the orders that CUDA allows the simulated device runs its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Adversarial: at each call perhaps a little runs, in an order chosen by the seed, which favours one stream
-    /// for a while and starves the others.
+    /// Adversarial: at each call perhaps a little runs, in an order chosen by the seed, which
+    /// favours one stream for a while and starves the others.
     #[default]
     Random,
-    /// Nothing runs before someone waits or queries, and then only what must, in an order chosen by the seed. Finds each
-    /// use that no wait orders.
+    /// Nothing runs before someone waits or queries, and then only what must, in an order chosen by
+    /// the seed. Finds each use that no wait orders.
     Lazy,
-    /// One stream runs only what someone waits for; all others run whatever they can at each call. The seed says which, by when it
-    /// was made: 0 is the first, 15 the last of sixteen, and so on. Finds each use that comes too early for that stream's work, where
-    /// [`Random`](Self::Random) finds it by luck.
+    /// One stream runs only what someone waits for; all others run whatever they can at each call.
+    /// The seed says which, by when it was made: 0 is the first, 15 the last of sixteen, and so on.
+    /// Finds each use that comes too early for that stream's work, where [`Random`](Self::Random)
+    /// finds it by luck.
     Starve,
-    /// Each operation runs at once, in the order of the calls. Finds nothing: it is what a program that is wrong hopes for.
+    /// Each operation runs at once, in the order of the calls. Finds nothing: it is what a program
+    /// that is wrong hopes for.
     Eager,
 }
 
-/// How fast the simulated device is. The default is fitted to an H200; one GB/s is one byte a nanosecond.
+/// How fast the simulated device is. The default is fitted to an H200; one GB/s is one byte a
+/// nanosecond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Rate of copies from host to device, in GB/s.
@@ -33,15 +36,17 @@ pub struct Model {
     pub peer_gb_per_s: f64,
     /// Rate of copies between devices that do not, in GB/s.
     pub staged_gb_per_s: f64,
-    /// What each copy between host and device, or two devices, occupies its engine for besides its bytes, in ns.
+    /// What each copy between host and device, or two devices, occupies its engine for besides its
+    /// bytes, in ns.
     pub copy_latency_ns: u64,
     /// The least time of a kernel, a fill or a copy within the device, in ns.
     pub kernel_floor_ns: u64,
     /// Time of a kernel for each thread, in ns, if its memory traffic does not take longer. See
     /// [`SimConfig::kernel_ns_per_thread`].
     pub kernel_ns_per_thread: f64,
-    /// Equal parts of the device that kernels take, each as many as its threads fill of [`RESIDENT_THREADS`], so that small ones of
-    /// several streams run side by side. 1, the default: one kernel at a time, as if each filled the device.
+    /// Equal parts of the device that kernels take, each as many as its threads fill of
+    /// [`RESIDENT_THREADS`], so that small ones of several streams run side by side. 1, the
+    /// default: one kernel at a time, as if each filled the device.
     ///
     /// [`RESIDENT_THREADS`]: Self::RESIDENT_THREADS
     pub kernel_parts: usize,
@@ -53,8 +58,8 @@ pub struct Model {
     pub record_call_ns: u64,
     /// What making a stream wait for an event costs the host, in ns.
     pub wait_call_ns: u64,
-    /// What allocating, freeing, querying or synchronising costs the host, in ns; a call that blocks ends this long after what
-    /// it waits for.
+    /// What allocating, freeing, querying or synchronising costs the host, in ns; a call that
+    /// blocks ends this long after what it waits for.
     pub other_call_ns: u64,
 }
 
@@ -84,8 +89,8 @@ impl Default for Model {
     }
 }
 
-/// What to simulate. A default one has seed 0, [`Order::Random`], 4 GiB of memory, the speed of an H200, and
-/// denies races.
+/// What to simulate. A default one has seed 0, [`Order::Random`], 4 GiB of memory, the speed of an
+/// H200, and denies races.
 ///
 /// ```
 /// use cuda_rt_simulator::{Order, SimConfig, SimDriver};
@@ -176,7 +181,8 @@ impl SimConfig {
         Self { check, ..self }
     }
 
-    /// With devices of one host that get at each other's memory, or do not: copies between them are then staged, and slower.
+    /// With devices of one host that get at each other's memory, or do not: copies between them are
+    /// then staged, and slower.
     pub fn peer_access(self, peer_access: bool) -> Self {
         Self { peer_access, ..self }
     }
@@ -190,8 +196,8 @@ impl SimConfig {
         }
     }
 
-    /// With a modelled time of `ns` for each thread of the kernel of this name ([`Kernel::name`]); it replaces the estimate
-    /// from threads and memory traffic.
+    /// With a modelled time of `ns` for each thread of the kernel of this name ([`Kernel::name`]);
+    /// it replaces the estimate from threads and memory traffic.
     ///
     /// [`Kernel::name`]: cuda_rt_driver::Kernel::name
     pub fn kernel_ns_per_thread(mut self, kernel: impl Into<String>, ns: f64) -> Self {

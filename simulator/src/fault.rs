@@ -107,7 +107,8 @@ impl Faults {
 mod tests {
     use super::*;
 
-    /// Every function of the driver API 12.8 (`cuda.h`), without the suffixes of versions, and of NCCL 2.28 (`nccl.h`).
+    /// Every function of the driver API 12.8 (`cuda.h`), without the suffixes of versions, and of
+    /// NCCL 2.28 (`nccl.h`).
     const ENTRY_POINTS: &str = include_str!("entry_points.txt");
 
     #[test]

@@ -1,10 +1,11 @@
 //! Captures, which record instead of running, and the graphs that replay them.
 //!
-//! As in CUDA, an illegal call *invalidates* the capture: each later call on its streams fails, and so does the end. Unlike in
-//! CUDA, memory that a capture allocates and does not free belongs to the graph until that is destroyed.
+//! As in CUDA, an illegal call *invalidates* the capture: each later call on its streams fails, and
+//! so does the end. Unlike in CUDA, memory that a capture allocates and does not free belongs to
+//! the graph until that is destroyed.
 //!
-//! A launch replays the graph as it was at the call, however late it runs: an update makes another *version* if launches of the
-//! present one are pending.
+//! A launch replays the graph as it was at the call, however late it runs: an update makes another
+//! *version* if launches of the present one are pending.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -403,7 +404,8 @@ impl State {
         Ok(())
     }
 
-    /// Runs the nodes of a graph in an order that the seed chooses among those that their edges allow.
+    /// Runs the nodes of a graph in an order that the seed chooses among those that their edges
+    /// allow.
     pub(super) fn replay(&mut self, graph: u64, version: u64) -> Result<(), Trap> {
         let g = self
             .graphs

@@ -70,7 +70,8 @@ impl Launch {
     fn buffers(&self) -> Vec<(u64, u64)> {
         let word = |i: usize| {
             let (value, bytes) = self.packed.values().nth(i)?;
-            // SAFETY: parameters that are addresses and lengths are initialised, and a u64 has the size compared.
+            // SAFETY: parameters that are addresses and lengths are initialised, and a u64 has the
+            // size compared.
             (bytes == 8).then(|| unsafe { value.cast::<u64>().read_unaligned() })
         };
         let mut buffers = Vec::new();
@@ -111,8 +112,8 @@ impl Launch {
             *place = value;
         }
         let call = AssertUnwindSafe(|| {
-            // SAFETY: one pointer to each parameter; whoever launched the kernel answers for the memory they name, as
-            // for `cuLaunchKernel`, and no other operation runs now.
+            // SAFETY: one pointer to each parameter; whoever launched the kernel answers for the
+            // memory they name, as for `cuLaunchKernel`, and no other operation runs now.
             unsafe { (kernel.simulate)(&self.shape, values.as_ptr()) }
         });
         catch(call).map_err(|(message, place)| {
@@ -161,8 +162,9 @@ thread_local! {
     static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Installs, once, a panic hook that notes where a simulated kernel panicked and then does what the hook before it did. A hook
-/// that is installed later hides it, and then a kernel's own line is reported.
+/// Installs, once, a panic hook that notes where a simulated kernel panicked and then does what the
+/// hook before it did. A hook that is installed later hides it, and then a kernel's own line is
+/// reported.
 pub(super) fn note_panics() {
     static ONCE: Once = Once::new();
     if std::thread::panicking() {

@@ -1,17 +1,19 @@
 //! The simulated device: no GPU, but real bytes, real kernels and every order that CUDA allows.
 //!
-//! - **Memory is real bytes** of the host, and an address is a device address. Unwritten memory holds junk; freed memory is
-//!   overwritten when the free runs, and given out again soon.
-//! - **Order is adversarial** ([`Order`]): operations wait in their streams' queues and run on the thread that makes a call,
-//!   under one lock, when someone waits for them, asks about them, or when the seed says so. A missing edge gives wrong bytes;
-//!   the same seed and the same calls give the same ones. Messages carry the seed.
-//! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real device follows from
-//!   what it waits for, independently of the order above.
-//! - **Races are found** by the [checker](cuda_rt_checker) that follows every device, in whatever order it runs, and
-//!   denied unless [`SimConfig::check`] says otherwise.
+//! - **Memory is real bytes** of the host, and an address is a device address. Unwritten memory
+//!   holds junk; freed memory is overwritten when the free runs, and given out again soon.
+//! - **Order is adversarial** ([`Order`]): operations wait in their streams' queues and run on the
+//!   thread that makes a call, under one lock, when someone waits for them, asks about them, or
+//!   when the seed says so. A missing edge gives wrong bytes; the same seed and the same calls give
+//!   the same ones. Messages carry the seed.
+//! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real
+//!   device follows from what it waits for, independently of the order above.
+//! - **Races are found** by the [checker](cuda_rt_checker) that follows every device, in whatever
+//!   order it runs, and denied unless [`SimConfig::check`] says otherwise.
 //! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
-//! - **Several devices** ([`SimDriver::another`](cuda_rt_checker::Checked::another)) share one order and one checker, so that a missing edge between two of them shows
-//!   as one between two streams does.
+//! - **Several devices** ([`SimDriver::another`](cuda_rt_checker::Checked::another)) share one
+//!   order and one checker, so that a missing edge between two of them shows as one between two
+//!   streams does.
 //!
 //! | what is CUDA's | what is not |
 //! |---|---|
@@ -61,7 +63,8 @@ use cuda_rt_driver::{Kernel, LaunchShape};
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
 pub type SimDriver = Checked<SimDevice>;
 
-/// What runs the work of a simulated device: streams, memory, kernels, time. FinishedEvent through [`SimDriver`] only.
+/// What runs the work of a simulated device: streams, memory, kernels, time. FinishedEvent through
+/// [`SimDriver`] only.
 #[derive(Debug)]
 pub struct SimDevice {
     properties: Properties,
@@ -83,8 +86,8 @@ impl Simulates for SimDevice {
     type Config = SimConfig;
     type Handle = Simulator;
 
-    /// Makes a device. The first one of the process installs a panic hook that notes where a simulated kernel panicked, and
-    /// then does what the hook before it did.
+    /// Makes a device. The first one of the process installs a panic hook that notes where a
+    /// simulated kernel panicked, and then does what the hook before it did.
     fn open(config: SimConfig) -> (Arc<Self>, Arc<Watch>) {
         static HOSTS: AtomicU64 = AtomicU64::new(0);
 
@@ -180,7 +183,8 @@ impl Core {
         shut.error(call.name(), &device)
     }
 
-    /// Looks at the state, or changes it, in no call. Of a host whose devices a panic has lost there is nothing to see.
+    /// Looks at the state, or changes it, in no call. Of a host whose devices a panic has lost
+    /// there is nothing to see.
     ///
     /// # Panics
     /// If the calling thread runs a simulated kernel, which is lost by that.
@@ -196,8 +200,9 @@ impl Core {
     }
 }
 
-// SAFETY: operations run in the order of their stream and after what they wait for (`State::step` takes from the front, and
-// `can_run` holds a wait back); blocks in use never overlap (SIM-MEMORY-1); a wait ends only when `is_done` holds.
+// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
+// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
+// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
 unsafe impl Driver for SimDevice {
     fn properties(&self) -> &Properties {
         &self.properties

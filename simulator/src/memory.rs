@@ -1,8 +1,8 @@
 //! Device memory: real bytes of the host, whose addresses serve as device addresses.
 //!
-//! Memory is mapped in chunks that stay mapped while the driver lives, so that an access that comes too late finds wrong
-//! bytes, not an unmapped page. What was freed is overwritten with junk when the free runs, and is the first to be
-//! given out again.
+//! Memory is mapped in chunks that stay mapped while the driver lives, so that an access that comes
+//! too late finds wrong bytes, not an unmapped page. What was freed is overwritten with junk when
+//! the free runs, and is the first to be given out again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -23,7 +23,8 @@ pub(super) struct PendingFree {
     at: u64,
 }
 
-/// The frees of one stream that did not run yet and whose blocks were not given out again, oldest first.
+/// The frees of one stream that did not run yet and whose blocks were not given out again, oldest
+/// first.
 pub(super) type PendingFrees = VecDeque<PendingFree>;
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,8 @@ const REUSE_WINDOW: usize = 8;
 #[derive(Debug)]
 struct Chunk {
     /// # Invariants
-    /// CHUNK-1. Mapped, readable and writable, until the driver is dropped; accessed only through addresses exposed from `base`.
+    /// CHUNK-1. Mapped, readable and writable, until the driver is dropped; accessed only through
+    /// addresses exposed from `base`.
     _map: MmapMut,
     base: u64,
     len_bytes: u64,
@@ -63,13 +65,14 @@ pub(super) struct Memory {
     /// What is in no block, by address: lengths. Disjoint and coalesced.
     ranges: BTreeMap<u64, u64>,
     /// # Invariants
-    /// SIM-MEMORY-1. The blocks in use, by address: disjoint, each inside one chunk, and outside `freed`, `ranges` and
-    /// every stream's pending frees.
+    /// SIM-MEMORY-1. The blocks in use, by address: disjoint, each inside one chunk, and outside
+    /// `freed`, `ranges` and every stream's pending frees.
     blocks: HashMap<u64, Block>,
 }
 
 impl Memory {
-    /// Length of a chunk that holds small blocks, in bytes. Its pages cost nothing before they are touched.
+    /// Length of a chunk that holds small blocks, in bytes. Its pages cost nothing before they are
+    /// touched.
     const CHUNK_BYTES: u64 = 64 << 20;
 
     pub(super) fn new(seed: u64, limit_bytes: u64) -> Self {
@@ -131,8 +134,8 @@ impl Memory {
         self.blocks.len()
     }
 
-    /// A block of at least `bytes`; `None` if there is no memory left. As CUDA does, may choose one whose free is
-    /// still pending in the same stream.
+    /// A block of at least `bytes`; `None` if there is no memory left. As CUDA does, may choose one
+    /// whose free is still pending in the same stream.
     pub(super) fn take(
         &mut self,
         bytes: u64,
@@ -196,8 +199,8 @@ impl Memory {
         self.carve(len_bytes)
     }
 
-    /// Cuts a block off the first range that holds it. It holds junk from now on: mapped memory is zero, which is what many programs
-    /// expect of memory that they have not waited for.
+    /// Cuts a block off the first range that holds it. It holds junk from now on: mapped memory is
+    /// zero, which is what many programs expect of memory that they have not waited for.
     fn carve(&mut self, len_bytes: u64) -> Option<u64> {
         let (&address, &len) = self.ranges.iter().find(|(_, len)| **len >= len_bytes)?;
         self.ranges.remove(&address);
@@ -244,8 +247,9 @@ impl Memory {
         Some(())
     }
 
-    /// Ends a block whose free was enqueued at place `at` of a stream. Until [`recycle`](Self::recycle) is called it may be given
-    /// out to that stream only, whose order keeps the two owners apart. `None` if no block that may be freed starts at `address`.
+    /// Ends a block whose free was enqueued at place `at` of a stream. Until
+    /// [`recycle`](Self::recycle) is called it may be given out to that stream only, whose order
+    /// keeps the two owners apart. `None` if no block that may be freed starts at `address`.
     pub(super) fn retire(&mut self, address: u64, at: u64, pending: &mut PendingFrees) -> Option<u64> {
         let Block { len_bytes, .. } = *self.blocks.get(&address).filter(|block| !block.captured)?;
         self.blocks.remove(&address);
@@ -259,8 +263,8 @@ impl Memory {
         Some(len_bytes)
     }
 
-    /// The free at place `at` runs: overwrites the block and makes it free for every stream, unless its own stream
-    /// has it again.
+    /// The free at place `at` runs: overwrites the block and makes it free for every stream, unless
+    /// its own stream has it again.
     pub(super) fn recycle(&mut self, address: u64, len_bytes: u64, at: u64, pending: &mut PendingFrees) {
         self.spoil(address, len_bytes, !at);
         if let Some(index) = pending.iter().position(|free| free.at == at) {
@@ -299,8 +303,9 @@ impl Memory {
         self.chunks.iter().rev().any(inside)
     }
 
-    /// Fills memory with junk that depends on the seed and on `salt`: the first and last 16 MiB, of which a mistake that
-    /// touches a buffer touches some, so that large buffers cost neither time nor memory that no one uses.
+    /// Fills memory with junk that depends on the seed and on `salt`: the first and last 16 MiB, of
+    /// which a mistake that touches a buffer touches some, so that large buffers cost neither time
+    /// nor memory that no one uses.
     pub(super) fn spoil(&self, address: u64, bytes: u64, salt: u64) {
         const END_BYTES: u64 = 16 << 20;
         assert!(

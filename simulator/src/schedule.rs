@@ -1,7 +1,8 @@
 //! Who runs next: any order that CUDA's rules allow, chosen by the seed.
 //!
-//! An order that is uniformly random seldom goes far wrong: streams advance about evenly. So one stream is favoured
-//! for a random while and the others starve, which is what a program that forgot an edge least expects.
+//! An order that is uniformly random seldom goes far wrong: streams advance about evenly. So one
+//! stream is favoured for a random while and the others starve, which is what a program that forgot
+//! an edge least expects.
 
 use super::State;
 use super::config::Order;
@@ -44,7 +45,8 @@ pub(super) struct Schedule {
     favourite: (u64, usize),
     /// Calls until some work runs that no one waits for.
     quiet_calls: usize,
-    /// Streams of which something must run because someone waits for it or asked about it ([`Order::Lazy`], [`Order::Starve`]).
+    /// Streams of which something must run because someone waits for it or asked about it
+    /// ([`Order::Lazy`], [`Order::Starve`]).
     wanted: Vec<u64>,
 }
 
@@ -95,7 +97,8 @@ impl State {
         }
     }
 
-    /// Runs one operation, if any is left: with [`Order::Lazy`] and [`Order::Starve`] one that `position` needs, if it needs one.
+    /// Runs one operation, if any is left: with [`Order::Lazy`] and [`Order::Starve`] one that
+    /// `position` needs, if it needs one.
     pub(super) fn step_towards(&mut self, position: Position) {
         if !matches!(self.config.order, Order::Lazy | Order::Starve) {
             self.step_any();

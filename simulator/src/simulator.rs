@@ -17,12 +17,12 @@ use cuda_rt_driver::{ErrorCode, RawStream};
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
 ///
-/// [Devices of one host](Checked::another) have one seed, one order, one clock, and count calls and faults together:
-/// all here is of all of them, but for engines, spans and waits.
+/// [Devices of one host](Checked::another) have one seed, one order, one clock, and count calls and
+/// faults together: all here is of all of them, but for engines, spans and waits.
 ///
-/// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run no work but for
-/// [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). From inside a simulated kernel they panic, and of a host
-/// that a panic has lost they find nothing.
+/// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run
+/// no work but for [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). From
+/// inside a simulated kernel they panic, and of a host that a panic has lost they find nothing.
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
@@ -41,7 +41,8 @@ impl Simulator {
         simulated.downcast_ref()
     }
 
-    /// The seed; with the same seed and the same calls from one thread, all happens in the same order.
+    /// The seed; with the same seed and the same calls from one thread, all happens in the same
+    /// order.
     pub fn seed(&self) -> u64 {
         self.0.config.seed
     }
@@ -57,8 +58,8 @@ impl Simulator {
         Checked::watching(device, watch)
     }
 
-    /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call fails too, and pending work never
-    /// runs.
+    /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call
+    /// fails too, and pending work never runs.
     pub fn fail_next(&self, call: Call, code: ErrorCode) {
         self.fail_nth(call, 1, code);
     }
@@ -77,13 +78,14 @@ impl Simulator {
         self.0.look(|state| state.faults.clear());
     }
 
-    /// Runs all that is pending, in an order chosen by the seed: the host does something else for a long while. It learns nothing of it,
-    /// so this orders nothing.
+    /// Runs all that is pending, in an order chosen by the seed: the host does something else for a
+    /// long while. It learns nothing of it, so this orders nothing.
     pub fn run_pending(&self) {
         while self.0.look(State::step_any) {}
     }
 
-    /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The host learns nothing of it either.
+    /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The
+    /// host learns nothing of it either.
     pub fn run_stream(&self, stream: RawStream) {
         self.0.look(|state| {
             let issued = state.streams.get(stream.0).map(|held| held.issued());
@@ -123,7 +125,8 @@ impl Simulator {
         });
     }
 
-    /// Takes the spans of the operations that ran, in the order in which they were enqueued; those of pending ones stay.
+    /// Takes the spans of the operations that ran, in the order in which they were enqueued; those
+    /// of pending ones stay.
     pub fn take_spans(&self) -> Vec<Span> {
         self.0.look(|state| {
             let Some(spans) = state.clock.device(self.1).spans.take() else {
@@ -137,7 +140,8 @@ impl Simulator {
         })
     }
 
-    /// Takes the waits that held a stream back while spans were recorded, in the order in which they were enqueued.
+    /// Takes the waits that held a stream back while spans were recorded, in the order in which
+    /// they were enqueued.
     pub fn take_waits(&self) -> Vec<Wait> {
         self.0
             .look(|state| std::mem::take(&mut state.clock.device(self.1).waits))
@@ -148,8 +152,8 @@ impl Simulator {
         self.0.look(|state| state.clock.busy_ns(self.1, engine))
     }
 
-    /// The calling thread's modelled clock, in ns since the device was made: calls advance it by what they cost, and
-    /// waits to the modelled time of what they waited for.
+    /// The calling thread's modelled clock, in ns since the device was made: calls advance it by
+    /// what they cost, and waits to the modelled time of what they waited for.
     pub fn host_now_ns(&self) -> u64 {
         self.0.look(|state| state.clock.now_ns())
     }

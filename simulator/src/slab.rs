@@ -2,8 +2,8 @@
 
 /// A home for values, each with a handle: its slot, and how often the slot was used before.
 ///
-/// A handle is never 0, and one whose value was removed finds nothing, so that a stale handle is an error and not
-/// someone else's value.
+/// A handle is never 0, and one whose value was removed finds nothing, so that a stale handle is an
+/// error and not someone else's value.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,

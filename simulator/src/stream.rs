@@ -133,8 +133,8 @@ impl Op {
                 bytes,
                 ..
             } => {
-                // SAFETY: a device's side was found in its memory, which stays mapped (CHUNK-1); whoever enqueued the copy answers for
-                // the host's side, and for the order.
+                // SAFETY: a device's side was found in its memory, which stays mapped (CHUNK-1);
+                // whoever enqueued the copy answers for the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
             Self::Fill {

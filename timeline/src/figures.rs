@@ -52,20 +52,23 @@ pub struct Figures {
 }
 
 impl EngineFigures {
-    /// Share of the time for which it had work, from its first start to its last end: 1 when it never idled in between.
+    /// Share of the time for which it had work, from its first start to its last end: 1 when it
+    /// never idled in between.
     pub fn steady_utilisation(&self) -> Option<f64> {
         ratio(self.busy_ns, self.active_ns)
     }
 }
 
 impl Figures {
-    /// 1 − wall/serial: the share of the serial time that overlap saved. 0 for work one after another, 2/3 for three engines
-    /// that are always busy, and below 0 where the device idled more than it overlapped. `None` without work.
+    /// 1 − wall/serial: the share of the serial time that overlap saved. 0 for work one after
+    /// another, 2/3 for three engines that are always busy, and below 0 where the device idled more
+    /// than it overlapped. `None` without work.
     pub fn overlap_ratio(&self) -> Option<f64> {
         Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
     }
 
-    /// The overlap ratio as it is shown: far below 0 its figure says nothing that a reader could use.
+    /// The overlap ratio as it is shown: far below 0 its figure says nothing that a reader could
+    /// use.
     pub(super) fn overlap_in_words(&self) -> String {
         match self.overlap_ratio() {
             Some(ratio) if ratio < 0.0 => {
@@ -92,8 +95,8 @@ impl Figures {
         ratio(of.map_or(0, |figures| figures.busy_ns), self.wall_ns)
     }
 
-    /// Share of the wall time for which a row had work. A host thread's may exceed 1: it may work before the device starts
-    /// and after it ends.
+    /// Share of the wall time for which a row had work. A host thread's may exceed 1: it may work
+    /// before the device starts and after it ends.
     pub fn row_utilisation(&self, row: &RowFigures) -> Option<f64> {
         ratio(row.busy_ns, self.wall_ns)
     }
@@ -156,7 +159,8 @@ impl Timeline {
         }
     }
 
-    /// For each label of this kind its number of spans and their summed time in ns, longest first: where the time went.
+    /// For each label of this kind its number of spans and their summed time in ns, longest first:
+    /// where the time went.
     pub fn totals(&self, kind: Kind) -> Vec<(&str, usize, u64)> {
         let mut totals: Vec<(&str, usize, u64)> = Vec::new();
         for span in self.spans.iter().filter(|span| span.kind == kind) {

@@ -6,8 +6,8 @@ use super::Timeline;
 use crate::Ns;
 use cuda_rt_driver::Kind;
 
-/// A timeline as text, of a given width: one line for each row, each character a slice of time, as high as the share of
-/// the slice for which the row had work. Printed with `{}`.
+/// A timeline as text, of a given width: one line for each row, each character a slice of time, as
+/// high as the share of the slice for which the row had work. Printed with `{}`.
 #[derive(Clone, Debug)]
 pub struct Gantt<'a> {
     timeline: &'a Timeline,
@@ -23,8 +23,8 @@ const NAME: usize = 16;
 const SHARE: usize = 8;
 
 impl Timeline {
-    /// A chart for a terminal of `width` columns (40 at least), in Unicode's block characters where the locale has them
-    /// (`LC_ALL`, `LC_CTYPE`, `LANG`), else in ASCII.
+    /// A chart for a terminal of `width` columns (40 at least), in Unicode's block characters where
+    /// the locale has them (`LC_ALL`, `LC_CTYPE`, `LANG`), else in ASCII.
     pub fn gantt(&self, width: usize) -> Gantt<'_> {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()

@@ -25,8 +25,8 @@ impl Gap {
     }
 }
 
-/// What a gap ended with: whatever that was, had it come earlier, the stream would have gone on earlier. Spans by index in
-/// [`Timeline::spans`].
+/// What a gap ended with: whatever that was, had it come earlier, the stream would have gone on
+/// earlier. Spans by index in [`Timeline::spans`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -58,7 +58,8 @@ fn last_within(ends: &Ends, from: u64, to: u64) -> Option<usize> {
 }
 
 impl Timeline {
-    /// The gaps between the operations of each stream, by row and time. The time before a stream's first operation is none.
+    /// The gaps between the operations of each stream, by row and time. The time before a stream's
+    /// first operation is none.
     ///
     /// Where times are measured, moments within 10 µs are taken for one.
     pub fn gaps(&self) -> Vec<Gap> {

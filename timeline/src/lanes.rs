@@ -2,8 +2,8 @@
 
 use super::Span;
 
-/// The lane of each span, and the number of lanes. Spans come by start, the longer first. Within a lane they follow each other; with
-/// `nest` one may also lie inside another.
+/// The lane of each span, and the number of lanes. Spans come by start, the longer first. Within a
+/// lane they follow each other; with `nest` one may also lie inside another.
 pub(super) fn lanes(spans: &[Span], nest: bool) -> (Vec<usize>, usize) {
     // For each lane the spans that are open, as start and end, the innermost last.
     let mut open: Vec<Vec<(u64, u64)>> = Vec::new();

@@ -1,4 +1,5 @@
-//! What ran when: spans of copies, kernels, waits and host stages on rows, figures of how well they overlapped, and pictures.
+//! What ran when: spans of copies, kernels, waits and host stages on rows, figures of how well they
+//! overlapped, and pictures.
 //!
 //! Nothing here knows a device: a [`Timeline`] is data, which the recorder of the typed API makes.
 #![forbid(unsafe_code)]
@@ -44,7 +45,8 @@ pub struct Span {
     pub start_ns: u64,
     /// End, in ns.
     pub end_ns: u64,
-    /// Bytes copied, filled or, on the simulated device, touched by the kernel; 0 where that is not known.
+    /// Bytes copied, filled or, on the simulated device, touched by the kernel; 0 where that is not
+    /// known.
     pub bytes: u64,
     /// The row of what a wait waits for.
     pub waits_for: Option<usize>,
@@ -87,7 +89,8 @@ impl Source {
     fn tolerance_ns(self) -> u64 {
         match self {
             Self::Model => 0,
-            // What lies between an event and the start of the work that waits for it, seen on current GPUs.
+            // What lies between an event and the start of the work that waits for it, seen on
+            // current GPUs.
             Self::Events | Self::Cupti => 10_000,
         }
     }
@@ -174,8 +177,8 @@ impl Timeline {
         start..self.spans.iter().map(|span| span.end_ns).max().unwrap_or(start)
     }
 
-    /// What lies in a window of time, in ns; spans that reach out of it are cut. To look at the steady state of a pipeline,
-    /// without its filling and draining, say.
+    /// What lies in a window of time, in ns; spans that reach out of it are cut. To look at the
+    /// steady state of a pipeline, without its filling and draining, say.
     pub fn window(&self, window: Range<u64>) -> Self {
         let cut = |span: &Span| Span {
             start_ns: span.start_ns.max(window.start),
@@ -189,8 +192,8 @@ impl Timeline {
         }
     }
 
-    /// From the first start to the last end of the work of one engine, in ns; `None` if it had none. With the engine that bounds a
-    /// pipeline: its steady state.
+    /// From the first start to the last end of the work of one engine, in ns; `None` if it had
+    /// none. With the engine that bounds a pipeline: its steady state.
     pub fn active_ns(&self, engine: Engine) -> Option<Range<u64>> {
         let of = || {
             self.spans

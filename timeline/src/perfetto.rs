@@ -16,8 +16,9 @@ fn us(ns: u64) -> f64 {
 }
 
 impl Timeline {
-    /// Writes the timeline as JSON that <https://ui.perfetto.dev> and `chrome://tracing` open: streams and host threads as
-    /// threads of two processes, and an arrow from what a stream waited for to what it did then.
+    /// Writes the timeline as JSON that <https://ui.perfetto.dev> and `chrome://tracing` open:
+    /// streams and host threads as threads of two processes, and an arrow from what a stream waited
+    /// for to what it did then.
     ///
     /// # Errors
     /// Those of `out`.

@@ -82,8 +82,8 @@ struct Layout<'a> {
 }
 
 impl Timeline {
-    /// Writes a picture as SVG: streams as rows, host threads below, what each span is as hover text, the figures above.
-    /// It stands alone, is readable in print, and runs no script.
+    /// Writes a picture as SVG: streams as rows, host threads below, what each span is as hover
+    /// text, the figures above. It stands alone, is readable in print, and runs no script.
     ///
     /// # Errors
     /// Those of `out`.
@@ -251,7 +251,8 @@ impl<'a> Layout<'a> {
         )
     }
 
-    /// The spans of one lane; narrow neighbours of one kind become one bar, so that a long recording stays a small file.
+    /// The spans of one lane; narrow neighbours of one kind become one bar, so that a long
+    /// recording stays a small file.
     fn lane(&self, out: &mut impl Write, place: &Place, lane: usize) -> io::Result<()> {
         let top = place.top + lane as f64 * LANE;
         let spans = self.timeline.row_spans(place.row).iter().zip(&place.lane_of);

@@ -234,7 +234,8 @@ fn trace(timeline: &Timeline) -> serde_json::Value {
 fn a_trace_follows_the_trace_event_format() {
     let mut timeline = pipeline();
     timeline.rows[1].name = "quote \" and \\ and \n".into();
-    // A branch of a graph beside another: not in one thread, where viewers take overlap for nesting.
+    // A branch of a graph beside another: not in one thread, where viewers take overlap for
+    // nesting.
     timeline.spans.push(span(Kind::Kernel, 1, 12, 18));
     timeline.spans.push(span(Kind::Stage, 3, 30, 50));
     let timeline = Timeline::new("a \"device\"", Source::Model, timeline.rows, timeline.spans);
@@ -296,7 +297,8 @@ fn a_trace_follows_the_trace_event_format() {
     }
 }
 
-/// Checks that every element is closed, in order, and that text holds no raw markup; gives the number of elements.
+/// Checks that every element is closed, in order, and that text holds no raw markup; gives the
+/// number of elements.
 fn check_xml(text: &str) -> usize {
     let (mut open, mut count, mut rest) = (Vec::new(), 0, text);
     while let Some(at) = rest.find('<') {

@@ -1,6 +1,8 @@
-//! Every twin runs, and asserts what it computed: on the GPU where there is one, and on simulated devices.
+//! Every twin runs, and asserts what it computed: on the GPU where there is one, and on simulated
+//! devices.
 //!
-//! Each is a program that can be read by itself. All are in one test target, so that they are built at once.
+//! Each is a program that can be read by itself. All are in one test target, so that they are built
+//! at once.
 // One twin is about `unsafe`, and allows it.
 #![deny(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// H01, mended: `Compute` releases the frame and `Download` acquires it: an event, and a wait on the GPU.
+// H01, mended: `Compute` releases the frame and `Download` acquires it: an event, and a wait on the
+// GPU.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,5 @@
-// H08, mended: the graph reads the weights and writes a buffer of its own; the weights are written once the graph is gone.
+// H08, mended: the graph reads the weights and writes a buffer of its own; the weights are written
+// once the graph is gone.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

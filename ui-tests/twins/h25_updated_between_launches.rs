@@ -1,4 +1,5 @@
-// H25, mended: between launches a graph's scalars and its bundle change, and the old bundle comes back behind its launches.
+// H25, mended: between launches a graph's scalars and its bundle change, and the old bundle comes
+// back behind its launches.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceSlice, Error, Live, Stream};
 

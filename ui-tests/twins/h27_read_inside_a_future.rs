@@ -1,4 +1,5 @@
-// H27, mended: the bundle is there when the future is ready; dropped or leaked before that, it costs its memory at most.
+// H27, mended: the bundle is there when the future is ready; dropped or leaked before that, it
+// costs its memory at most.
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Error, Handoff, HandoffFuture, Idle, Live, PinnedBuffer, Stream};
 use std::future::{Future, IntoFuture};

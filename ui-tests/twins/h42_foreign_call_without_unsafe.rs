@@ -1,4 +1,5 @@
-// H42, mended: who lets a raw handle act answers for it, in one place, and the types hold on both sides of it.
+// H42, mended: who lets a raw handle act answers for it, in one place, and the types hold on both
+// sides of it.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Live};
 
@@ -26,7 +27,8 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
     let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
     let call = compute.foreign("copy").reads(&source).writes(&mut copy);
-    // SAFETY: one copy from `source` to `copy` on the stream that it is given; any bits are an `f32`.
+    // SAFETY: one copy from `source` to `copy` on the stream that it is given; any bits are an
+    // `f32`.
     unsafe { call.enqueue(library) }?.expect("a valid copy");
 
     // Out of our types and in again.

@@ -1,4 +1,5 @@
-// H42, mended: whoever makes our type of an address answers for it in an `unsafe` block, and gets it back behind the last use.
+// H42, mended: whoever makes our type of an address answers for it in an `unsafe` block, and gets
+// it back behind the last use.
 use std::sync::mpsc::channel;
 
 use cuda_rt::simulator::SimConfig;
@@ -22,7 +23,8 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     let (address, len) = compute.alloc_zeroed::<f32>(64)?.into_raw();
     let (sender, given_back) = channel();
     let release = move || sender.send(address).unwrap();
-    // SAFETY: no one uses or frees it before it is given back; it was zeroed in the order of this stream.
+    // SAFETY: no one uses or frees it before it is given back; it was zeroed in the order of this
+    // stream.
     let mut buffer = unsafe { DeviceBuffer::<f32, _>::from_foreign(&compute, address, len, release) };
     compute.fill(&mut buffer, 2.0)?;
     let mut host = compute.adopt(gpu.pinned::<f32>(64)?)?;

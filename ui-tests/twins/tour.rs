@@ -1,4 +1,5 @@
-// A tour: ranges, handoffs in a queue, sharing, captures, split bundles, pools and scoped devices in one program.
+// A tour: ranges, handoffs in a queue, sharing, captures, split bundles, pools and scoped devices
+// in one program.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Grid1, Handoff, Idle, Live, Stream, StreamTag};
 use device_kernels::scale;

@@ -1,9 +1,11 @@
-//! Random kernels: built for the host and for the GPU, launched on both, and compared with what they must compute.
+//! Random kernels: built for the host and for the GPU, launched on both, and compared with what
+//! they must compute.
 //!
-//! The kernels of a seed are always the same. Signatures ([`signatures`]) show that each argument arrives, and programs
-//! ([`program`]) that phases, shuffles, votes, shared memory, atomics and arithmetic mean the same on the simulated device, on a GPU, and
-//! in the reference ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary, which carries the PTX
-//! and all data with it, to be run on a machine with a GPU.
+//! The kernels of a seed are always the same. Signatures ([`signatures`]) show that each argument
+//! arrives, and programs ([`program`]) that phases, shuffles, votes, shared memory, atomics and
+//! arithmetic mean the same on the simulated device, on a GPU, and in the reference
+//! ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary, which
+//! carries the PTX and all data with it, to be run on a machine with a GPU.
 
 mod case;
 mod emit;
@@ -36,7 +38,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// `--seed S --signatures N --kernels N --refused N --keep DIR --until ptx`, each of which may be left out.
+    /// `--seed S --signatures N --kernels N --refused N --keep DIR --until ptx`, each of which may
+    /// be left out.
     pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             seed: 1,

@@ -1,4 +1,5 @@
-//! `cargo xtask hazards check FILE`: hazard programs, one JSON object a line, and the checker's verdict on each.
+//! `cargo xtask hazards check FILE`: hazard programs, one JSON object a line, and the checker's
+//! verdict on each.
 
 use std::fmt;
 use std::io::Write;

@@ -1,7 +1,9 @@
-//! `cargo xtask hazards`: what the tree has on each hazard of `ui-tests/hazards.txt`, and what it lacks.
+//! `cargo xtask hazards`: what the tree has on each hazard of `ui-tests/hazards.txt`, and what it
+//! lacks.
 //!
-//! A hazard that is refused has cases, each refused as its header says, and each with a twin. One that does no harm has a test
-//! or a twin that runs. A race has two programs of raw calls: one that the checker reports, and a mended one.
+//! A hazard that is refused has cases, each refused as its header says, and each with a twin. One
+//! that does no harm has a test or a twin that runs. A race has two programs of raw calls: one that
+//! the checker reports, and a mended one.
 
 mod page;
 mod tree;

@@ -1,7 +1,8 @@
 //! `cargo xtask invariants --check`: what comments cite exists.
 //!
-//! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a comment, `BUFFER-2. Every use …`, next to
-//! the fields that it is about. Comments, [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by that
+//! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a
+//! comment, `BUFFER-2. Every use …`, next to the fields that it is about. Comments,
+//! [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by that
 //! name. Comments cite obligations of docs/soundness.md by number, and documents by path.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -217,8 +218,10 @@ mod tests {
 
     #[test]
     fn what_is_defined_once_may_be_cited() {
-        let source = "/// BUFFER-1. Owned.\n/// EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
-                      // A failed wait (docs/soundness.md, obligation 4), in UTF-8.\nlet b = A - 1; // BUFFER-1 to\n";
+        let source =
+            "/// BUFFER-1. Owned.\n/// EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
+                      // A failed wait (docs/soundness.md, obligation 4), in UTF-8.\nlet b = A - 1;
+                      // // BUFFER-1 to\n";
         assert_eq!(wrong_in(source), [""; 0]);
     }
 

@@ -1,8 +1,9 @@
 //! `cargo xtask mutants`: breaks one guard of the core at a time, and sees which tests notice.
 //!
-//! A guard whose loss no test notices may be lost unnoticed. Each file of `xtask/mutants` takes one out of a copy of the sources,
-//! under the target directory, and says what to run then; a break that every test survives is a miss. The same tests pass on the
-//! copy as it is, which is seen first: else a test that cannot pass there would count as one that noticed.
+//! A guard whose loss no test notices may be lost unnoticed. Each file of `xtask/mutants` takes one
+//! out of a copy of the sources, under the target directory, and says what to run then; a break
+//! that every test survives is a miss. The same tests pass on the copy as it is, which is seen
+//! first: else a test that cannot pass there would count as one that noticed.
 
 mod edit;
 mod outcome;
@@ -21,7 +22,8 @@ const PAGE: &str = "docs/mutants.md";
 /// A core that is broken may wait for ever.
 const LIMIT_S: u32 = 900;
 
-/// Breaks the cores called `names`, or all, and then, where each was caught, writes their rows of the table.
+/// Breaks the cores called `names`, or all, and then, where each was caught, writes their rows of
+/// the table.
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = descriptions()?;
     for name in names {

@@ -14,8 +14,8 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the device library
-/// and its panics.
+/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the
+/// device library and its panics.
 const CRATES: [(&str, &str); 3] = [
     ("device-kernels", "ptx/device_kernels.ptx"),
     ("device-std/tests/kernels", "ptx/library_kernels.ptx"),
@@ -55,7 +55,8 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The first lines that differ. The first line of all names the compiler, so another compiler is told from another source.
+/// The first lines that differ. The first line of all names the compiler, so another compiler is
+/// told from another source.
 fn difference(committed: &str, built: &str) -> Option<String> {
     let (mut left, mut right) = (committed.lines(), built.lines());
     let mut number = 0;

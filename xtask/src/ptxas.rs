@@ -1,4 +1,5 @@
-//! NVIDIA's assembler, where it is installed. It finds what LLVM lets pass, and says what a kernel costs.
+//! NVIDIA's assembler, where it is installed. It finds what LLVM lets pass, and says what a kernel
+//! costs.
 
 use std::error::Error;
 use std::fs;
@@ -8,7 +9,8 @@ use std::process::Command;
 /// What the PTX is assembled for: the oldest that it targets, and the two generations after.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 
-/// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Says so where there is no `ptxas`.
+/// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Says so
+/// where there is no `ptxas`.
 pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     let Some(ptxas) = find() else {
         eprintln!(
@@ -84,7 +86,8 @@ struct Usage {
     spill_bytes: u32,
 }
 
-/// Reads `ptxas -v`: a kernel's name comes first, then the properties of it and of functions it calls, then its registers.
+/// Reads `ptxas -v`: a kernel's name comes first, then the properties of it and of functions it
+/// calls, then its registers.
 fn usages(log: &str) -> Vec<Usage> {
     let mut usages = Vec::new();
     let (mut kernel, mut spill_bytes) = (String::new(), 0);

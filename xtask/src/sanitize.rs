@@ -1,10 +1,12 @@
 //! `cargo xtask sanitize`: the tests of the simulated device under the sanitizers of the compiler.
 //!
-//! The simulated device runs the library's unsafe code, and kernels, on real memory and real threads: an access out of bounds, a use
-//! after a free, a leak or a race on the host shows there without a GPU. The standard library is built with the sanitizer too,
-//! or else a lock of its own would look like a race.
+//! The simulated device runs the library's unsafe code, and kernels, on real memory and real
+//! threads: an access out of bounds, a use after a free, a leak or a race on the host shows there
+//! without a GPU. The standard library is built with the sanitizer too, or else a lock of its own
+//! would look like a race.
 //!
-//! Each binary runs by itself, with few cases (`CUDA_RT_CASES`), and one that does not end in time counts as a failure.
+//! Each binary runs by itself, with few cases (`CUDA_RT_CASES`), and one that does not end in time
+//! counts as a failure.
 
 use std::error::Error;
 use std::fs;

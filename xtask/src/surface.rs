@@ -1,9 +1,10 @@
-//! `cargo xtask surface`: everything of the published crates that another crate can name, call or implement, against the committed
-//! lists.
+//! `cargo xtask surface`: everything of the published crates that another crate can name, call or
+//! implement, against the committed lists.
 //!
-//! Privacy is not all that keeps a function from safe code of other crates. A method of a private trait is callable through each bound
-//! that implies the trait, and a doc-hidden function by its path. So the lists are made from what rustdoc knows, and not from what it
-//! shows, and hold both, with marks:
+//! Privacy is not all that keeps a function from safe code of other crates. A method of a private
+//! trait is callable through each bound that implies the trait, and a doc-hidden function by its
+//! path. So the lists are made from what rustdoc knows, and not from what it shows, and hold both,
+//! with marks:
 //!
 //! | mark | |
 //! |---|---|

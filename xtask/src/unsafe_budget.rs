@@ -1,7 +1,7 @@
 //! `cargo xtask unsafe-budget`: how much `unsafe` each file holds, against the committed count.
 //!
-//! The count is of tokens, so comments and strings don't matter and the bodies of macros do, those of `quote!` included. A change
-//! either way must be committed, where a reviewer sees it.
+//! The count is of tokens, so comments and strings don't matter and the bodies of macros do, those
+//! of `quote!` included. A change either way must be committed, where a reviewer sees it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -55,7 +55,8 @@ fn report(counts: &Counts) {
     println!("unsafe: {total} in {} files", counts.len());
 }
 
-/// What follows the keyword. `unsafe fn(..)` as a type counts nowhere: whoever calls it has the block.
+/// What follows the keyword. `unsafe fn(..)` as a type counts nowhere: whoever calls it has the
+/// block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     blocks: usize,

@@ -10,11 +10,12 @@ thread_local! {
     pub(super) static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
-// With a destructor it would be gone where a user's thread-local is dropped and calls the library, and calls would panic there.
+// With a destructor it would be gone where a user's thread-local is dropped and calls the library,
+// and calls would panic there.
 const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
 
-/// Until it is dropped, the driver calls of this thread count as made at one place: that of the outermost call of the typed API,
-/// where one is made of others.
+/// Until it is dropped, the driver calls of this thread count as made at one place: that of the
+/// outermost call of the typed API, where one is made of others.
 #[derive(Debug)]
 pub struct CalledAt {
     outermost: bool,
@@ -43,8 +44,8 @@ impl Drop for CalledAt {
     }
 }
 
-/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports then tell the calls of a replayed
-/// log apart, which all stand at one place in the code.
+/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports
+/// then tell the calls of a replayed log apart, which all stand at one place in the code.
 pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
     let _until = CalledAt::at(Site::Statement(index));
     body()

@@ -6,8 +6,9 @@ use super::{CALLED_AT, Read, Watch, Write, device};
 use cuda_rt_driver::{Collective, Communicator, DriverResult, Number, Part};
 use cuda_rt_driver::{Operation, Site};
 
-/// A communicator whose every collective a checker follows: of each rank what it sends and what it receives, in its own stream. That a rank
-/// has received says nothing to the checker of the others, though some collectives imply it.
+/// A communicator whose every collective a checker follows: of each rank what it sends and what it
+/// receives, in its own stream. That a rank has received says nothing to the checker of the others,
+/// though some collectives imply it.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) inner: Box<dyn Communicator>,

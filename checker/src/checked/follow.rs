@@ -12,10 +12,12 @@ use cuda_rt_driver::{Driver, DriverResult, RawStream};
 use cuda_rt_driver::{Kernel, ParameterKind};
 
 impl<D: Driver + ?Sized> Checked<D> {
-    /// A call that does not block: made and told under one lock, so that the checker's order is the stream's.
+    /// A call that does not block: made and told under one lock, so that the checker's order is the
+    /// stream's.
     ///
-    /// A call that was made never fails here: an error of a [`Driver`] says that nothing was enqueued. Counterexample: a copy to
-    /// another device was made, and its race with others reported as its error; its buffer went to the next owner under the copy.
+    /// A call that was made never fails here: an error of a [`Driver`] says that nothing was
+    /// enqueued. Counterexample: a copy to another device was made, and its race with others
+    /// reported as its error; its buffer went to the next owner under the copy.
     #[inline]
     pub(super) fn follow<R>(
         &self,

@@ -37,18 +37,20 @@ pub enum Check {
     Off,
     /// It is kept, to be asked for ([`Driver::races`]).
     Record,
-    /// It is kept and printed to standard error, and every later call that enqueues or waits fails. The call that found it does not:
-    /// it has been made.
+    /// It is kept and printed to standard error, and every later call that enqueues or waits fails.
+    /// The call that found it does not: it has been made.
     #[default]
     Deny,
 }
 
-/// A driver whose every operation a checker follows: vector clocks over streams and the host, byte ranges, one run.
+/// A driver whose every operation a checker follows: vector clocks over streams and the host, byte
+/// ranges, one run.
 ///
-/// The simulated device always goes through one (`SimConfig::check`). Over the CUDA driver it is used where
-/// the environment variable `CUDA_RT_CHECK` is 1, or by hand, for programs of raw calls:
+/// The simulated device always goes through one (`SimConfig::check`). Over the CUDA driver it is
+/// used where the environment variable `CUDA_RT_CHECK` is 1, or by hand, for programs of raw calls:
 ///
-/// It sees host memory where that passes between host and streams, which the typed API tells it ([`Hint`]).
+/// It sees host memory where that passes between host and streams, which the typed API tells it
+/// ([`Hint`]).
 pub struct Checked<D: Driver + ?Sized> {
     inner: Arc<D>,
     watch: Arc<Watch>,
@@ -88,13 +90,15 @@ impl<D: Driver + ?Sized> Checked<D> {
         Self::watching(inner, Watch::new(check, seed))
     }
 
-    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between devices are edges between streams.
+    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between
+    /// devices are edges between streams.
     pub fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
         static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
         Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
     }
 
-    /// Follows the calls to `inner`, and tells the checker of `watch`, with that of other devices of one host.
+    /// Follows the calls to `inner`, and tells the checker of `watch`, with that of other devices
+    /// of one host.
     pub fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
         Arc::new(Self { inner, watch })
     }
@@ -440,7 +444,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                 };
                 let begun = monitor.begin(stream.0);
                 let tell = |bytes, kind| monitor.access(begun, bytes, kind, operation);
-                // SAFETY: the caller's: the driver took the parameters, one for each of the kernel's.
+                // SAFETY: the caller's: the driver took the parameters, one for each of the
+                // kernel's.
                 unsafe { each_buffer(kernel, parameters, tell) };
             },
         )
@@ -526,7 +531,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
         updated.unwrap_or_else(|| Err(told.expect_err("a call that was not made failed")))
     }
 
-    /// What it changes is checked against the work of others at each replay, and not against the graph's other nodes.
+    /// What it changes is checked against the work of others at each replay, and not against the
+    /// graph's other nodes.
     #[track_caller]
     unsafe fn set_launch(
         &self,
@@ -549,7 +555,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
                     return;
                 };
                 let tell = |bytes, kind| monitor.access_of_graph(graph.0, by, bytes, kind, operation);
-                // SAFETY: the caller's: the driver took the parameters, one for each of the kernel's.
+                // SAFETY: the caller's: the driver took the parameters, one for each of the
+                // kernel's.
                 unsafe { each_buffer(kernel, parameters, tell) };
             },
         )

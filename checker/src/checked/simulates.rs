@@ -27,15 +27,15 @@ pub trait Simulates: Driver + Sized {
 }
 
 impl<D: Simulates> Checked<D> {
-    /// Makes a device of a host of its own. The first one of the process installs a panic hook that notes where a simulated kernel
-    /// panicked, and then does what the hook before it did.
+    /// Makes a device of a host of its own. The first one of the process installs a panic hook that
+    /// notes where a simulated kernel panicked, and then does what the hook before it did.
     pub fn new(config: D::Config) -> Arc<Self> {
         let (device, watch) = D::open(config);
         Self::watching(device, watch)
     }
 
-    /// Makes another device of the same host, with the same configuration: the two may copy between each other and wait for each
-    /// other's events. A kernel that traps, on any, loses all of them.
+    /// Makes another device of the same host, with the same configuration: the two may copy between
+    /// each other and wait for each other's events. A kernel that traps, on any, loses all of them.
     pub fn another(&self) -> Arc<Self> {
         let (device, watch) = self.inner().another();
         Self::watching(device, watch)

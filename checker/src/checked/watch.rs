@@ -40,7 +40,8 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    /// Makes or tells a call with the monitor at hand. A panic anywhere inside is a sticky error, now and for every later call.
+    /// Makes or tells a call with the monitor at hand. A panic anywhere inside is a sticky error,
+    /// now and for every later call.
     #[inline]
     pub(super) fn enter<R>(&self, body: impl FnOnce(&mut Monitor) -> DriverResult<R>) -> DriverResult<R> {
         let told = self.monitor.enter(body);
@@ -55,7 +56,8 @@ impl Watch {
         self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Tells the monitor of a call that was made. A race that it finds is denied to the next call: this one has been made.
+    /// Tells the monitor of a call that was made. A race that it finds is denied to the next call:
+    /// this one has been made.
     pub(super) fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) {
         let before = monitor.races_found();
         tell(monitor);

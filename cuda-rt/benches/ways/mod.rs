@@ -35,7 +35,8 @@ impl<'a> Group<'a> {
         self
     }
 
-    /// Times `calls` of each way at once, all ways in turn. `settle` drains the streams between, so that no queue fills up.
+    /// Times `calls` of each way at once, all ways in turn. `settle` drains the streams between, so
+    /// that no queue fills up.
     pub(crate) fn run(&mut self, calls: u32, settle: &dyn Fn()) {
         self.time(ROUNDS, calls, settle, false);
     }

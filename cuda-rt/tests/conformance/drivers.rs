@@ -45,7 +45,8 @@ fn on_each_order(config: SimConfig, case: &dyn Fn(&Arc<SimDriver>)) {
     }
 }
 
-/// The GPU, for one case at a time: some count on the time that a kernel takes, and one on how much memory there is.
+/// The GPU, for one case at a time: some count on the time that a kernel takes, and one on how much
+/// memory there is.
 #[cfg(feature = "cuda")]
 fn turn() -> std::sync::MutexGuard<'static, ()> {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());

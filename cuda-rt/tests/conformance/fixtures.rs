@@ -233,7 +233,8 @@ pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
     ..nothing()
 };
 
-/// Writes for which architecture its module was built: the text has one for sm_80 and one for sm_90.
+/// Writes for which architecture its module was built: the text has one for sm_80 and one for
+/// sm_90.
 #[cfg(feature = "cuda")]
 pub(crate) static BUILT_FOR: Kernel = Kernel {
     name: "conformance::built_for",

@@ -1,9 +1,10 @@
-//! One suite that every [`Driver`](cuda_rt::driver::Driver) passes: the seam's contract, and nothing but the seam.
+//! One suite that every [`Driver`](cuda_rt::driver::Driver) passes: the seam's contract, and
+//! nothing but the seam.
 //!
-//! Each case is a function of a driver and becomes one test for each backend: `simulated::…` runs it under several seeds
-//! and orders, `cuda::…` on the first GPU, and `cust::…` there too, through objects of the crate cust, with the feature of that
-//! name. Without a GPU the latter print that they were skipped, or fail where
-//! `CUDA_RT_REQUIRE_GPU=1` is set.
+//! Each case is a function of a driver and becomes one test for each backend: `simulated::…` runs
+//! it under several seeds and orders, `cuda::…` on the first GPU, and `cust::…` there too, through
+//! objects of the crate cust, with the feature of that name. Without a GPU the latter print that
+//! they were skipped, or fail where `CUDA_RT_REQUIRE_GPU=1` is set.
 //!
 //! ```text
 //! cargo test -p cuda-handoff --test conformance
@@ -208,8 +209,8 @@ mod cuda_only {
     }
 }
 
-/// As above, for the driver that is made of cust's objects. What other code does to the context, and what is said of errors, it
-/// has from `cuda`; that it passes it on is seen here.
+/// As above, for the driver that is made of cust's objects. What other code does to the context,
+/// and what is said of errors, it has from `cuda`; that it passes it on is seen here.
 #[cfg(feature = "cust")]
 mod cust_only {
     use crate::cases::{errors, kernels};

@@ -1,7 +1,8 @@
 //! The seam's handles with owners, so that the cases read as what they test.
 //!
-//! The functions here are safe by the suite's convention only: a [`Rig`] keeps every stream, event and block alive until its case is
-//! over and then waits for all of them, ranges are checked, and the cases order what conflicts, which is what they test.
+//! The functions here are safe by the suite's convention only: a [`Rig`] keeps every stream, event
+//! and block alive until its case is over and then waits for all of them, ranges are checked, and
+//! the cases order what conflicts, which is what they test.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -68,7 +69,8 @@ impl Host {
 
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes);
-        // SAFETY: mapped for that many bytes, and no pending work uses them, by the suite's convention.
+        // SAFETY: mapped for that many bytes, and no pending work uses them, by the suite's
+        // convention.
         unsafe {
             self.address
                 .cast()
@@ -78,7 +80,8 @@ impl Host {
 
     pub(crate) fn read(self) -> Vec<u8> {
         let mut bytes = vec![0_u8; self.bytes];
-        // SAFETY: mapped for that many bytes, and no pending work writes them, by the suite's convention.
+        // SAFETY: mapped for that many bytes, and no pending work writes them, by the suite's
+        // convention.
         unsafe {
             NonNull::from(&mut bytes[..])
                 .cast::<u8>()
@@ -181,7 +184,8 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn free(&self, block: Block, stream: RawStream) {
-        // SAFETY: from `alloc`, and its last use is ordered before this place, by the suite's convention.
+        // SAFETY: from `alloc`, and its last use is ordered before this place, by the suite's
+        // convention.
         unsafe { self.driver.free(block.address, stream) }.expect("free");
     }
 
@@ -264,7 +268,8 @@ impl Rig {
         unsafe { self.driver.synchronize_stream(stream) }.expect("synchronize with a stream");
     }
 
-    /// `data[i] = data[i] * factor + term` for every `u32` of the block, after `cycles` clock cycles.
+    /// `data[i] = data[i] * factor + term` for every `u32` of the block, after `cycles` clock
+    /// cycles.
     #[track_caller]
     pub(crate) fn step(&self, data: Block, cycles: u64, factor: u32, term: u32, stream: RawStream) {
         let length = (data.bytes / 4) as u64;
@@ -305,7 +310,8 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn begin_capture(&self, stream: RawStream) {
-        // SAFETY: the rig's streams are live, and the case leaves this one alone but for the capture.
+        // SAFETY: the rig's streams are live, and the case leaves this one alone but for the
+        // capture.
         unsafe { self.driver.begin_capture(stream) }.expect("begin a capture");
     }
 
@@ -320,8 +326,8 @@ impl Rig {
     }
 
     pub(crate) fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: `begin_capture` was called; the graph is live and this thread's. A case that makes other calls than before
-        // expects to be refused, and no case allocates.
+        // SAFETY: `begin_capture` was called; the graph is live and this thread's. A case that
+        // makes other calls than before expects to be refused, and no case allocates.
         unsafe { self.driver.update_graph(graph, stream) }
     }
 
@@ -348,7 +354,8 @@ impl Rig {
             term,
             extent,
         };
-        // SAFETY: the parameters are the kernel's, the graph is live and this thread's, and the block is live.
+        // SAFETY: the parameters are the kernel's, the graph is live and this thread's, and the
+        // block is live.
         let set = unsafe {
             self.driver
                 .set_launch(graph, node, &STEP, &shape(extent), &parameters.pointers())
@@ -370,7 +377,8 @@ impl Rig {
 }
 
 impl Drop for Rig {
-    /// Waits for everything, and gives it back. Errors are dropped: after a trap there are nothing but errors.
+    /// Waits for everything, and gives it back. Errors are dropped: after a trap there are nothing
+    /// but errors.
     fn drop(&mut self) {
         let streams = self.streams.take();
         let mut idle = true;
@@ -379,7 +387,8 @@ impl Drop for Rig {
             idle &= unsafe { self.driver.synchronize_stream(stream) }.is_ok();
         }
         for memory in self.hosts.take() {
-            // SAFETY: registered in `host`, and unused as all streams are idle; if one is not, it is leaked below.
+            // SAFETY: registered in `host`, and unused as all streams are idle; if one is not, it
+            // is leaked below.
             let unregistered = idle && unsafe { self.driver.unregister_host(&memory) }.is_ok();
             if !unregistered {
                 std::mem::forget(memory);

@@ -8,8 +8,8 @@ mod cases;
 /// Adversarial orders that each test runs in.
 const SEEDS: u64 = 24;
 
-/// Runs `body` on a simulated device for each of several seeds, and on every GPU there is. Without one it says so; with
-/// `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+/// Runs `body` on a simulated device for each of several seeds, and on every GPU there is. Without
+/// one it says so; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 pub(crate) fn for_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
     for seed in 0..cases::at_most(SEEDS) {
         Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();

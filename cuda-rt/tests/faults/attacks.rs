@@ -1,5 +1,6 @@
-//! What an ordering that is forgotten as a call unwinds would do: each program reads wrong bytes, or memory that is gone, without the
-//! guard that it attacks. Every call that may unwind does, before it is made and after.
+//! What an ordering that is forgotten as a call unwinds would do: each program reads wrong bytes,
+//! or memory that is gone, without the guard that it attacks. Every call that may unwind does,
+//! before it is made and after.
 
 use std::cell::Cell;
 
@@ -241,7 +242,8 @@ fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {
     });
 }
 
-/// The handoff's last use was on another device, so that its memory's own stream says nothing of it.
+/// The handoff's last use was on another device, so that its memory's own stream says nothing of
+/// it.
 #[test]
 fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
     fn drop_in_transit(
@@ -320,7 +322,8 @@ fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
     });
 }
 
-/// Two launches change, and a call that changes one of them unwinds: the graph is of both bundles, one of which is freed.
+/// Two launches change, and a call that changes one of them unwinds: the graph is of both bundles,
+/// one of which is freed.
 #[test]
 fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
     fn body<'g, D: Live>(
@@ -469,7 +472,8 @@ fn buffers_of_a_collective_are_leaked_where_it_unwinds() {
     });
 }
 
-/// As the device ends, its pinned blocks are waited for: where the first wait unwinds, the others stay mapped.
+/// As the device ends, its pinned blocks are waited for: where the first wait unwinds, the others
+/// stay mapped.
 #[test]
 fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {
     for seed in 0..8 {

@@ -1,4 +1,5 @@
-//! A driver that unwinds from a call, once: before it makes the call, or after; or that makes the call and returns an error.
+//! A driver that unwinds from a call, once: before it makes the call, or after; or that makes the
+//! call and returns an error.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -91,7 +92,8 @@ impl Plan {
         self.0.lock().expect("nothing unwinds under it")
     }
 
-    /// The `nth` call from now on unwinds, of the method `of` if one is named; the next is number 1.
+    /// The `nth` call from now on unwinds, of the method `of` if one is named; the next is
+    /// number 1.
     pub(crate) fn arm(&self, of: Option<&'static str>, nth: u64, when: When) {
         let remaining = nth;
         *self.state() = State {
@@ -175,8 +177,8 @@ macro_rules! pass_on_unsafe {
     )* };
 }
 
-// SAFETY: as `inner`, to which every call is passed on as it is; but that one call unwinds, which the contract forbids, and which these
-// tests are about.
+// SAFETY: as `inner`, to which every call is passed on as it is; but that one call unwinds, which
+// the contract forbids, and which these tests are about.
 unsafe impl Driver for Unwinding {
     fn properties(&self) -> &Properties {
         self.inner.properties()

@@ -17,7 +17,8 @@ pub(crate) fn configurations() -> impl Iterator<Item = SimConfig> {
     lazy.into_iter().chain(random).take(cases::at_most(7) as usize)
 }
 
-/// Calls that the program makes of each kind on a device that never fails, from its start to the end of the device.
+/// Calls that the program makes of each kind on a device that never fails, from its start to the
+/// end of the device.
 fn calls(config: &SimConfig) -> Counters {
     let (simulator, before) = Device::simulated(config.clone(), |gpu| {
         let simulator = gpu.simulator().unwrap().clone();
@@ -43,8 +44,8 @@ fn leaks(counters: &Counters) -> [usize; 5] {
     ]
 }
 
-/// The most that a call that fails once may leave: only what that call itself was to end, or what was in use by work whose end
-/// is then not known.
+/// The most that a call that fails once may leave: only what that call itself was to end, or what
+/// was in use by work whose end is then not known.
 fn allowed(call: Call) -> [usize; 5] {
     match call {
         Call::DestroyStream => [1, 0, 0, 0, 0],
@@ -86,7 +87,8 @@ fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -
         }
         return simulator;
     }
-    // The first run may have ended before the call was made: then it fails in the second, or as the device ends.
+    // The first run may have ended before the call was made: then it fails in the second, or as the
+    // device ends.
     let second = program(gpu);
     assert!(
         first.is_ok() || second.is_ok(),
@@ -136,7 +138,8 @@ fn each_call_that_loses_the_device_gives_an_error_and_no_wrong_bytes() {
     }
 }
 
-/// Calls that fail together can close each other's way out: a lend that can be joined neither on the GPU nor on the host.
+/// Calls that fail together can close each other's way out: a lend that can be joined neither on
+/// the GPU nor on the host.
 #[test]
 fn several_calls_that_fail_give_errors_and_no_wrong_bytes() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

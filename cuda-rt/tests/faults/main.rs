@@ -1,5 +1,5 @@
-//! One program that uses all of the typed core, run once for each driver call that it makes, with that call failing, and with that call
-//! unwinding instead of returning.
+//! One program that uses all of the typed core, run once for each driver call that it makes, with
+//! that call failing, and with that call unwinding instead of returning.
 #![deny(unsafe_code)]
 
 mod attacks;

@@ -226,7 +226,8 @@ fn pools_and_marks<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()>
     Ok(())
 }
 
-/// Halves of device and of pinned memory, on two streams; dropped in both orders, in transit, and joined.
+/// Halves of device and of pinned memory, on two streams; dropped in both orders, in transit, and
+/// joined.
 fn parts<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute, download, ..
@@ -274,7 +275,8 @@ fn joins_and_markers<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<(
     Ok(())
 }
 
-/// A lease moves with a buffer, into a graph and out, and is dropped in transit; then the writer has its bundle again.
+/// A lease moves with a buffer, into a graph and out, and is dropped in transit; then the writer
+/// has its bundle again.
 fn leases_in_bundles<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute, download, ..

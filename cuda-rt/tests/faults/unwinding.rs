@@ -1,5 +1,5 @@
-//! Calls that break the driver's contract, each in turn: they unwind before they are made, or after, or are made and return an error.
-//! No wrong bytes and no race may follow, on any thread.
+//! Calls that break the driver's contract, each in turn: they unwind before they are made, or
+//! after, or are made and return an error. No wrong bytes and no race may follow, on any thread.
 
 use std::cell::RefCell;
 use std::future::{Future, IntoFuture};

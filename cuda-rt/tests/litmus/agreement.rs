@@ -1,4 +1,5 @@
-//! Random programs: the checker reports an access exactly if the oracle finds that it races with an earlier one.
+//! Random programs: the checker reports an access exactly if the oracle finds that it races with an
+//! earlier one.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -125,7 +125,8 @@ fn memory_that_is_allocated_need_not_be_declared() {
         false,
     );
     verdict(&["str s:nb,t:nb", "mallocA(d)@s", "k(W d)@t"], true);
-    // In its space: a copy from pageable memory to the device may not be over when it returns, to pinned memory it is.
+    // In its space: a copy from pageable memory to the device may not be over when it returns, to
+    // pinned memory it is.
     verdict(
         &["mem h:page", "str s:nb", "malloc(d)", "cpy(d<-h)", "k(R d)@s"],
         true,

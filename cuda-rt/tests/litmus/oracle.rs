@@ -1,7 +1,8 @@
-//! The verdict by brute force: every edge of the rules drawn one by one, and reachability over the graph.
+//! The verdict by brute force: every edge of the rules drawn one by one, and reachability over the
+//! graph.
 //!
-//! Shares nothing with the checker but the parsed program. No clocks, no pruning: an operation gets an edge from *each* earlier one
-//! that it comes after, and every pair of accesses is looked at.
+//! Shares nothing with the checker but the parsed program. No clocks, no pruning: an operation gets
+//! an edge from *each* earlier one that it comes after, and every pair of accesses is looked at.
 
 use std::collections::{BTreeSet, HashMap};
 

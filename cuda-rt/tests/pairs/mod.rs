@@ -6,8 +6,9 @@ use cuda_rt::{Device, Error, Scoped};
 /// Adversarial orders that each test runs in, of each kind.
 const SEEDS: u64 = 16;
 
-/// Runs `body` on two simulated devices for each of several seeds, orders and links, and on two GPUs where there are two. With one GPU
-/// it is both devices, as two instances; without one it says so, and with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+/// Runs `body` on two simulated devices for each of several seeds, orders and links, and on two
+/// GPUs where there are two. With one GPU it is both devices, as two instances; without one it says
+/// so, and with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 pub(crate) fn for_each_pair(body: impl for<'a, 'b> Fn(&Device<Scoped<'a>>, &Device<Scoped<'b>>)) {
     for seed in 0..SEEDS {
         for order in [Order::Random, Order::Lazy] {

@@ -1,4 +1,5 @@
-//! Failures at every stage: none hangs, none loses a finished item, and each is reported for what failed.
+//! Failures at every stage: none hangs, none loses a finished item, and each is reported for what
+//! failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,7 +121,8 @@ fn a_closure_cannot_claim_more_than_a_buffer_holds() {
     });
 }
 
-/// Each driver call of a run fails once, in several orders: the run ends, and what was delivered is right, and all of it counted.
+/// Each driver call of a run fails once, in several orders: the run ends, and what was delivered is
+/// right, and all of it counted.
 #[test]
 fn every_driver_call_may_fail() {
     ends(|| {

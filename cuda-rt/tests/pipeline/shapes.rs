@@ -150,7 +150,8 @@ fn a_pipeline_that_stays_on_the_device_does_not_run_far_ahead_of_it() {
                 .run()
                 .unwrap();
             assert_eq!(report.items, 1000);
-            // Nothing runs before someone waits: up to three items wait in the ring, and four behind it.
+            // Nothing runs before someone waits: up to three items wait in the ring, and four
+            // behind it.
             assert!(most < 50, "{most} operations pending");
         })
         .unwrap();
@@ -205,13 +206,14 @@ fn nothing_is_made_for_an_item_once_the_slots_have_gone_round() {
             .unwrap()
         };
         let (short, long) = (counters(100), counters(2000));
-        // Each slot has at most one event, and each item in flight two for each of four stages; how many are ever out at once
-        // is up to the threads.
+        // Each slot has at most one event, and each item in flight two for each of four stages; how
+        // many are ever out at once is up to the threads.
         let slots = 3 * 4;
         let most = slots + 2 * 4 * (slots + 2) + 4;
         assert!(long.events_created <= most, "{} events", long.events_created);
         assert!(short.events_created <= most);
-        // `in_place` of `whole` has a temporary for each item; the rings have two buffers on the device.
+        // `in_place` of `whole` has a temporary for each item; the rings have two buffers on the
+        // device.
         let allocated =
             |counters: &cuda_rt::simulator::Counters, items: u64| counters.calls(Call::Alloc) - items;
         let empty = |items: u64| items / 5;

@@ -113,7 +113,8 @@ fn h17_a_slot_that_a_worker_holds_is_not_refilled_and_holds_the_source_back() {
     });
 }
 
-/// Items through `workers` workers that finish them in order; what was finished, and how the pipeline ended.
+/// Items through `workers` workers that finish them in order; what was finished, and how the
+/// pipeline ended.
 fn in_order<D: Live>(
     gpu: &Device<D>,
     workers: usize,
@@ -150,8 +151,8 @@ fn in_order<D: Live>(
     (outcome, finished)
 }
 
-/// Later items are quicker, so that each waits for its turn. Asleep: a thread that yields waits for its turn of the processor too, and
-/// where all are busy each yield takes milliseconds.
+/// Later items are quicker, so that each waits for its turn. Asleep: a thread that yields waits for
+/// its turn of the processor too, and where all are busy each yield takes milliseconds.
 fn uneven(item: u32) {
     let micros = (7 - item % 8) * 3;
     if micros > 0 {

@@ -1,8 +1,8 @@
-//! Runs the operations of a log one after another in an order that is given, on plain memory of its own: no streams, no events, no
-//! addresses given out twice.
+//! Runs the operations of a log one after another in an order that is given, on plain memory of its
+//! own: no streams, no events, no addresses given out twice.
 //!
-//! Shares nothing with the simulated device. Says whether two operations that race would give the host other bytes if the one that
-//! was called later ran first.
+//! Shares nothing with the simulated device. Says whether two operations that race would give the
+//! host other bytes if the one that was called later ran first.
 
 use crate::log::{Call, Log, Place};
 use crate::order::{Node, Order, World};
@@ -56,8 +56,8 @@ impl Memory {
                     .map(|place| self.address(place).expose_provenance() as u64)
                     .collect();
                 let pointers = launch.pointers(&addresses);
-                // SAFETY: one pointer for each parameter, and the memory that they name is this value's, of which nothing else is
-                // borrowed now.
+                // SAFETY: one pointer for each parameter, and the memory that they name is this
+                // value's, of which nothing else is borrowed now.
                 unsafe { (launch.kernel.simulate)(&launch.shape, pointers.as_ptr()) };
             }
             Call::HostWrote { to, bytes } => self.write(*to, bytes),

@@ -1,4 +1,5 @@
-//! What a program asked of the driver, as data: what a replay needs, and what the oracle reasons about.
+//! What a program asked of the driver, as data: what a replay needs, and what the oracle reasons
+//! about.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -8,7 +9,8 @@ use cuda_rt::checker::AccessKind;
 use cuda_rt::checker::AccessKind::{Read, Write};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
-/// Memory from one allocation to its end, by the order in which lives began: an address given out twice is two lives.
+/// Memory from one allocation to its end, by the order in which lives began: an address given out
+/// twice is two lives.
 pub(crate) type Life = usize;
 
 /// An offset into a life, in bytes.
@@ -32,7 +34,8 @@ pub(crate) struct Entry {
     pub(crate) call: Call,
 }
 
-/// A call that succeeded; streams, events and graphs by the numbers that the recorded run gave them, which are never used again.
+/// A call that succeeded; streams, events and graphs by the numbers that the recorded run gave
+/// them, which are never used again.
 #[derive(Debug)]
 pub(crate) enum Call {
     CreateStream(u64),
@@ -144,7 +147,8 @@ impl Value {
 }
 
 impl Launch {
-    /// The values, and the addresses that `address` gives its buffers; what they point to lives as long as both.
+    /// The values, and the addresses that `address` gives its buffers; what they point to lives as
+    /// long as both.
     pub(crate) fn pointers<'a>(&'a self, addresses: &'a [u64]) -> Vec<*const c_void> {
         let mut addresses = addresses.iter();
         let pointer = |parameter: &'a Parameter| match parameter {

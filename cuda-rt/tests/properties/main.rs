@@ -1,5 +1,5 @@
-//! Random programs in the safe API: no order of them races, what they compute is what a sequential model computes, and each edge that
-//! they record is there for a reason.
+//! Random programs in the safe API: no order of them races, what they compute is what a sequential
+//! model computes, and each edge that they record is there for a reason.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,9 +14,10 @@
 //! | `mutants` | property 2: what each edge that is left out does, and what the checker says of it |
 //! | `regressions` | plans that once found something |
 //!
-//! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets how many plans each property tries.
-//! Plans leak, on purpose: constants, and what is forgotten, keep their devices. Some 30,000 devices with their memory are what Linux lets one
-//! process map (`vm.max_map_count`), so for more plans than 10,000 start another process; each tries others.
+//! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets
+//! how many plans each property tries. Plans leak, on purpose: constants, and what is forgotten,
+//! keep their devices. Some 30,000 devices with their memory are what Linux lets one process map
+//! (`vm.max_map_count`), so for more plans than 10,000 start another process; each tries others.
 
 mod bytes;
 mod log;
@@ -35,8 +36,8 @@ mod work;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// How proptest runs a property: `quick` plans, `long` where `CUDA_RT_LONG` is set, or as many as `CUDA_RT_CASES` says. Plans that
-/// failed once are tried first.
+/// How proptest runs a property: `quick` plans, `long` where `CUDA_RT_LONG` is set, or as many as
+/// `CUDA_RT_CASES` says. Plans that failed once are tried first.
 fn config(quick: u32, long: u32) -> Config {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty() && value != "0");
     let asked = set("CUDA_RT_CASES").map(|value| {

@@ -1,14 +1,18 @@
-//! Property 2: of the driver calls that a plan makes, one wait, record or synchronisation is left out.
+//! Property 2: of the driver calls that a plan makes, one wait, record or synchronisation is left
+//! out.
 //!
 //! Reachability over the explicit graph (`order`) says which accesses that leaves unordered. Then
 //!
-//! - the checker reports **exactly** those that nothing hides: as a set of pairs (entry of the log, read or write), the races that it
-//!   reports are the conflicts between which there is no path, but for pairs of which a later access stands in for the first: one
-//!   that comes after the first, before the second was called, on the same bytes, and conflicts with all that the first conflicts
-//!   with. That access then races itself, and is reported. So no ordered pair is reported, each access that races is, and
-//!   the earlier one that is named is the last that was not waited for;
-//! - where running two such accesses the other way round changes what the host sees (`bytes`), some order of the simulated
-//!   device shows wrong bytes: one of a few seeds, one made for the two accesses, or one of many seeds.
+//! - the checker reports **exactly** those that nothing hides: as a set of pairs (entry of the log,
+//!   read or write), the races that it reports are the conflicts between which there is no path,
+//!   but for pairs of which a later access stands in for the first: one that comes after the first,
+//!   before the second was called, on the same bytes, and conflicts with all that the first
+//!   conflicts with. That access then races itself, and is reported. So no ordered pair is
+//!   reported, each access that races is, and the earlier one that is named is the last that was
+//!   not waited for;
+//! - where running two such accesses the other way round changes what the host sees (`bytes`), some
+//!   order of the simulated device shows wrong bytes: one of a few seeds, one made for the two
+//!   accesses, or one of many seeds.
 //!
 //! Each mutant is counted as one of:
 //!
@@ -61,7 +65,8 @@ pub(crate) struct Count {
     most_tried: u64,
 }
 
-/// Lazy orders find at once what no wait orders, random ones what some do; and each stream is starved in turn.
+/// Lazy orders find at once what no wait orders, random ones what some do; and each stream is
+/// starved in turn.
 fn seeded(seed: u64) -> Schedule {
     let (order, seed) = match seed % 4 {
         0 => (Orders::Lazy, seed),
@@ -75,7 +80,8 @@ fn seeded(seed: u64) -> Schedule {
     }
 }
 
-/// Orders made for two entries that race: the second runs before the first, with as little else as it needs or with as much as can.
+/// Orders made for two entries that race: the second runs before the first, with as little else as
+/// it needs or with as much as can.
 fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
     (0..STREAMS).flat_map(move |seed| {
         let made = |order, pauses| Schedule {

@@ -54,7 +54,8 @@ pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
     /// Where a bundle is that has been worked on.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D>;
 
-    /// Inside a capture: another stream reads `copy`, which it gets by a handoff, into `last`, which it is lent.
+    /// Inside a capture: another stream reads `copy`, which it gets by a handoff, into `last`,
+    /// which it is lent.
     fn fork<'g>(
         stream: &'g Stream<Captured<'g, Self>>,
         to: u8,

@@ -1,7 +1,8 @@
-//! Which calls of a log race, by brute force: every edge of CUDA's rules drawn one by one, and reachability over the graph.
+//! Which calls of a log race, by brute force: every edge of CUDA's rules drawn one by one, and
+//! reachability over the graph.
 //!
-//! Shares nothing with the checker. No clocks and nothing forgotten: an operation gets an edge from what its stream, its call and its
-//! waits put before it, and every pair of accesses is looked at.
+//! Shares nothing with the checker. No clocks and nothing forgotten: an operation gets an edge from
+//! what its stream, its call and its waits put before it, and every pair of accesses is looked at.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -53,10 +54,12 @@ pub(crate) struct Order {
     pub(crate) launched: HashMap<Node, World>,
 }
 
-/// One side of a race as a report tells it: the entry that was called, and what it does to the bytes.
+/// One side of a race as a report tells it: the entry that was called, and what it does to the
+/// bytes.
 pub(crate) type Side = (usize, bool);
 
-/// Two accesses to the same bytes, one of them a write, that nothing orders; the one called first comes first.
+/// Two accesses to the same bytes, one of them a write, that nothing orders; the one called first
+/// comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Conflict {
     pub(crate) first: Node,
@@ -115,7 +118,8 @@ impl Order {
         self.host = Some(self.node(entry, World::Device(device), after, touches));
     }
 
-    /// A stream's next operation: after what it holds, and after the call; in a capture only after what it holds.
+    /// A stream's next operation: after what it holds, and after the call; in a capture only after
+    /// what it holds.
     fn operation(
         &mut self,
         entry: usize,
@@ -253,9 +257,10 @@ impl Order {
         conflicts
     }
 
-    /// Whether each of `bytes` was touched after `first`, and before the access that races with it, by one of `between` that `first`
-    /// happens before and that conflicts with all that `first` conflicts with: then that one races in its place, and the
-    /// checker, which keeps what can still race and not all history, names it instead.
+    /// Whether each of `bytes` was touched after `first`, and before the access that races with it,
+    /// by one of `between` that `first` happens before and that conflicts with all that `first`
+    /// conflicts with: then that one races in its place, and the checker, which keeps what can
+    /// still race and not all history, names it instead.
     fn hidden(&self, first: &Access<'_>, between: &[Access<'_>], bytes: Range<u64>) -> bool {
         let mut open = vec![bytes];
         for later in between {
@@ -273,8 +278,8 @@ impl Order {
         open.is_empty()
     }
 
-    /// The nodes of one world in an order that its edges allow, in which `second` comes before `first` though it was called later;
-    /// in the order of the calls where neither is said.
+    /// The nodes of one world in an order that its edges allow, in which `second` comes before
+    /// `first` though it was called later; in the order of the calls where neither is said.
     pub(crate) fn flipped(&self, is_in: impl Fn(&Info) -> bool, second: Option<Node>) -> Vec<Node> {
         let early =
             |node: &Node| second.is_some_and(|second| *node == second || self.is_before(*node, second));

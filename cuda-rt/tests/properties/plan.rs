@@ -1,8 +1,9 @@
 //! A small language of programs in the safe API, which proptest generates and shrinks.
 //!
-//! A plan has no wrong programs: a step names objects by numbers that are taken modulo how many there are, and an object that is
-//! not where a step needs it is brought there first, by a handoff. So every step that is generated does something, shrinking
-//! keeps a plan meaningful, and what the plan computes follows from the steps alone.
+//! A plan has no wrong programs: a step names objects by numbers that are taken modulo how many
+//! there are, and an object that is not where a step needs it is brought there first, by a handoff.
+//! So every step that is generated does something, shrinking keeps a plan meaningful, and what the
+//! plan computes follows from the steps alone.
 
 use cuda_rt::simulator::Call;
 use proptest::prelude::*;
@@ -48,13 +49,15 @@ pub(crate) enum Act {
     Work(Work),
     /// Work on the parts of `x` and `y` together.
     Both(Work, Meet),
-    /// The lane lends the first part of `x` to another stream for some work; perhaps the closure panics after it.
+    /// The lane lends the first part of `x` to another stream for some work; perhaps the closure
+    /// panics after it.
     Lend {
         to: u8,
         work: Work,
         panics: bool,
     },
-    /// `x` is put into a slot, which two lanes use in turn; perhaps the last closure panics after its work.
+    /// `x` is put into a slot, which two lanes use in turn; perhaps the last closure panics after
+    /// its work.
     Slot {
         works: [Work; 2],
         next: u8,

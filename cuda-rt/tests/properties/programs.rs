@@ -110,7 +110,8 @@ fn with_calls_that_fail_no_wrong_byte_is_shown() {
     property(config(150, 10_000), Shape { faults: true, ..SAFE });
 }
 
-/// On GPU 0, or on one simulated device that lives as long as the process, with closures as another way to wait. All plans share it.
+/// On GPU 0, or on one simulated device that lives as long as the process, with closures as another
+/// way to wait. All plans share it.
 #[test]
 fn one_device_runs_them_one_after_another() {
     let gpu = Device::open_or_simulate_with(SimConfig::new().seed(5)).unwrap();

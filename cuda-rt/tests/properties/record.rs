@@ -55,7 +55,8 @@ impl Tape {
     }
 }
 
-/// A simulated device whose calls are written down, under one lock, so that the log's order is that of the calls.
+/// A simulated device whose calls are written down, under one lock, so that the log's order is that
+/// of the calls.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inner: Arc<SimDriver>,
@@ -148,7 +149,8 @@ unsafe impl Driver for Recorder {
             passed,
         } = note
         {
-            // SAFETY: page-locked memory that is the host's at this moment, which is what the note says; initialised (PINNED-2).
+            // SAFETY: page-locked memory that is the host's at this moment, which is what the note
+            // says; initialised (PINNED-2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
             let place = tape.place(address(start));
             let call = match passed.during {

@@ -1,4 +1,5 @@
-//! Runs a log again on simulated devices, whole or with one call left out, in an order that a seed chooses.
+//! Runs a log again on simulated devices, whole or with one call left out, in an order that a seed
+//! chooses.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -37,7 +38,8 @@ struct Replay {
     wrong: Option<usize>,
 }
 
-/// In which order a replay runs: the simulated device's, and entries after which the host does something else for a long while.
+/// In which order a replay runs: the simulated device's, and entries after which the host does
+/// something else for a long while.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) config: SimConfig,

@@ -1,8 +1,9 @@
 //! A simulated device with calls that are safe to make in any order.
 //!
-//! They are `unsafe` because a GPU's are. On the simulated device no order of them is undefined behaviour: handles that are stale are
-//! errors, and operations run one at a time, on memory that stays mapped. What is left to the replay is that ranges lie in bounds, as
-//! they did when they were recorded, and that host memory is kept until the device is gone.
+//! They are `unsafe` because a GPU's are. On the simulated device no order of them is undefined
+//! behaviour: handles that are stale are errors, and operations run one at a time, on memory that
+//! stays mapped. What is left to the replay is that ranges lie in bounds, as they did when they
+//! were recorded, and that host memory is kept until the device is gone.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -37,7 +38,8 @@ impl Rig {
         self.0.simulator().expect("simulated")
     }
 
-    /// The host has memory from here on; and, as nothing runs on a simulated device but during calls, a moment in which something may.
+    /// The host has memory from here on; and, as nothing runs on a simulated device but during
+    /// calls, a moment in which something may.
     pub(crate) fn note_host_access(&self, address: NonNull<c_void>, bytes: usize) {
         self.0.memory_info().expect("no fault");
         let passed = CallSite::here("replay");

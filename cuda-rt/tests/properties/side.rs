@@ -1,7 +1,7 @@
 //! What a program does with one device: each act, on the device and in the model.
 //!
-//! An act that the device refuses changes nothing in the model either; what it was given is then where the error left it. Without
-//! injected faults no act may be refused.
+//! An act that the device refuses changes nothing in the model either; what it was given is then
+//! where the error left it. Without injected faults no act may be refused.
 
 mod graph;
 mod parts;

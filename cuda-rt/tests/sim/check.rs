@@ -45,8 +45,8 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// By what one thread lets another know that it has waited is not seen here, so its wait counts for all of them. Waits between
-/// streams count for streams, whichever thread asks for them.
+/// By what one thread lets another know that it has waited is not seen here, so its wait counts for
+/// all of them. Waits between streams count for streams, whichever thread asks for them.
 #[test]
 fn what_one_host_thread_has_waited_for_is_over_for_all() {
     let program = |rig: &Rig, waited: bool| {
@@ -279,7 +279,8 @@ fn a_capture_is_checked_within_and_each_launch_without() {
     assert_eq!(named(&races(|rig| inside(rig, false))), [("fill", "fill")]);
     assert_eq!(races(|rig| inside(rig, true)), []);
 
-    // Outside: a launch that nothing orders after other work on the same memory. Two launches of one graph are ordered.
+    // Outside: a launch that nothing orders after other work on the same memory. Two launches of
+    // one graph are ordered.
     let outside = |rig: &Rig, ordered: bool| {
         let (origin, other) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, other).unwrap();

@@ -1,4 +1,5 @@
-//! How fast the checker is, and that it forgets: an upload stream and a compute stream, two slots, event by event.
+//! How fast the checker is, and that it forgets: an upload stream and a compute stream, two slots,
+//! event by event.
 
 use std::time::Instant;
 
@@ -12,15 +13,15 @@ fn is_long() -> bool {
     std::env::var_os("CUDA_RT_LONG").is_some_and(|value| value != "0")
 }
 
-/// Rounds of 8 operations. The long run's are an hour of 100,000 operations a second, one each 10 µs: 360 million. Of the
-/// examples on an H200, `denoise` makes some thousand a second, `decode_chunks` some ten thousand and `serve`, on eight threads, about
-/// twice a hundred thousand.
+/// Rounds of 8 operations. The long run's are an hour of 100,000 operations a second, one each 10
+/// µs: 360 million. Of the examples on an H200, `denoise` makes some thousand a second,
+/// `decode_chunks` some ten thousand and `serve`, on eight threads, about twice a hundred thousand.
 fn rounds() -> u64 {
     if is_long() { 45_000_000 } else { 20_000 }
 }
 
-/// Runs `body`, and returns the seconds that this thread was on a processor, where the system tells; else those that passed. What else
-/// the machine does is then not in the rate.
+/// Runs `body`, and returns the seconds that this thread was on a processor, where the system
+/// tells; else those that passed. What else the machine does is then not in the rate.
 fn seconds(body: impl FnOnce()) -> f64 {
     let on_processor = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -90,8 +91,9 @@ impl Pipeline {
     }
 }
 
-/// Prints the rates and the memory (`--release --nocapture`); asserts that what the checker remembers does not grow. The process's
-/// memory is compared in the long run only, which is alone in its process: `CUDA_RT_LONG=1 cargo test --release -p cuda-handoff --test sim
+/// Prints the rates and the memory (`--release --nocapture`); asserts that what the checker
+/// remembers does not grow. The process's memory is compared in the long run only, which is alone
+/// in its process: `CUDA_RT_LONG=1 cargo test --release -p cuda-handoff --test sim
 /// the_checker_keeps_up -- --nocapture`.
 #[test]
 fn the_checker_keeps_up_and_forgets() {
@@ -117,7 +119,8 @@ fn the_checker_keeps_up_and_forgets() {
         rounds * 8,
     );
     assert_eq!(checked.rig.sim().races(), []);
-    // The most temporary blocks that were in use at once are a matter of luck; one range a round would be thousands.
+    // The most temporary blocks that were in use at once are a matter of luck; one range a round
+    // would be thousands.
     assert!(
         late.0 <= 2 * early.0 && late.1 <= early.1,
         "{early:?} -> {late:?}"

@@ -92,7 +92,8 @@ fn a_use_before_the_allocation_is_lost() {
     assert!((0..20).filter(|seed| lost(*seed)).count() >= 5);
 }
 
-/// Also what was never given out before, which was mapped as zeros: a read that comes before the allocation does not find those.
+/// Also what was never given out before, which was mapped as zeros: a read that comes before the
+/// allocation does not find those.
 #[test]
 fn memory_is_junk_before_its_allocation_runs() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));

@@ -31,7 +31,8 @@ fn one_stream_is_first_in_first_out() {
     }
 }
 
-/// Uploads on one stream, computes on a second, downloads on a third; without the waits if `ordered` is false.
+/// Uploads on one stream, computes on a second, downloads on a third; without the waits if
+/// `ordered` is false.
 fn pipeline(order: Order, seed: u64, ordered: bool) -> Vec<u32> {
     let rig = Rig::new(SimConfig::new().order(order).seed(seed));
     let (up, compute, down) = (rig.stream(), rig.stream(), rig.stream());
@@ -274,7 +275,8 @@ fn threads_share_a_device() {
     assert_eq!((counters.streams_live, counters.allocations_live), (0, 0));
 }
 
-/// Not asserted: prints how many small operations a second the device carries (`--release --nocapture`).
+/// Not asserted: prints how many small operations a second the device carries
+/// (`--release --nocapture`).
 #[test]
 fn rate() {
     let rig = Rig::seeded(1);

@@ -19,7 +19,8 @@ fn pair(config: SimConfig) -> (Rig, Rig) {
 
 const BYTES: usize = 4 * 64;
 
-/// Copies what one device wrote to the other, in the order of a handoff or in none; gives what arrived.
+/// Copies what one device wrote to the other, in the order of a handoff or in none; gives what
+/// arrived.
 fn copied(config: SimConfig, ordered: bool) -> (Vec<u32>, usize) {
     let (here, there) = pair(config);
     let (s, owner) = (here.stream(), there.stream());
@@ -42,7 +43,8 @@ fn copied(config: SimConfig, ordered: bool) -> (Vec<u32>, usize) {
     (words, here.driver.races().len())
 }
 
-/// The two edges that a copy between devices needs: without them both the order and the checker show it.
+/// The two edges that a copy between devices needs: without them both the order and the checker
+/// show it.
 #[test]
 fn h37_a_missing_edge_between_devices_gives_wrong_bytes_and_is_reported() {
     let mut wrong = 0;

@@ -1,4 +1,5 @@
-//! Random programs: with every edge that they need, no order changes what they compute; with one edge less, some do.
+//! Random programs: with every edge that they need, no order changes what they compute; with one
+//! edge less, some do.
 
 use cuda_rt::driver::DeviceAddress;
 use cuda_rt::driver::{RawEvent, RawStream};

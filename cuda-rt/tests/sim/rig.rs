@@ -1,8 +1,9 @@
 //! A driver with short names for its calls.
 //!
-//! The calls are `unsafe` because a GPU's are. On the simulated device their order alone can't be undefined
-//! behaviour: operations run one at a time, on memory that stays mapped. So these wrappers are safe to call with handles, addresses
-//! and host memory of the same rig, in any order, which is what the tests do; host memory is kept until the rig is dropped.
+//! The calls are `unsafe` because a GPU's are. On the simulated device their order alone can't be
+//! undefined behaviour: operations run one at a time, on memory that stays mapped. So these
+//! wrappers are safe to call with handles, addresses and host memory of the same rig, in any order,
+//! which is what the tests do; host memory is kept until the rig is dropped.
 
 use std::ffi::c_void;
 use std::sync::Arc;

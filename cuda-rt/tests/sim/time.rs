@@ -3,7 +3,8 @@ use cuda_rt::timeline::Engine;
 
 use crate::rig::{Host, Rig};
 
-/// Three streams, three buffers, and as many chunks; gives the modelled wall time and each engine's, in ns.
+/// Three streams, three buffers, and as many chunks; gives the modelled wall time and each
+/// engine's, in ns.
 fn pipeline(chunks: usize, kernel_ns_per_thread: f64) -> (u64, [u64; 3]) {
     const WORDS: usize = 1 << 18;
     let config = SimConfig::new()

@@ -1,5 +1,6 @@
-//! The operations themselves. On the device the instruction names its scope and its memory; rustc's own atomics, where they are used, say
-//! neither, which means `.relaxed.gpu`, and LLVM finds the memory.
+//! The operations themselves. On the device the instruction names its scope and its memory; rustc's
+//! own atomics, where they are used, say neither, which means `.relaxed.gpu`, and LLVM finds the
+//! memory.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -12,11 +13,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An element that the hardware changes atomically: `u32`, `i32`, `u64`, `i64`, and `f32` and `f64`, of which it adds, swaps, loads and
-/// stores only.
+/// An element that the hardware changes atomically: `u32`, `i32`, `u64`, `i64`, and `f32` and
+/// `f64`, of which it adds, swaps, loads and stores only.
 pub trait AtomicElement: Element + sealed::Sealed {
     /// # Safety
-    /// `at` is valid and aligned, in the memory that `P` names, and all concurrent access to it is atomic, by threads of that scope.
+    /// `at` is valid and aligned, in the memory that `P` names, and all concurrent access to it is
+    /// atomic, by threads of that scope.
     #[doc(hidden)]
     unsafe fn fetch_add<P: Place>(at: *mut Self, value: Self) -> Self;
     /// # Safety
@@ -52,12 +54,14 @@ macro_rules! declared {
 }
 declared!(fetch_max fetch_min fetch_and fetch_or fetch_xor);
 
-/// One instruction, by scope and kind of memory: `$before` stands before these two, and `$after`, with the operands, behind.
+/// One instruction, by scope and kind of memory: `$before` stands before these two, and `$after`,
+/// with the operands, behind.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! instruction {
     ($place:ident, $before:literal, $after:literal, $at:ident, $($operands:tt)*) => {
         match $place::KIND {
-            // SAFETY, of each: passed on to the caller; one instruction, which touches the element only.
+            // SAFETY, of each: passed on to the caller; one instruction, which touches the element
+            // only.
             Kind::Shared => unsafe {
                 core::arch::asm!(
                     concat!("{{\n\t.reg .b64 address;\n\tcvta.to.shared.u64 address, {at};\n\t", $before, ".relaxed.cta.shared.", $after, ";\n\t}}"),
@@ -201,7 +205,8 @@ macro_rules! floats {
                 };
                 #[cfg(not(target_arch = "nvptx64"))]
                 {
-                    // SAFETY: the float has the size and alignment of its bits; the rest is passed on to the caller.
+                    // SAFETY: the float has the size and alignment of its bits; the rest is passed
+                    // on to the caller.
                     let bits = unsafe { $atomic::from_ptr(at.cast()) };
                     let mut old = bits.load(Ordering::Relaxed);
                     loop {
@@ -215,7 +220,8 @@ macro_rules! floats {
             }
             #[inline(always)]
             unsafe fn swap<P: Place>(at: *mut Self, value: Self) -> Self {
-                // SAFETY: the float has the size and alignment of its bits; the rest is passed on to the caller.
+                // SAFETY: the float has the size and alignment of its bits; the rest is passed on
+                // to the caller.
                 $float::from_bits(unsafe { <$bits as AtomicElement>::swap::<P>(at.cast(), value.to_bits()) })
             }
             moves!($register, $load, $store, $atomic);

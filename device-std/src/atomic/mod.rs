@@ -1,5 +1,5 @@
-//! Atomic read-modify-writes, of relaxed order: in device memory through [`Atomic`], and in shared memory through
-//! [`SharedAtomic`](crate::SharedAtomic).
+//! Atomic read-modify-writes, of relaxed order: in device memory through [`Atomic`], and in shared
+//! memory through [`SharedAtomic`](crate::SharedAtomic).
 
 mod element;
 mod place;
@@ -13,20 +13,23 @@ use place::Place;
 pub use place::{BlockScope, DeviceScope, Scope, SystemScope, fence};
 pub use token::ThreadToken;
 
-/// An output that every thread may change by relaxed atomic read-modify-writes (`atom.relaxed.gpu`, wrapping on overflow).
+/// An output that every thread may change by relaxed atomic read-modify-writes (`atom.relaxed.gpu`,
+/// wrapping on overflow).
 ///
-/// Only relaxed ones: rustc emits `fetch_add` with any other order as a relaxed instruction without a fence
-/// (rust-lang/rust#136480), so a stronger name would promise what the hardware does not do. Relaxed operations order nothing but the
-/// element itself; [`fence`] orders those on different elements, and a launch orders all that the launch before it did.
+/// Only relaxed ones: rustc emits `fetch_add` with any other order as a relaxed instruction without
+/// a fence (rust-lang/rust#136480), so a stronger name would promise what the hardware does not do.
+/// Relaxed operations order nothing but the element itself; [`fence`] orders those on different
+/// elements, and a launch orders all that the launch before it did.
 ///
-/// Every operation takes the calling thread's index or [`Lane`](crate::Lane): what it returns differs by thread, and must not reach
-/// the block-level code that decides about barriers.
+/// Every operation takes the calling thread's index or [`Lane`](crate::Lane): what it returns
+/// differs by thread, and must not reach the block-level code that decides about barriers.
 ///
-/// A thread that waits for another one's write may wait for ever: nothing promises that both run at once, and on the simulated
-/// device blocks run one after the other.
+/// A thread that waits for another one's write may wait for ever: nothing promises that both run at
+/// once, and on the simulated device blocks run one after the other.
 ///
 /// # Invariants
-/// 1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and only this launch uses them.
+/// 1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and only this
+///    launch uses them.
 /// 2. All access is atomic, at a scope that includes every thread that has access.
 #[derive(Debug)]
 pub struct Atomic<'a, T> {
@@ -122,7 +125,8 @@ macro_rules! operations {
                 fetch_xor
             }
 
-            /// Puts `new` into element `at` if `current` is there. `Ok` with what was there if so, `Err` with it if not.
+            /// Puts `new` into element `at` if `current` is there. `Ok` with what was there if so,
+            /// `Err` with it if not.
             ///
             /// # Errors
             /// What was there instead of `current`. It never fails otherwise.
@@ -191,7 +195,8 @@ impl<T: AtomicElement> Atomic<'_, T> {
         self.len == 0
     }
 
-    /// The same elements at the scope of the system (`atom.relaxed.sys`): for memory that the host or another GPU has mapped.
+    /// The same elements at the scope of the system (`atom.relaxed.sys`): for memory that the host
+    /// or another GPU has mapped.
     #[inline(always)]
     pub fn system(&self) -> AtomicAt<'_, T, SystemScope> {
         self.at_scope()
@@ -200,8 +205,8 @@ impl<T: AtomicElement> Atomic<'_, T> {
     /// The same elements at the scope of the block (`atom.relaxed.cta`).
     ///
     /// # Safety
-    /// During the launch no other block uses the elements that this one uses through what is returned: operations of two blocks
-    /// at this scope are not atomic to each other.
+    /// During the launch no other block uses the elements that this one uses through what is
+    /// returned: operations of two blocks at this scope are not atomic to each other.
     #[inline(always)]
     pub unsafe fn block(&self) -> AtomicAt<'_, T, BlockScope> {
         self.at_scope()

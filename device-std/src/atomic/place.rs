@@ -56,11 +56,12 @@ impl Scope for BlockScope {}
 impl Scope for DeviceScope {}
 impl Scope for SystemScope {}
 
-/// Orders the atomic operations of one thread on different elements: whoever sees what was done after the fence, and has a fence
-/// after that, sees what was done before it.
+/// Orders the atomic operations of one thread on different elements: whoever sees what was done
+/// after the fence, and has a fence after that, sees what was done before it.
 ///
-/// Release and acquire in one (`fence.acq_rel`). Kernels order nothing else by it: what is not atomic belongs to one thread, or is ordered
-/// by a barrier. The operations themselves are relaxed; rustc's `Ordering::AcqRel` would make no fence (rust-lang/rust#136480).
+/// Release and acquire in one (`fence.acq_rel`). Kernels order nothing else by it: what is not
+/// atomic belongs to one thread, or is ordered by a barrier. The operations themselves are relaxed;
+/// rustc's `Ordering::AcqRel` would make no fence (rust-lang/rust#136480).
 pub mod fence {
     macro_rules! fences {
         ($($(#[$doc:meta])* $name:ident = $instruction:literal;)*) => { $(

@@ -1,8 +1,9 @@
 //! Blocks that work in phases.
 //!
-//! A kernel that takes a [`Block`] is written for the whole block. Its own code sees only values on which all threads agree;
-//! what differs by thread happens in closures, each of which runs once a thread. A closure that can reach shared memory ends in a barrier.
-//! So every thread meets every barrier, and what one phase wrote the next may read:
+//! A kernel that takes a [`Block`] is written for the whole block. Its own code sees only values on
+//! which all threads agree; what differs by thread happens in closures, each of which runs once a
+//! thread. A closure that can reach shared memory ends in a barrier. So every thread meets every
+//! barrier, and what one phase wrote the next may read:
 //!
 //! ```
 //! # use device_std::prelude::*;

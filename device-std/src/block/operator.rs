@@ -5,8 +5,9 @@ use crate::float::MinMax;
 
 /// How a reduction or a scan combines two values.
 ///
-/// Only a type, with no state: what it computes depends on its arguments, so all threads that fold the same values get the same
-/// result. It should be associative, up to rounding: the order of values is kept, but not how they are grouped.
+/// Only a type, with no state: what it computes depends on its arguments, so all threads that fold
+/// the same values get the same result. It should be associative, up to rounding: the order of
+/// values is kept, but not how they are grouped.
 ///
 /// ```
 /// use device_std::Operator;
@@ -81,9 +82,11 @@ operators! {
     Sum;
     /// The product. Of integers it wraps.
     Product;
-    /// The smallest. Of floats, what is not a number counts only where nothing else is there, and -0 is below +0.
+    /// The smallest. Of floats, what is not a number counts only where nothing else is there, and
+    /// -0 is below +0.
     Min;
-    /// The largest. Of floats, what is not a number counts only where nothing else is there, and +0 is above -0.
+    /// The largest. Of floats, what is not a number counts only where nothing else is there, and +0
+    /// is above -0.
     Max;
     /// The bitwise and.
     And;

@@ -1,10 +1,12 @@
 #[cfg(target_arch = "nvptx64")]
 pub use super::phase_safe_auto::PhaseSafe;
 
-/// What the closure of a phase may capture: nothing through which a value that differs by thread could reach the block-level code.
+/// What the closure of a phase may capture: nothing through which a value that differs by thread
+/// could reach the block-level code.
 ///
-/// On the device this is an auto trait that cells and `&mut` lack. A stable compiler has no auto traits to offer, so
-/// the host asks for `Sync`, which lets a few things pass that the kernel build then refuses (an atomic, a mutex).
+/// On the device this is an auto trait that cells and `&mut` lack. A stable compiler has no auto
+/// traits to offer, so the host asks for `Sync`, which lets a few things pass that the kernel build
+/// then refuses (an atomic, a mutex).
 ///
 /// Without it this would compile, and threads would part at a barrier:
 ///

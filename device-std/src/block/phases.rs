@@ -12,8 +12,10 @@ use crate::extent::Extent;
 /// One block of a launch, seen as a whole.
 ///
 /// # Invariants
-/// 1. There is one for each block of the launch, its fields are the launch's, and the launch has `size` threads a block.
-/// 2. Every thread of the block runs the block-level code with equal values, so every thread meets every barrier.
+/// 1. There is one for each block of the launch, its fields are the launch's, and the launch has
+///    `size` threads a block.
+/// 2. Every thread of the block runs the block-level code with equal values, so every thread meets
+///    every barrier.
 #[derive(Debug)]
 pub struct Block<'k, D: Dimensions = OneD> {
     at: [u32; 2],
@@ -193,13 +195,15 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     pub(super) fn barrier(&self) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant 2).
+        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
+        // 2).
         unsafe {
             registers::barrier();
         }
     }
 
-    /// Keeps what follows the same for all threads where LLVM could tell them apart by what they did (invariant 2).
+    /// Keeps what follows the same for all threads where LLVM could tell them apart by what they
+    /// did (invariant 2).
     #[inline(always)]
     fn end_of_phase(&self) {
         #[cfg(target_arch = "nvptx64")]

@@ -6,7 +6,8 @@ use super::thread::{Dimensions, Lane};
 
 /// A value of each thread's own: a register on the device, one slot for each thread in simulation.
 ///
-/// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code never has. So it is neither printed nor compared.
+/// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code
+/// never has. So it is neither printed nor compared.
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
     value: T,
@@ -43,7 +44,8 @@ impl<T: Copy + 'static> Private<T> {
         self.value
     }
 
-    /// The value that the block's first thread sees here: its own. In other threads another; they must not act on it.
+    /// The value that the block's first thread sees here: its own. In other threads another; they
+    /// must not act on it.
     #[inline(always)]
     pub(crate) fn first(&self) -> T {
         self.value
@@ -102,7 +104,8 @@ impl<T: Copy + 'static> Private<T> {
     }
 }
 
-/// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one thread's value.
+/// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one
+/// thread's value.
 impl<T: Copy> Clone for Private<T> {
     #[allow(clippy::iter_cloned_collect, reason = "`to_vec` calls the user's `Clone`")]
     #[inline(always)]

@@ -1,8 +1,9 @@
 //! Reductions and scans, of warps and of blocks.
 //!
-//! Warps exchange by shuffles in a butterfly, or in one `redux.sync` where the hardware has it; across warps each thread folds the
-//! results of the warps, one after the other, from shared memory. All of it runs in the same order on the simulated device, so
-//! that floats come out the same to the bit.
+//! Warps exchange by shuffles in a butterfly, or in one `redux.sync` where the hardware has it;
+//! across warps each thread folds the results of the warps, one after the other, from shared
+//! memory. All of it runs in the same order on the simulated device, so that floats come out the
+//! same to the bit.
 
 use super::operator::Operator;
 use super::phases::Block;
@@ -12,9 +13,11 @@ use super::shuffle::{ShuffleElement, WARP};
 use super::thread::Dimensions;
 
 impl<'k, D: Dimensions> Block<'k, D> {
-    /// Every lane gets the values of its whole warp, combined (`redux.sync` for 32-bit integers, five `shfl.sync.bfly` for others).
+    /// Every lane gets the values of its whole warp, combined (`redux.sync` for 32-bit integers,
+    /// five `shfl.sync.bfly` for others).
     ///
-    /// The same on the simulated device to the bit. Lanes are combined in pairs, pairs in fours, and so on, earlier ones on the left.
+    /// The same on the simulated device to the bit. Lanes are combined in pairs, pairs in fours,
+    /// and so on, earlier ones on the left.
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -66,7 +69,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         values
     }
 
-    /// Lane n gets the values of the lanes before it in its warp, combined; lane 0 gets the identity (six `shfl.sync.up`).
+    /// Lane n gets the values of the lanes before it in its warp, combined; lane 0 gets the
+    /// identity (six `shfl.sync.up`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -85,11 +89,13 @@ impl<'k, D: Dimensions> Block<'k, D> {
         values
     }
 
-    /// The values of all threads, combined: a value on which all threads agree, so block-level code may branch on it.
+    /// The values of all threads, combined: a value on which all threads agree, so block-level code
+    /// may branch on it.
     ///
     /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
     ///
-    /// All threads agree whatever the operator does: each folds the same values from shared memory, in the same order.
+    /// All threads agree whatever the operator does: each folds the same values from shared memory,
+    /// in the same order.
     ///
     /// ```
     /// # use device_std::prelude::*;
@@ -116,7 +122,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         total
     }
 
-    /// Thread n gets the values of threads 0 to n, combined; and, as a value on which all threads agree, those of all.
+    /// Thread n gets the values of threads 0 to n, combined; and, as a value on which all threads
+    /// agree, those of all.
     ///
     /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
     ///
@@ -138,8 +145,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         (values, total)
     }
 
-    /// Thread n gets the values of the threads before it, combined, thread 0 the identity; and, as a value on which all
-    /// threads agree, those of all.
+    /// Thread n gets the values of the threads before it, combined, thread 0 the identity; and, as
+    /// a value on which all threads agree, those of all.
     ///
     /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
     ///
@@ -171,8 +178,9 @@ impl<'k, D: Dimensions> Block<'k, D> {
         (values, total)
     }
 
-    /// Puts the values of lane `lane` of each warp into shared memory, gives each thread of all warps but the first (thread, lane,
-    /// those of the warps before its own), and returns those of all. A barrier must follow before `scratch` is used again.
+    /// Puts the values of lane `lane` of each warp into shared memory, gives each thread of all
+    /// warps but the first (thread, lane, those of the warps before its own), and returns those of
+    /// all. A barrier must follow before `scratch` is used again.
     #[inline(always)]
     fn of_warps<O: Operator<T>, T: ShuffleElement, const N: usize>(
         &mut self,
@@ -194,7 +202,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
             }
         });
         self.barrier();
-        // SAFETY: written before the barrier, for each of the `warps` warps; and nothing writes before the caller's.
+        // SAFETY: written before the barrier, for each of the `warps` warps; and nothing writes
+        // before the caller's.
         let of_warp = |warp: usize| unsafe { scratch.read(warp) };
         let next = |before: T, warp: usize| O::combine(before, of_warp(warp));
         self.run(|thread| {

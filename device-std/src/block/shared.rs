@@ -12,7 +12,8 @@ use crate::rt::MAX_SHARED_BYTES;
 /// `N` elements of a block's shared memory, not yet written.
 ///
 /// # Invariants, of this type and of those made from it
-/// 1. `ptr` is valid and aligned for `N` elements, which this value alone opens during the block's run.
+/// 1. `ptr` is valid and aligned for `N` elements, which this value alone opens during the block's
+///    run.
 /// 2. Threads open it only in a phase that ends in a barrier ([`Thread`] is the key).
 /// 3. Block-level code marks each opening, before threads can use it (`opening.rs`).
 #[derive(Debug)]
@@ -21,7 +22,8 @@ pub struct BlockUninit<'k, T, const N: usize> {
     _memory: PhantomData<&'k mut [T; N]>,
 }
 
-/// `N` elements of a block's shared memory. In one phase they are either read by all threads, or changed by one thread each.
+/// `N` elements of a block's shared memory. In one phase they are either read by all threads, or
+/// changed by one thread each.
 #[derive(Debug)]
 pub struct BlockShared<'k, T, const N: usize> {
     ptr: *mut T,
@@ -81,13 +83,15 @@ unsafe fn element<T>(ptr: *mut T, at: usize) -> *mut T {
 impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// Whether a block's shared memory can hold it, and aligns it.
     ///
-    /// The product is checked: one that wraps is small, and `N` elements would be within the bounds of an array of 0 bytes.
+    /// The product is checked: one that wraps is small, and `N` elements would be within the bounds
+    /// of an array of 0 bytes.
     pub(crate) const FITS: bool = match size_of::<T>().checked_mul(N) {
         Some(bytes) => bytes <= MAX_SHARED_BYTES && align_of::<T>() <= 16,
         None => false,
     };
 
-    /// Size, rounded up so that what follows is aligned too. With the limit a sum over a kernel's arguments cannot wrap.
+    /// Size, rounded up so that what follows is aligned too. With the limit a sum over a kernel's
+    /// arguments cannot wrap.
     pub(crate) const BYTES: usize = {
         assert!(
             Self::FITS,
@@ -97,7 +101,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     };
 
     /// # Safety
-    /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which nothing else uses.
+    /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
+    /// nothing else uses.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
         const { Self::BYTES };
@@ -155,7 +160,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         shared
     }
 
-    /// Element w gets `f` of the first lane of warp w; `f` runs in those lanes only. Ends in a barrier.
+    /// Element w gets `f` of the first lane of warp w; `f` runs in those lanes only. Ends in a
+    /// barrier.
     ///
     /// # Panics
     /// If the block is not made of `N` whole warps.
@@ -175,7 +181,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
                 let value = f(thread);
                 // SAFETY: index / 32 < N, as the block has N warps.
                 let slot = unsafe { element(ptr, thread.index() / WARP) };
-                // SAFETY: one thread for each warp comes here, and nothing reads before the barrier.
+                // SAFETY: one thread for each warp comes here, and nothing reads before the
+                // barrier.
                 unsafe { slot.write(value) };
             }
         });
@@ -202,8 +209,8 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
                 let value = f(thread, at);
                 // SAFETY: at < N.
                 let slot = unsafe { element(ptr, at) };
-                // SAFETY: thread indices are distinct and below `stride`, so no other thread has this element; `&mut self` keeps
-                // readers away until the barrier.
+                // SAFETY: thread indices are distinct and below `stride`, so no other thread has
+                // this element; `&mut self` keeps readers away until the barrier.
                 unsafe { slot.write(value) };
                 at += stride;
             }
@@ -315,7 +322,8 @@ impl<'a, T: Element> View<'a, T> {
     where
         'a: 't,
     {
-        // SAFETY: initialised before a barrier; nothing writes while `'a` is borrowed, and `'t` ends before this phase's barrier.
+        // SAFETY: initialised before a barrier; nothing writes while `'a` is borrowed, and `'t`
+        // ends before this phase's barrier.
         unsafe { core::slice::from_raw_parts(self.ptr, self.len) }
     }
 }

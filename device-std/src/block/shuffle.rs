@@ -14,7 +14,8 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// An element that lanes can exchange through registers, 32 bits at a time: numbers of 16, 32 and 64 bits, and arrays of them.
+/// An element that lanes can exchange through registers, 32 bits at a time: numbers of 16, 32 and
+/// 64 bits, and arrays of them.
 pub trait ShuffleElement: Element + sealed::Sealed {
     /// Sends the value through `exchange`, word by word.
     #[doc(hidden)]
@@ -69,8 +70,8 @@ impl<T: ShuffleElement, const N: usize> ShuffleElement for [T; N] {
 }
 
 impl<D: Dimensions> Block<'_, D> {
-    /// Each lane gets the value of the lane `delta` further up its warp; the last `delta` lanes keep their own
-    /// (`shfl.sync.down`, `__shfl_down_sync`).
+    /// Each lane gets the value of the lane `delta` further up its warp; the last `delta` lanes
+    /// keep their own (`shfl.sync.down`, `__shfl_down_sync`).
     ///
     /// # Panics
     /// If `delta` is not below 32, or the block is not made of whole warps.
@@ -92,8 +93,8 @@ impl<D: Dimensions> Block<'_, D> {
         })
     }
 
-    /// Each lane gets the value of the lane `delta` further down its warp; the first `delta` lanes keep their own
-    /// (`shfl.sync.up`, `__shfl_up_sync`).
+    /// Each lane gets the value of the lane `delta` further down its warp; the first `delta` lanes
+    /// keep their own (`shfl.sync.up`, `__shfl_up_sync`).
     ///
     /// # Panics
     /// As [`shuffle_down`](Self::shuffle_down).
@@ -115,7 +116,8 @@ impl<D: Dimensions> Block<'_, D> {
         })
     }
 
-    /// Each lane gets the value of the lane whose number differs in the bits of `mask` (`shfl.sync.bfly`, `__shfl_xor_sync`).
+    /// Each lane gets the value of the lane whose number differs in the bits of `mask`
+    /// (`shfl.sync.bfly`, `__shfl_xor_sync`).
     ///
     /// # Panics
     /// If `mask` is not below 32, or the block is not made of whole warps.
@@ -147,7 +149,8 @@ impl<D: Dimensions> Block<'_, D> {
         value.exchange(|thread| thread / WARP * WARP + lane)
     }
 
-    /// Each lane gets the value of the lane that it names itself, modulo 32 (`shfl.sync.idx`, `__shfl_sync`).
+    /// Each lane gets the value of the lane that it names itself, modulo 32 (`shfl.sync.idx`,
+    /// `__shfl_sync`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.

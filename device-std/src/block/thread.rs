@@ -80,7 +80,8 @@ pub(super) type Brand<'k, D> = PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>
 
 /// One thread of a block, where no shared memory is in reach.
 ///
-/// Only closures of a phase are given one, by reference, so it never reaches block-level code. (Not `Clone`.)
+/// Only closures of a phase are given one, by reference, so it never reaches block-level code. (Not
+/// `Clone`.)
 #[derive(Debug)]
 pub struct Lane<'k, D: Dimensions = OneD> {
     pub(super) local: [u32; 2],
@@ -136,7 +137,8 @@ impl<'k, D: Dimensions> Lane<'k, D> {
         self.index() / WARP
     }
 
-    /// The position in the launch, for reading: a number, or (x, y). Threads beyond the extent have one too.
+    /// The position in the launch, for reading: a number, or (x, y). Threads beyond the extent have
+    /// one too.
     #[inline(always)]
     pub fn position(&self) -> D::Position {
         D::position(self.global())

@@ -1,4 +1,5 @@
-//! Votes: of a warp, whose outcome differs by warp and so stays private, and of the block, whose outcome all threads share.
+//! Votes: of a warp, whose outcome differs by warp and so stays private, and of the block, whose
+//! outcome all threads share.
 
 use super::phase_safe::PhaseSafe;
 use super::phases::Block;
@@ -51,7 +52,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         holds.by_warp(|warp| [!warp.contains(&false); WARP])
     }
 
-    /// The lanes of the warp in which `f` holds, lane n as bit n (`vote.sync.ballot`, `__ballot_sync`).
+    /// The lanes of the warp in which `f` holds, lane n as bit n (`vote.sync.ballot`,
+    /// `__ballot_sync`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -68,7 +70,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         })
     }
 
-    /// The lanes of the warp whose value is that of this lane, lane n as bit n (`match.any.sync`, `__match_any_sync`).
+    /// The lanes of the warp whose value is that of this lane, lane n as bit n (`match.any.sync`,
+    /// `__match_any_sync`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -96,34 +99,37 @@ impl<'k, D: Dimensions> Block<'k, D> {
         })
     }
 
-    /// Whether `f` holds in any thread of the block: a value on which all threads agree. Ends in a barrier
-    /// (`barrier.red.or`, `__syncthreads_or`).
+    /// Whether `f` holds in any thread of the block: a value on which all threads agree. Ends in a
+    /// barrier (`barrier.red.or`, `__syncthreads_or`).
     #[inline(always)]
     pub fn any<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> bool {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant 2 of `Block`).
+        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
+        // 2 of `Block`).
         return unsafe { registers::barrier_or(self.collect(f).of_this_thread()) };
         #[cfg(not(target_arch = "nvptx64"))]
         self.collect(f).all_threads().contains(&true)
     }
 
-    /// Whether `f` holds in all threads of the block: a value on which all threads agree. Ends in a barrier
-    /// (`barrier.red.and`, `__syncthreads_and`).
+    /// Whether `f` holds in all threads of the block: a value on which all threads agree. Ends in a
+    /// barrier (`barrier.red.and`, `__syncthreads_and`).
     #[inline(always)]
     pub fn all<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> bool {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant 2 of `Block`).
+        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
+        // 2 of `Block`).
         return unsafe { registers::barrier_and(self.collect(f).of_this_thread()) };
         #[cfg(not(target_arch = "nvptx64"))]
         !self.collect(f).all_threads().contains(&false)
     }
 
-    /// The number of threads of the block in which `f` holds: a value on which all threads agree. Ends in a barrier
-    /// (`barrier.red.popc`, `__syncthreads_count`).
+    /// The number of threads of the block in which `f` holds: a value on which all threads agree.
+    /// Ends in a barrier (`barrier.red.popc`, `__syncthreads_count`).
     #[inline(always)]
     pub fn count<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> usize {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant 2 of `Block`).
+        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
+        // 2 of `Block`).
         return (unsafe { registers::barrier_count(self.collect(f).of_this_thread()) }) as usize;
         #[cfg(not(target_arch = "nvptx64"))]
         self.collect(f)

@@ -1,6 +1,7 @@
 use core::panic::PanicInfo;
 
-// A handler this small lets the optimizer see that no message is ever read, and drop all of `core::fmt`.
+// A handler this small lets the optimizer see that no message is ever read, and drop all of
+// `core::fmt`.
 #[cfg(not(feature = "panic-place"))]
 #[panic_handler]
 fn panic(_info: &PanicInfo<'_>) -> ! {
@@ -19,8 +20,8 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     }
 }
 
-/// CUDA's own `assert`: the driver prints the place, the block and the thread to standard error, and the launch ends with
-/// `CUDA_ERROR_ASSERT`.
+/// CUDA's own `assert`: the driver prints the place, the block and the thread to standard error,
+/// and the launch ends with `CUDA_ERROR_ASSERT`.
 #[cfg(feature = "panic-place")]
 #[cold]
 #[inline(never)]

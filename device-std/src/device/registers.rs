@@ -65,7 +65,8 @@ mod barriers {
     }
 }
 
-/// Waits for every thread of the block, and tells whether the predicate held in any of them (`__syncthreads_or`).
+/// Waits for every thread of the block, and tells whether the predicate held in any of them
+/// (`__syncthreads_or`).
 ///
 /// # Safety
 /// As [`barrier`].
@@ -75,7 +76,8 @@ pub(crate) unsafe fn barrier_or(predicate: bool) -> bool {
     unsafe { barriers::or(0, predicate) }
 }
 
-/// Waits for every thread of the block, and tells whether the predicate held in all of them (`__syncthreads_and`).
+/// Waits for every thread of the block, and tells whether the predicate held in all of them
+/// (`__syncthreads_and`).
 ///
 /// # Safety
 /// As [`barrier`].
@@ -85,7 +87,8 @@ pub(crate) unsafe fn barrier_and(predicate: bool) -> bool {
     unsafe { barriers::and(0, predicate) }
 }
 
-/// Waits for every thread of the block, and counts those in which the predicate held (`__syncthreads_count`).
+/// Waits for every thread of the block, and counts those in which the predicate held
+/// (`__syncthreads_count`).
 ///
 /// # Safety
 /// As [`barrier`].
@@ -104,9 +107,11 @@ mod convergence {
 
 /// Ends code that differs by thread, where no barrier does.
 ///
-/// LLVM neither duplicates this instruction, nor leads a branch around it. Without it, a thread that has asked in its own code what
-/// block-level code asks next would be led past the second question, and take the answer's value from another place than the other
-/// threads. The values would be equal, but not provably so (`kernel-build` would refuse the PTX), and the bits of a NaN not even that.
+/// LLVM neither duplicates this instruction, nor leads a branch around it. Without it, a thread
+/// that has asked in its own code what block-level code asks next would be led past the second
+/// question, and take the answer's value from another place than the other threads. The values
+/// would be equal, but not provably so (`kernel-build` would refuse the PTX), and the bits of a NaN
+/// not even that.
 #[inline(always)]
 pub(crate) fn end_of_phase() {
     // SAFETY: reads which lanes are active; every thread may, anywhere.

@@ -1,6 +1,7 @@
 //! Exchange between the lanes of a warp.
 //!
-//! Through LLVM's intrinsics, which it knows to be convergent: it would feel free to duplicate inline assembly into branches.
+//! Through LLVM's intrinsics, which it knows to be convergent: it would feel free to duplicate
+//! inline assembly into branches.
 
 const ALL_LANES: u32 = u32::MAX;
 const WHOLE_WARP: u32 = 31;

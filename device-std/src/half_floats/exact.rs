@@ -1,8 +1,8 @@
 //! What a fused operation of 16-bit floats rounds, on a CPU that has none.
 
-/// `a * b + c`, rounded to odd: to the neighbour whose last bit is set, where it is between two. Rounding that to 16 bits gives what rounding the
-/// exact value would, for `f32` has more than two bits to spare (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded
-/// sums", 2008).
+/// `a * b + c`, rounded to odd: to the neighbour whose last bit is set, where it is between two.
+/// Rounding that to 16 bits gives what rounding the exact value would, for `f32` has more than two
+/// bits to spare (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
 ///
 /// For values of 16-bit floats, whose products are exact in `f64`.
 pub(super) fn mul_add(a: f64, b: f64, c: f64) -> f32 {
@@ -40,7 +40,8 @@ mod tests {
     #[test]
     fn a_tie_is_decided_by_what_was_lost() {
         let power = |exponent: i32| 2f64.powi(exponent);
-        // Halfway between two bf16: 1 + 2^-8 of 2^100, and something far below the last bit of a double.
+        // Halfway between two bf16: 1 + 2^-8 of 2^100, and something far below the last bit of a
+        // double.
         let (a, b) = (power(60) * (1.0 + power(-4)), power(40) * (1.0 + power(-4)));
         // (1 + 2^-4)^2 = 1 + 2^-3 + 2^-8: a tie, whose even neighbour is below.
         let tie = a * b;

@@ -1,6 +1,7 @@
 //! Arithmetic on floats of 16 bits, by the hardware's own instructions.
 //!
-//! `half`'s own operators and conversions work in kernels too, in many instructions each: it knows nothing of this target.
+//! `half`'s own operators and conversions work in kernels too, in many instructions each: it knows
+//! nothing of this target.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod exact;
@@ -35,7 +36,8 @@ mod sealed {
 
 /// A float of 16 bits: `half::f16` or `half::bf16`.
 ///
-/// Results are the same to the bit on the simulated device, but that what is not a number may have another payload.
+/// Results are the same to the bit on the simulated device, but that what is not a number may have
+/// another payload.
 pub trait Half: Element + Scalar + sealed::Sealed {
     /// As `f32`, exactly (`cvt.f32.f16`; a shift for `bf16`).
     fn widen(self) -> f32;
@@ -216,10 +218,11 @@ const MINUS_ONE: bf16 = bf16::NEG_ONE;
 const MINUS_ZERO: bf16 = bf16::NEG_ZERO;
 
 pairs! {
-    /// Two `half::f16`, which the hardware adds and multiplies in one instruction (`add.rn.f16x2` and so on).
+    /// Two `half::f16`, which the hardware adds and multiplies in one instruction (`add.rn.f16x2`
+    /// and so on).
     F16x2 of f16, "f16x2", "fma.rn.f16x2", |a, b| f16x2_add(a, b), f16x2_sub(a, b), f16x2_mul(a, b);
-    /// Two `half::bf16`, which the hardware multiplies and adds in one instruction (`fma.rn.bf16x2`, which is all that sm_80 has; sums
-    /// and products are made of it).
+    /// Two `half::bf16`, which the hardware multiplies and adds in one instruction
+    /// (`fma.rn.bf16x2`, which is all that sm_80 has; sums and products are made of it).
     Bf16x2 of bf16, "bf16x2", "fma.rn.bf16x2",
         |a, b| a.mul_add(Bf16x2::splat(ONE), b),
         b.mul_add(Bf16x2::splat(MINUS_ONE), a),

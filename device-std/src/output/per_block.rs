@@ -55,7 +55,8 @@ impl<T: Element> PerBlock<'_, T> {
         }
         // SAFETY: in bounds of the buffer (invariant 1).
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: no other block has this position, and no other thread of this one comes here (invariant 2).
+        // SAFETY: no other block has this position, and no other thread of this one comes here
+        // (invariant 2).
         unsafe { *element = value }
     }
 

@@ -3,7 +3,8 @@ use core::marker::PhantomData;
 use crate::element::Element;
 use crate::index::{Index, PlaneIndex};
 
-/// An output of which each thread reaches its own element only: the one at its index's row-major position.
+/// An output of which each thread reaches its own element only: the one at its index's row-major
+/// position.
 ///
 /// # Invariants
 /// 1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses them.
@@ -54,7 +55,8 @@ impl<'a, T: Element> PerThread<'a, T> {
         }
         // SAFETY: in bounds of the buffer (invariant 1).
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: this thread's alone (invariant 2), and `&mut self` is the only way to it meanwhile.
+        // SAFETY: this thread's alone (invariant 2), and `&mut self` is the only way to it
+        // meanwhile.
         Some(unsafe { &mut *element })
     }
 
@@ -84,15 +86,18 @@ impl<'a, T: Element> PerThread<'a, T> {
         );
         // SAFETY: in bounds of the buffer (invariant 1).
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: this thread's alone (invariant 2); no reference to it lives while `self` is shared.
+        // SAFETY: this thread's alone (invariant 2); no reference to it lives while `self` is
+        // shared.
         unsafe { *element = value }
     }
 }
 
-/// An output of which each thread of a two-dimensional launch owns `ROWS` elements below each other: thread (x, y)
-/// those at (x, y · `ROWS` + k), k < `ROWS`, of a row-major matrix as wide as the launch.
+/// An output of which each thread of a two-dimensional launch owns `ROWS` elements below each
+/// other: thread (x, y) those at (x, y · `ROWS` + k), k < `ROWS`, of a row-major matrix as wide as
+/// the launch.
 ///
-/// The launch covers (width, height / `ROWS`, rounded up) threads. Neighbouring threads write neighbouring elements.
+/// The launch covers (width, height / `ROWS`, rounded up) threads. Neighbouring threads write
+/// neighbouring elements.
 #[derive(Debug)]
 pub struct PerThreadColumn<'a, T, const ROWS: usize> {
     elements: PerThread<'a, T>,
@@ -119,7 +124,8 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     pub fn set<I: PlaneIndex>(&self, index: I, k: usize, value: T) {
         assert!(k < ROWS, "a thread owns `ROWS` rows");
         let (x, y, width) = index.plane();
-        // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits; past 32 of them the position could wrap.
+        // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits; past 32 of them the position
+        // could wrap.
         let Ok(row) = u32::try_from(y as u64 * ROWS as u64 + k as u64) else {
             return;
         };
@@ -129,8 +135,8 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
         }
         // SAFETY: in bounds of the buffer.
         let element = unsafe { self.elements.ptr.add(at) };
-        // SAFETY: rows y · ROWS + k of distinct y with k < ROWS are distinct, and x < width: this thread's alone. No references
-        // to elements are ever given out.
+        // SAFETY: rows y · ROWS + k of distinct y with k < ROWS are distinct, and x < width: this
+        // thread's alone. No references to elements are ever given out.
         unsafe { *element = value }
     }
 }

@@ -4,10 +4,12 @@ use crate::chunk;
 use crate::element::Element;
 use crate::index::Index;
 
-/// An output of which each thread owns `N` elements in a row: the thread at position i those from `N * i` on. The last one may own fewer.
+/// An output of which each thread owns `N` elements in a row: the thread at position i those from
+/// `N * i` on. The last one may own fewer.
 ///
-/// The launch covers the output's length divided by `N`, rounded up: `Grid1::covering(len.div_ceil(4))`. Moving 16 bytes a thread
-/// takes fewer instructions than moving 4, and so comes nearer to what the memory can do.
+/// The launch covers the output's length divided by `N`, rounded up:
+/// `Grid1::covering(len.div_ceil(4))`. Moving 16 bytes a thread takes fewer instructions than
+/// moving 4, and so comes nearer to what the memory can do.
 ///
 /// # Invariants
 /// 1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses them.
@@ -19,7 +21,8 @@ pub struct PerThreadChunk<'a, T, const N: usize> {
     _buffer: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what a thread reaches through `&PerThreadChunk` are its own elements (invariant 2), by value.
+// SAFETY: what a thread reaches through `&PerThreadChunk` are its own elements (invariant 2), by
+// value.
 unsafe impl<T: Element, const N: usize> Sync for PerThreadChunk<'_, T, N> {}
 #[cfg(target_arch = "nvptx64")]
 // SAFETY: it opens with a thread's index only.
@@ -52,14 +55,16 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         self.len == 0
     }
 
-    /// This thread's elements; those beyond the end are `fill`. One load where they are 4, 8 or 16 bytes and lie aligned.
+    /// This thread's elements; those beyond the end are `fill`. One load where they are 4, 8 or 16
+    /// bytes and lie aligned.
     #[inline(always)]
     pub fn get_or<I: Index>(&self, index: I, fill: T) -> [T; N] {
         let Some((first, count)) = self.of(index) else {
             return [fill; N];
         };
         if count == N {
-            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever given out.
+            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever
+            // given out.
             return unsafe { chunk::read(first) };
         }
         core::array::from_fn(|k| {
@@ -74,15 +79,16 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         })
     }
 
-    /// Writes this thread's elements, and nothing beyond the end. One store where they are 4, 8 or 16 bytes and lie aligned
-    /// (`st.global.v4`), as they do from the start of a buffer.
+    /// Writes this thread's elements, and nothing beyond the end. One store where they are 4, 8 or
+    /// 16 bytes and lie aligned (`st.global.v4`), as they do from the start of a buffer.
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, values: [T; N]) {
         let Some((first, count)) = self.of(index) else {
             return;
         };
         if count == N {
-            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever given out.
+            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever
+            // given out.
             unsafe { chunk::write(first, values) };
             return;
         }
@@ -96,7 +102,8 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         }
     }
 
-    /// Where this thread's elements start, and how many there are: `N`, or fewer but some in the last thread that has any.
+    /// Where this thread's elements start, and how many there are: `N`, or fewer but some in the
+    /// last thread that has any.
     #[inline(always)]
     fn of<I: Index>(&self, index: I) -> Option<(*mut T, usize)> {
         let (at, whole, rest) = (index.position(), self.len / N, self.len % N);

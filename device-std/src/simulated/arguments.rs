@@ -28,7 +28,8 @@ pub unsafe fn scalar<T: Scalar>(parameters: *const *const c_void, at: usize) -> 
     unsafe { value(parameters, at) }
 }
 
-/// One run of a kernel: whoever has it may hand out the positions of its threads and blocks, so making one is `unsafe`.
+/// One run of a kernel: whoever has it may hand out the positions of its threads and blocks, so
+/// making one is `unsafe`.
 #[derive(Debug)]
 pub struct SimulatedLaunch {
     pub(super) extent: Extent,
@@ -53,7 +54,8 @@ impl SimulatedLaunch {
 /// The launch whose extent is at `at`.
 ///
 /// # Safety
-/// `parameters` has a pointer at `at`, to an [`Extent`], and the positions go to the one kernel that this is a launch of, once.
+/// `parameters` has a pointer at `at`, to an [`Extent`], and the positions go to the one kernel
+/// that this is a launch of, once.
 #[inline]
 pub unsafe fn launch(parameters: *const *const c_void, at: usize, grid: [u32; 3]) -> SimulatedLaunch {
     // SAFETY: passed on to the caller.
@@ -62,7 +64,8 @@ pub unsafe fn launch(parameters: *const *const c_void, at: usize, grid: [u32; 3]
     unsafe { SimulatedLaunch::new(extent, grid) }
 }
 
-/// The buffer whose address is at `at` and whose length, in elements, at `at + 1`. Its address is never used where it is empty.
+/// The buffer whose address is at `at` and whose length, in elements, at `at + 1`. Its address is
+/// never used where it is empty.
 ///
 /// # Safety
 /// As [`scalar`], twice; and the memory is valid and not written for `'a`.
@@ -113,8 +116,8 @@ impl SharedMemory {
     /// The argument that lies `offset` bytes in.
     ///
     /// # Safety
-    /// `start` is that of a living `SharedMemory` of at least `offset + S::BYTES` bytes, `offset` is a multiple of 16, and
-    /// nothing else uses that range.
+    /// `start` is that of a living `SharedMemory` of at least `offset + S::BYTES` bytes, `offset`
+    /// is a multiple of 16, and nothing else uses that range.
     #[inline(always)]
     pub unsafe fn argument<S: SharedArgument>(start: *mut u8, offset: usize) -> S {
         // SAFETY: passed on to the caller.

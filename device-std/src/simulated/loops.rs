@@ -1,5 +1,6 @@
-//! Each loop exists twice: for any CPU, and for one with AVX2 and FMA, chosen at run time. Without FMA `mul_add` is a library call, and a
-//! bilateral filter takes ten times as long; the closures are inlined, and so compiled for the wider CPU.
+//! Each loop exists twice: for any CPU, and for one with AVX2 and FMA, chosen at run time. Without
+//! FMA `mul_add` is a library call, and a bilateral filter takes ten times as long; the closures
+//! are inlined, and so compiled for the wider CPU.
 
 use super::arguments::SimulatedLaunch;
 use crate::index::{Index1, Index2, Index3};

@@ -1,9 +1,10 @@
 //! cust's objects from handles, and back. It has constructors from a handle for memory only.
 //!
 //! # Invariants
-//! CUST-1. `Stream`, `Event` and `Module` of cust 0.3.2, which is the version that Cargo.toml asks for, are structs of one field each, a
-//! pointer: `CUstream`, `CUevent`, `CUmodule`. They are as large as that and aligned like it, which is asserted here, so that the
-//! field is all there is of them, wherever rustc might put it.
+//! CUST-1. `Stream`, `Event` and `Module` of cust 0.3.2, which is the version that Cargo.toml asks
+//! for, are structs of one field each, a pointer: `CUstream`, `CUevent`, `CUmodule`. They are as
+//! large as that and aligned like it, which is asserted here, so that the field is all there is of
+//! them, wherever rustc might put it.
 
 use std::ffi::c_void;
 use std::mem::{ManuallyDrop, transmute};

@@ -1,7 +1,7 @@
 //! The CUDA driver API through the crate `cust` 0.3.2, for programs that have its objects.
 //!
-//! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers. What is made of cust's
-//! objects, and what is not:
+//! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers.
+//! What is made of cust's objects, and what is not:
 //!
 //! | | | why |
 //! |---|---|---|
@@ -14,9 +14,10 @@
 //! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
 //! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
 //!
-//! Unlike `cuda` it takes a lock for each launch, and an error that cust does not know is `CUDA_ERROR_UNKNOWN`. cust reads a status
-//! as an enum of CUDA 11: a newer driver that returned a code of its own to one of its calls would break its promise to rustc,
-//! which this driver inherits.
+//! Unlike `cuda` it takes a lock for each launch, and an error that cust does not know is
+//! `CUDA_ERROR_UNKNOWN`. cust reads a status as an enum of CUDA 11: a newer driver that returned a
+//! code of its own to one of its calls would break its promise to rustc, which this driver
+//! inherits.
 
 mod error;
 #[doc(hidden)]
@@ -53,7 +54,8 @@ pub struct CustDriver {
 }
 
 impl CustDriver {
-    /// A driver over this context, which is its device's primary one: cust's `Context` never is another.
+    /// A driver over this context, which is its device's primary one: cust's `Context` never is
+    /// another.
     ///
     /// # Errors
     /// Those of [`CudaDriver::open`].
@@ -112,8 +114,8 @@ unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usiz
     unsafe { DeviceSlice::from_raw_parts_mut(DevicePointer::from_raw(address.0), count) }
 }
 
-// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of the driver API for each of its
-// methods used here, and returns Ok only for CUDA_SUCCESS.
+// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of
+// the driver API for each of its methods used here, and returns Ok only for CUDA_SUCCESS.
 unsafe impl Driver for CustDriver {
     fn properties(&self) -> &Properties {
         self.cuda.properties()
@@ -286,7 +288,8 @@ unsafe impl Driver for CustDriver {
         let stream = unsafe { stream(on) };
         let copy = || {
             let mut destination = destination;
-            // SAFETY: no access conflicts until the copy is done, which is the caller's promise. Nothing is called for 0 bytes.
+            // SAFETY: no access conflicts until the copy is done, which is the caller's promise.
+            // Nothing is called for 0 bytes.
             let copied = unsafe { source.async_copy_to(&mut destination, &stream) };
             check("cuMemcpyDtoDAsync_v2", copied)
         };
@@ -346,7 +349,8 @@ unsafe impl Driver for CustDriver {
                 let value = u16::from_ne_bytes([a, b]);
                 context.enqueue(|| {
                     let mut range = range;
-                    // SAFETY: no access conflicts until it is done, and the destination is aligned to 2.
+                    // SAFETY: no access conflicts until it is done, and the destination is aligned
+                    // to 2.
                     let filled = unsafe { range.set_16_async(value, &stream) };
                     check("cuMemsetD16Async", filled)
                 })
@@ -357,7 +361,8 @@ unsafe impl Driver for CustDriver {
                 let value = u32::from_ne_bytes([a, b, c, d]);
                 context.enqueue(|| {
                     let mut range = range;
-                    // SAFETY: no access conflicts until it is done, and the destination is aligned to 4.
+                    // SAFETY: no access conflicts until it is done, and the destination is aligned
+                    // to 4.
                     let filled = unsafe { range.set_32_async(value, &stream) };
                     check("cuMemsetD32Async", filled)
                 })
@@ -386,8 +391,8 @@ unsafe impl Driver for CustDriver {
         let parameters: Vec<*mut c_void> = parameters.iter().map(|value| value.cast_mut()).collect();
         self.modules.with_function(&self.cuda, kernel, |function| {
             let launch = || {
-                // SAFETY: the parameters are as the entry has them, which the caller promises of the kernel; CUDA copies the
-                // values, and writes to neither them nor the list.
+                // SAFETY: the parameters are as the entry has them, which the caller promises of
+                // the kernel; CUDA copies the values, and writes to neither them nor the list.
                 let launched = unsafe {
                     stream.launch(
                         function,
@@ -445,7 +450,8 @@ unsafe impl Driver for CustDriver {
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> DriverResult<()> {
-        // SAFETY: the same contract. The function is that of the kernel in a module of `cuda`'s own, in the same context.
+        // SAFETY: the same contract. The function is that of the kernel in a module of `cuda`'s
+        // own, in the same context.
         unsafe { self.cuda.set_launch(graph, node, kernel, shape, parameters) }
     }
 

@@ -1,4 +1,5 @@
-//! Kernels in the raw SIMT style of Rust-CUDA. This file is also the whole of a crate for rustc_codegen_nvvm: see docs/rust-cuda.md.
+//! Kernels in the raw SIMT style of Rust-CUDA. This file is also the whole of a crate for
+//! rustc_codegen_nvvm: see docs/rust-cuda.md.
 
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
@@ -21,7 +22,8 @@ pub unsafe fn axpy(a: f32, x: &[f32], y: *mut f32, y_len: usize) {
     }
 }
 
-/// `sums[b]` is the sum of the elements of block `b`, by a tree in shared memory. A block has 256 threads or fewer, a power of two.
+/// `sums[b]` is the sum of the elements of block `b`, by a tree in shared memory. A block has 256
+/// threads or fewer, a power of two.
 ///
 /// # Safety
 /// `sums` is that of `sums_len` elements, which nothing else uses.

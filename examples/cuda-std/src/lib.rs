@@ -1,10 +1,12 @@
 //! Kernels that were written for Rust-CUDA, with its `cuda_std`, launched by cuda-rt.
 //!
-//! - `src/kernels.rs` holds the kernels; with the feature `cuda_std` they are type-checked on the host.
-//! - `kernels.ptx` is theirs for the GPU, of a compiler that is not ours. Here it is nvcc's, of `kernels.cu`; `docs/rust-cuda.md` says
-//!   how rustc_codegen_nvvm makes it of the Rust source.
-//! - This module describes them to cuda-rt: what each parameter is, and what the kernel does on the CPU. [`axpy`] and
-//!   [`block_sums`] are then calls like those of `#[kernel]`: the buffers must be the stream's own, inputs are no outputs.
+//! - `src/kernels.rs` holds the kernels; with the feature `cuda_std` they are type-checked on the
+//!   host.
+//! - `kernels.ptx` is theirs for the GPU, of a compiler that is not ours. Here it is nvcc's, of
+//!   `kernels.cu`; `docs/rust-cuda.md` says how rustc_codegen_nvvm makes it of the Rust source.
+//! - This module describes them to cuda-rt: what each parameter is, and what the kernel does on the
+//!   CPU. [`axpy`] and [`block_sums`] are then calls like those of `#[kernel]`: the buffers must be
+//!   the stream's own, inputs are no outputs.
 
 #![cfg_attr(
     feature = "cuda_std",
@@ -104,7 +106,8 @@ pub fn axpy<S: StreamTag>(
 ) -> Result<()> {
     let shape = covering(x.len().min(y.len()));
     let launch = stream.foreign_kernel(&AXPY).value(a).read(x).write(y);
-    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each element in one thread.
+    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each
+    // element in one thread.
     unsafe { launch.launch(&shape) }
 }
 
@@ -124,7 +127,8 @@ pub fn block_sums<S: StreamTag>(
     assert_eq!(sums.len(), x.len().div_ceil(BLOCK), "one sum for each block");
     let shape = covering(x.len());
     let launch = stream.foreign_kernel(&BLOCK_SUMS).read(x).write(sums);
-    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each sum in one thread, with barriers
-    // that all threads of a block meet. The block has the 256 threads that its shared memory is for.
+    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each
+    // sum in one thread, with barriers that all threads of a block meet. The block has the 256
+    // threads that its shared memory is for.
     unsafe { launch.launch(&shape) }
 }

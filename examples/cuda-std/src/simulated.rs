@@ -17,7 +17,8 @@ unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T
 }
 
 /// # Safety
-/// Parameters `index` and the next are the address and length of memory that nothing writes meanwhile.
+/// Parameters `index` and the next are the address and length of memory that nothing writes
+/// meanwhile.
 unsafe fn input<'a>(parameters: *const *const c_void, index: usize) -> &'a [f32] {
     // SAFETY: the parameter is an address.
     let address = unsafe { argument::<u64>(parameters, index) };

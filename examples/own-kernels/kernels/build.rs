@@ -3,7 +3,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=KERNEL_LINES");
     kernel_build::Kernels::new(".")
-        // The runtime loads the newest that the GPU runs. One is enough, unless the compiler makes use of the newer.
+        // The runtime loads the newest that the GPU runs. One is enough, unless the compiler makes
+        // use of the newer.
         .architecture("sm_80")
         .architecture("sm_90")
         // For those who have no nightly compiler. `CUDA_RT_UPDATE_PTX=1 cargo build` writes it.

@@ -1,4 +1,5 @@
-//! What the denoising tests share: streams to denoise, and a pipeline on a simulated device to do it.
+//! What the denoising tests share: streams to denoise, and a pipeline on a simulated device to do
+//! it.
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::io::{Read, Write};
@@ -94,7 +95,8 @@ pub(crate) fn denoised_serially(stream: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Runs `test` on a thread of its own, and fails if it does not end: a deadlock must not hang the test suite.
+/// Runs `test` on a thread of its own, and fails if it does not end: a deadlock must not hang the
+/// test suite.
 pub(crate) fn ends<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     let thread = thread::spawn(move || done.send(test()).expect("the other end waits"));

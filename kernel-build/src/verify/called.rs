@@ -1,4 +1,5 @@
-//! What a function does is done where it is called: small texts of PTX, each with one call that is refused, and twins that are not.
+//! What a function does is done where it is called: small texts of PTX, each with one call that is
+//! refused, and twins that are not.
 
 use super::{Refusal, verify_threads};
 
@@ -35,7 +36,8 @@ fn refused(body: &str) {
     assert!(refusal(body).is_some(), "accepted: {body}");
 }
 
-/// A function with a barrier, or with an exchange, is a barrier or an exchange where it is called: also before a trap.
+/// A function with a barrier, or with an exchange, is a barrier or an exchange where it is called:
+/// also before a trap.
 #[test]
 fn a_barrier_in_a_function_before_a_trap() {
     let both = "@%p1 bra L;\nbar.sync 0;\nbar.sync 0;\nret;\nL: ";

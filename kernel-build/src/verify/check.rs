@@ -84,7 +84,8 @@ impl<'b, 'a> Checker<'b, 'a> {
 
     /// An output that the entry does not write is only read: the launch alone uses it.
     ///
-    /// Nothing is known if the entry writes anywhere. What is stored where others might find it, or passed to a function, counts as written.
+    /// Nothing is known if the entry writes anywhere. What is stored where others might find it, or
+    /// passed to a function, counts as written.
     fn roles_here(&self, function: &Function<'a>, roles: &[Role]) -> Vec<Role> {
         let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
             return roles.to_vec();
@@ -492,7 +493,8 @@ fn functions_that_meet<'a>(module: &Module<'a>) -> HashSet<&'a str> {
             let meets = instructions(body).any(|instruction| match effect(instruction) {
                 Ok(Effect::Collective(_)) => true,
                 Ok(Effect::Call) => callee(instruction).is_some_and(|name| meet.contains(name)),
-                // An instruction that the verifier does not know is refused with the function's graph.
+                // An instruction that the verifier does not know is refused with the function's
+                // graph.
                 _ => false,
             });
             if meets {

@@ -1,12 +1,14 @@
 //! Gives each value a name of its own: static single assignment.
 //!
-//! LLVM gives one register to values that have nothing to do with each other, so what is known of one would spoil the other. Here each
-//! instruction that writes a register writes a name of its own, and where paths bring different names of one register, a pseudo-instruction
-//! ([`PATHS`]) writes a new one, from all of theirs (Cytron, Ferrante, Rosen, Wegman and Zadeck, "Efficiently Computing Static Single
-//! Assignment Form", TOPLAS 1991). What a register holds at the function's start keeps the register's name.
+//! LLVM gives one register to values that have nothing to do with each other, so what is known of
+//! one would spoil the other. Here each instruction that writes a register writes a name of its
+//! own, and where paths bring different names of one register, a pseudo-instruction ([`PATHS`])
+//! writes a new one, from all of theirs (Cytron, Ferrante, Rosen, Wegman and Zadeck, "Efficiently
+//! Computing Static Single Assignment Form", TOPLAS 1991). What a register holds at the function's
+//! start keeps the register's name.
 //!
-//! At each place one name of a register is current, so the text means what it meant. `uniform.rs` says why its argument holds for these
-//! pseudo-instructions.
+//! At each place one name of a register is current, so the text means what it meant. `uniform.rs`
+//! says why its argument holds for these pseudo-instructions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -31,8 +33,9 @@ pub(super) fn name_values(module: &mut Module<'_>) -> Result<(), Refusal> {
 
 /// Writes 0 into each register on the paths on which it would be read with nothing written to it.
 ///
-/// LLVM leaves registers unwritten where it knows that their values do not matter. Threads may then find different values, and what
-/// is computed from them can't be proved. A register that nothing has written may be written: no path holds a value there.
+/// LLVM leaves registers unwritten where it knows that their values do not matter. Threads may then
+/// find different values, and what is computed from them can't be proved. A register that nothing
+/// has written may be written: no path holds a value there.
 ///
 /// # Errors
 /// What is no PTX.
@@ -96,7 +99,8 @@ struct Definitions {
     writes: HashMap<(Id, Name), Name>,
     /// The names that stand for what is there at the start.
     at_start: Vec<Name>,
-    /// By what stands before it, a label or an instruction under a predicate: each name with those that it is one of.
+    /// By what stands before it, a label or an instruction under a predicate: each name with those
+    /// that it is one of.
     joined: BTreeMap<usize, Vec<(Name, Vec<Name>)>>,
     unwritten: Vec<Unwritten>,
 }
@@ -373,7 +377,8 @@ fn propagate(graph: &Graph<'_, '_>, register: &Register, joins: &mut Joins) -> V
     }
 }
 
-/// Behind which statement each block starts, of those where paths meet: a label, or an instruction under a predicate.
+/// Behind which statement each block starts, of those where paths meet: a label, or an instruction
+/// under a predicate.
 fn starts(body: &Body<'_>, graph: &Graph<'_, '_>) -> HashMap<usize, usize> {
     let mut starts: HashMap<usize, usize> = HashMap::new();
     let mut at_instruction: HashMap<Id, usize> = HashMap::new();

@@ -48,7 +48,8 @@ pub enum Refusal {
         /// Why: a chain of values.
         reasons: Reasons,
     },
-    /// A barrier or an exchange of another form than safe kernels have: for some threads, or of a number of its own.
+    /// A barrier or an exchange of another form than safe kernels have: for some threads, or of a
+    /// number of its own.
     #[error("the kernel `{kernel}`: {operation} {reason}")]
     Form {
         /// The entry.

@@ -1,6 +1,8 @@
-//! The control flow of a function: blocks, which of them must end in a trap, and where threads that part meet again.
+//! The control flow of a function: blocks, which of them must end in a trap, and where threads that
+//! part meet again.
 //!
-//! Post-dominators are found as Cooper, Harvey and Kennedy do ("A Simple, Fast Dominance Algorithm", 2001), on the reversed graph.
+//! Post-dominators are found as Cooper, Harvey and Kennedy do ("A Simple, Fast Dominance
+//! Algorithm", 2001), on the reversed graph.
 
 use std::collections::HashMap;
 
@@ -41,7 +43,8 @@ pub(super) struct Graph<'b, 'a> {
     pub(super) is_reachable: Vec<bool>,
     /// Whether every path from here ends in a trap, and meets no barrier or exchange before.
     pub(super) is_doomed: Vec<bool>,
-    /// The first block that all paths from here meet, but those that end in a trap. `None`: only the end of the function.
+    /// The first block that all paths from here meet, but those that end in a trap. `None`: only
+    /// the end of the function.
     pub(super) meets_at: Vec<Option<usize>>,
 }
 
@@ -177,8 +180,8 @@ pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
 }
 
 impl<'b, 'a> Graph<'b, 'a> {
-    /// The graph of `body`, where calls of some functions never return, and calls of some `meet`: these functions have a barrier or an
-    /// exchange.
+    /// The graph of `body`, where calls of some functions never return, and calls of some `meet`:
+    /// these functions have a barrier or an exchange.
     pub(super) fn new(
         body: &'b Body<'a>,
         never_returns: &dyn Fn(&str) -> bool,
@@ -294,8 +297,8 @@ impl<'b, 'a> Graph<'b, 'a> {
         }
     }
 
-    /// All blocks on the paths from `block` to where all of them meet, both ends left out. (The block itself is among them where a path
-    /// leads back to it.)
+    /// All blocks on the paths from `block` to where all of them meet, both ends left out. (The
+    /// block itself is among them where a path leads back to it.)
     pub(super) fn region(&self, block: usize) -> Vec<usize> {
         let end = self.meets_at[block];
         let mut seen = vec![false; self.blocks.len()];
@@ -311,7 +314,8 @@ impl<'b, 'a> Graph<'b, 'a> {
     }
 }
 
-/// For each block the next one that all paths from it meet. A path that never ends counts as one that ends at once.
+/// For each block the next one that all paths from it meet. A path that never ends counts as one
+/// that ends at once.
 fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
     let exit = graph.blocks.len();
     let lives = |block: usize| graph.is_reachable[block] && !graph.is_doomed[block];

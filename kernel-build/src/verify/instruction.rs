@@ -1,4 +1,5 @@
-//! What an instruction does, as far as the verifier needs to know (PTX ISA, chapter 9, "Instruction Set").
+//! What an instruction does, as far as the verifier needs to know (PTX ISA, chapter 9, "Instruction
+//! Set").
 
 use super::body::{Instruction, Operand};
 use super::parse::Space;
@@ -48,7 +49,8 @@ pub(super) enum Collective {
     Exchange { agrees: bool, returns: bool },
 }
 
-/// What compute a value from their operands alone: the same operands give the same value in every thread.
+/// What compute a value from their operands alone: the same operands give the same value in every
+/// thread.
 const COMPUTE: &[&str] = &[
     "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
     "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "lg2", "lop3", "mad", "mad24",
@@ -56,7 +58,8 @@ const COMPUTE: &[&str] = &[
     "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
     "testp", "xor",
 ];
-/// A pseudo-instruction: several paths meet, and each brings one of the operands. No text can hold it.
+/// A pseudo-instruction: several paths meet, and each brings one of the operands. No text can hold
+/// it.
 pub(super) const PATHS: &str = "(paths)";
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
 

@@ -1,7 +1,8 @@
 //! Between which barriers shared memory is written.
 //!
-//! Where every thread meets the same barriers, the accesses of two threads can only meet in time if one barrier, or the kernel's start,
-//! leads to both with no barrier on the way (Aiken and Gay, "Barrier Inference", POPL 1998).
+//! Where every thread meets the same barriers, the accesses of two threads can only meet in time if
+//! one barrier, or the kernel's start, leads to both with no barrier on the way (Aiken and Gay,
+//! "Barrier Inference", POPL 1998).
 
 use super::graph::Graph;
 use super::instruction::{Collective, Effect};

@@ -1,15 +1,19 @@
-//! PTX is verified, not trusted: what a kernel's text must have before it may run, whatever compiler wrote it.
+//! PTX is verified, not trusted: what a kernel's text must have before it may run, whatever
+//! compiler wrote it.
 //!
-//! The types of `device-std` see to it that block-level code is the same for all threads. LLVM keeps this only as far as it knows of it:
-//! it may give a NaN other bits in one thread than in another, or make a register of a static. So the text that
-//! runs is proved once more:
+//! The types of `device-std` see to it that block-level code is the same for all threads. LLVM
+//! keeps this only as far as it knows of it: it may give a NaN other bits in one thread than in
+//! another, or make a register of a static. So the text that runs is proved once more:
 //!
-//! - every barrier is met by all threads of the block, and every exchange by all lanes of the warp (`uniform`, `graph`, `interval`);
-//! - no memory of the module is written, and what goes through the read-only cache is not written (`origin`, `check`);
+//! - every barrier is met by all threads of the block, and every exchange by all lanes of the warp
+//!   (`uniform`, `graph`, `interval`);
+//! - no memory of the module is written, and what goes through the read-only cache is not written
+//!   (`origin`, `check`);
 //! - entries take the parameters that a launch passes (`parameters`);
 //! - no function is recursive.
 //!
-//! What cannot be proved is refused: the verifier may refuse a program that is right, and never accepts one that is not.
+//! What cannot be proved is refused: the verifier may refuse a program that is right, and never
+//! accepts one that is not.
 
 mod body;
 mod check;
@@ -40,7 +44,8 @@ pub struct Verified {
     pub entries: Vec<(String, Proved)>,
 }
 
-/// Proves that threads meet where they must, in each entry of a text of PTX: barriers and exchanges only.
+/// Proves that threads meet where they must, in each entry of a text of PTX: barriers and exchanges
+/// only.
 ///
 /// # Errors
 /// The first thing that cannot be proved, or read.
@@ -52,7 +57,8 @@ pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Proves of a text of PTX what kernels written with `device-std` have. It holds one module, or one for each of several architectures.
+/// Proves of a text of PTX what kernels written with `device-std` have. It holds one module, or one
+/// for each of several architectures.
 ///
 /// # Errors
 /// The first thing that cannot be proved, or read.
@@ -65,7 +71,8 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// The text with what the proof needs: where it fails for it, registers that some path would read unwritten are written.
+/// The text with what the proof needs: where it fails for it, registers that some path would read
+/// unwritten are written.
 ///
 /// # Errors
 /// What can't be read.

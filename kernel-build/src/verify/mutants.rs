@@ -1,5 +1,5 @@
-//! The kernels that are committed are proved; and each of them with a barrier or an exchange deleted, doubled, guarded or moved is refused
-//! wherever two threads part.
+//! The kernels that are committed are proved; and each of them with a barrier or an exchange
+//! deleted, doubled, guarded or moved is refused wherever two threads part.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,7 +41,8 @@ fn all_committed_kernels_are_proved() {
     }
 }
 
-/// Written by hand, or by nvcc, and launched as foreign kernels: their barriers are proved, their memory is not.
+/// Written by hand, or by nvcc, and launched as foreign kernels: their barriers are proved, their
+/// memory is not.
 #[test]
 fn threads_of_foreign_kernels_are_proved() {
     for path in [
@@ -66,7 +67,8 @@ fn kernels_whose_threads_part_are_refused() {
             .iter()
             .filter(|text| verify_threads(text).is_err_and(|refusal| refusal.to_string().contains("H32")));
         let refused = refused.count();
-        // The race of the statics has as many barriers for all threads; what parts there are views of memory.
+        // The race of the statics has as many barriers for all threads; what parts there are views
+        // of memory.
         assert_eq!(
             (texts.len(), refused),
             (entries, if entries == 3 { 2 } else { 1 }),
@@ -92,7 +94,8 @@ fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each kernel with shared memory marks that it opens it; and each mark that one thread leaves out is missed.
+/// Each kernel with shared memory marks that it opens it; and each mark that one thread leaves out
+/// is missed.
 #[test]
 fn openings_of_shared_memory_are_marked() {
     let mut marks = 0;

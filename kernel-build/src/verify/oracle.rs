@@ -1,9 +1,11 @@
-//! Runs PTX in two threads, to see whether they meet the same barriers: a second opinion on the proof, which shares with it no more than
-//! how a text is read.
+//! Runs PTX in two threads, to see whether they meet the same barriers: a second opinion on the
+//! proof, which shares with it no more than how a text is read.
 //!
-//! What an instruction computes is not modelled: its result is a hash of its name and of its operands. So is what is read from memory, of the
-//! address; and a branch goes by a bit of its predicate. If the threads then meet different barriers, or exchange with lanes that do not,
-//! the text does not show that they never do. A hash that depends on a seed takes each branch both ways.
+//! What an instruction computes is not modelled: its result is a hash of its name and of its
+//! operands. So is what is read from memory, of the address; and a branch goes by a bit of its
+//! predicate. If the threads then meet different barriers, or exchange with lanes that do not, the
+//! text does not show that they never do. A hash that depends on a seed takes each branch both
+//! ways.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -149,7 +151,8 @@ impl Thread<'_, '_> {
     }
 }
 
-/// Whether two threads meet different barriers, or two lanes of a warp different exchanges, in any of so many runs.
+/// Whether two threads meet different barriers, or two lanes of a warp different exchanges, in any
+/// of so many runs.
 pub(super) fn parts(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
     let is_barrier = |line: &u32| {
         graph

@@ -1,7 +1,8 @@
 //! Which memory an address may point to: where the values come from that it was computed from.
 //!
-//! A set for each register, whatever the order of instructions (Andersen, "Program Analysis and Specialization for the C Programming
-//! Language", 1994, with one location for each kind of memory).
+//! A set for each register, whatever the order of instructions (Andersen, "Program Analysis and
+//! Specialization for the C Programming Language", 1994, with one location for each kind of
+//! memory).
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -135,7 +136,8 @@ impl Origins {
                         }
                         Effect::Call => {
                             origins.give(results(instruction), Origin::UNKNOWN);
-                            // The function may keep what it was given in local memory of its caller.
+                            // The function may keep what it was given in local memory of its
+                            // caller.
                             let mut given = Origin::NONE;
                             for argument in arguments(instruction) {
                                 argument.each_name(&mut |name| given |= origins.reached_from(name));

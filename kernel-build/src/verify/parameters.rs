@@ -1,7 +1,9 @@
-//! Whether entries take what launches pass: the head of an entry against the table that `#[kernel]` left beside it.
+//! Whether entries take what launches pass: the head of an entry against the table that `#[kernel]`
+//! left beside it.
 //!
-//! The table is made by rustc of the same types as the entry, and of the same macro as the launch. What LLVM makes of the types is another
-//! matter: for a value of no size the entry has no parameter at all.
+//! The table is made by rustc of the same types as the entry, and of the same macro as the launch.
+//! What LLVM makes of the types is another matter: for a value of no size the entry has no
+//! parameter at all.
 
 use super::error::Refusal;
 use super::parse::{Function, Module};

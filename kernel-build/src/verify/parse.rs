@@ -57,7 +57,8 @@ pub(super) struct Variable<'a> {
 }
 
 impl Variable<'_> {
-    /// Its contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as words, and may leave out zeros at the end.
+    /// Its contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as
+    /// words, and may leave out zeros at the end.
     pub(super) fn words(&self) -> Option<Vec<u64>> {
         let size = usize::try_from(self.size?).ok()?;
         let values: Option<Vec<u64>> = self.values.iter().map(|value| unsigned(value)).collect();

@@ -380,7 +380,8 @@ fn openings_of_shared_memory() {
         assert!(words.contains(part), "{words}");
     }
     for differs in [
-        // The middle has two values; one of two arrays is chosen; only some threads open; only some warps do.
+        // The middle has two values; one of two arrays is chosen; only some threads open; only some
+        // warps do.
         format!("{by_launch}@%p1 mov.b64 %rd6, 8;\n{mark}"),
         format!("{by_launch}selp.b64 %rd5, %rd5, 4096, %p1;\n{mark}"),
         format!("{by_launch}@%p1 bra L;\n{mark}\nL:"),

@@ -1,20 +1,26 @@
-//! Which values all threads of a block, or of a warp, agree on; and which blocks all of them run together.
+//! Which values all threads of a block, or of a warp, agree on; and which blocks all of them run
+//! together.
 //!
-//! A divergence analysis (Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", CC 2012; Sampaio, de Souza, Collange and
-//! Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's `UniformityInfo`), where each value has a name of its own (`definitions.rs`):
+//! A divergence analysis (Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", CC 2012;
+//! Sampaio, de Souza, Collange and Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's
+//! `UniformityInfo`), where each value has a name of its own (`definitions.rs`):
 //!
-//! - A value differs where it is computed from one that differs, or read where threads may see different things.
-//! - A branch on a value that differs parts threads. They are together again at its immediate post-dominator; the blocks on
-//!   the way are the branch's *region*.
-//! - What is written in a region differs, whoever reads it: some threads may have written it and others not, or more often. So values
-//!   that leave a loop at different times differ too, for the loop is in the region of the branch that leaves it.
+//! - A value differs where it is computed from one that differs, or read where threads may see
+//!   different things.
+//! - A branch on a value that differs parts threads. They are together again at its immediate
+//!   post-dominator; the blocks on the way are the branch's *region*.
+//! - What is written in a region differs, whoever reads it: some threads may have written it and
+//!   others not, or more often. So values that leave a loop at different times differ too, for the
+//!   loop is in the region of the branch that leaves it.
 //!
-//! Why a block outside of all regions is run by all threads together, equally often, with equal values in registers that do not differ:
-//! by induction over the points at which they are together. The first is the function's start. At a block whose branch they agree on, the
-//! next point is its target. At another they part; all that they run until its post-dominator lies in its region, where no
-//! register is written that counts as equal; and the post-dominator is the next point. There several names of one register may meet: each
-//! is written in the region, and differs; or it was current at the branch, so it is the same one on all paths. (A path that traps ends the launch; one that
-//! never ends keeps all from going on.)
+//! Why a block outside of all regions is run by all threads together, equally often, with equal
+//! values in registers that do not differ: by induction over the points at which they are together.
+//! The first is the function's start. At a block whose branch they agree on, the next point is its
+//! target. At another they part; all that they run until its post-dominator lies in its region,
+//! where no register is written that counts as equal; and the post-dominator is the next point.
+//! There several names of one register may meet: each is written in the region, and differs; or it
+//! was current at the branch, so it is the same one on all paths. (A path that traps ends the
+//! launch; one that never ends keeps all from going on.)
 
 use super::body::{Body, Instruction, Name, Operand};
 use super::graph::{End, Graph, callee};
@@ -385,8 +391,8 @@ pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<
     }
 }
 
-/// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA, chapter 10). `%smid` is not: a block may
-/// be moved.
+/// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA,
+/// chapter 10). `%smid` is not: a block may be moved.
 pub(super) fn is_uniform(register: &str) -> bool {
     [
         "%ctaid",

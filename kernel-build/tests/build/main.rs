@@ -1,4 +1,5 @@
-//! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly where there is none.
+//! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly
+//! where there is none.
 
 mod openings;
 mod proof;
@@ -81,7 +82,8 @@ fn a_kernel_becomes_an_entry_with_its_table() {
     assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[128]")));
 }
 
-/// What an entry asks for its thread's index with: a kernel that could call it would have the element of another thread.
+/// What an entry asks for its thread's index with: a kernel that could call it would have the
+/// element of another thread.
 #[test]
 fn an_index_made_by_hand_is_refused() {
     for by_hand in [
@@ -117,7 +119,8 @@ const SCALE: &str = "#[kernel]
          if let Some(value) = data.get_mut(i) { *value *= by; }
      }";
 
-/// Kernels that use all that an entry can pass. Names are given in full: the crate around them may shadow whatever it can.
+/// Kernels that use all that an entry can pass. Names are given in full: the crate around them may
+/// shadow whatever it can.
 const ALL_PARAMETERS: &str = "
      extern crate core as rust;
      #[derive(
@@ -157,7 +160,8 @@ const ALL_PARAMETERS: &str = "
          if let ::rust::option::Option::Some(out) = output.get_mut(i) { *out = 1; }
      }";
 
-/// What a kernel's entry and an element's layout name: `core`, the prelude, primitive types, macros.
+/// What a kernel's entry and an element's layout name: `core`, the prelude, primitive types,
+/// macros.
 const SHADOWS: &str = "
      extern crate self as core;
      macro_rules! env { ($($any:tt)*) => { \"another\" }; }
@@ -417,7 +421,8 @@ fn a_crate_without_kernels_is_refused() {
     );
 }
 
-/// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must not.
+/// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must
+/// not.
 #[test]
 fn a_value_cannot_leave_its_phase_in_an_atomic() {
     let package = package(

@@ -1,7 +1,9 @@
-//! Kernels whose block-level code has two values: LLVM computes a NaN for one thread, and has the hardware compute it for the others.
+//! Kernels whose block-level code has two values: LLVM computes a NaN for one thread, and has the
+//! hardware compute it for the others.
 //!
-//! The kernels are safe code. An H200 ran their like, and a phase read the shared memory that it wrote. A compiler that computes
-//! the NaN in one way only would be right, too: then the tests need another kernel.
+//! The kernels are safe code. An H200 ran their like, and a phase read the shared memory that it
+//! wrote. A compiler that computes the NaN in one way only would be right, too: then the tests need
+//! another kernel.
 
 use kernel_build::BuildError;
 

@@ -1,4 +1,5 @@
-//! What is looked for in kernels before they may run: statics, parameters, remainders, barriers in functions, recursion.
+//! What is looked for in kernels before they may run: statics, parameters, remainders, barriers in
+//! functions, recursion.
 
 use std::fs;
 
@@ -53,7 +54,8 @@ fn a_remainder_of_floats_is_refused_and_the_exact_one_builds() {
     assert_eq!(compile(exact.path()).unwrap().unwrap().entries.len(), 1);
 }
 
-/// LLVM makes registers of these, or leaves them out: block-level code then has a value that differs by thread.
+/// LLVM makes registers of these, or leaves them out: block-level code then has a value that
+/// differs by thread.
 #[test]
 fn a_static_that_the_compiler_removes_is_refused() {
     let package = package(
@@ -130,7 +132,8 @@ fn a_static_of_a_dependency_is_refused() {
     );
 }
 
-/// The entry has no parameter for a value of no size, and the launch passes one: all later ones would be shifted.
+/// The entry has no parameter for a value of no size, and the launch passes one: all later ones
+/// would be shifted.
 #[test]
 fn a_parameter_of_no_size_is_refused() {
     let package = package(
@@ -151,7 +154,8 @@ fn a_parameter_of_no_size_is_refused() {
     assert!(error.contains("no size"), "{error}");
 }
 
-/// A function with a barrier that is called, not inlined: `convergent` keeps LLVM from moving its call, and the proof sees whether it did.
+/// A function with a barrier that is called, not inlined: `convergent` keeps LLVM from moving its
+/// call, and the proof sees whether it did.
 #[test]
 fn a_barrier_in_a_function_that_is_not_inlined_is_proved() {
     let package = package(

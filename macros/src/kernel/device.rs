@@ -110,7 +110,9 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
-/// Names for the user's types, and ones that the user's code has no use for: items are not hygienic. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an `unsafe` block.
+/// Names for the user's types, and ones that the user's code has no use for: items are not
+/// hygienic. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an
+/// `unsafe` block.
 pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let brand = brand();
     let aliases = kernel
@@ -141,7 +143,8 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
 
 /// Refuses a type that cannot cross by its size, at the type itself and by the parameter's name.
 ///
-/// `device_std::rt` refuses the same types, and knows neither; its macro and `cuda_rt`'s evaluate this first, so that there is one error.
+/// `device_std::rt` refuses the same types, and knows neither; its macro and `cuda_rt`'s evaluate
+/// this first, so that there is one error.
 fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
     let name = parameter.name.unraw();
     match &parameter.role {
@@ -201,7 +204,8 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     })
 }
 
-/// What makes the row of the layout table for each slice, output, scalar and argument in shared memory, and the type, in order.
+/// What makes the row of the layout table for each slice, output, scalar and argument in shared
+/// memory, and the type, in order.
 fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
     let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
         Role::Slice { .. } => {

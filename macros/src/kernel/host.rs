@@ -1,8 +1,8 @@
-//! The host side: a typed launch, and the kernel as plain Rust that simulates it, both of them safe code. What vouches for the entry is
-//! `cuda_rt::__kernel!`.
+//! The host side: a typed launch, and the kernel as plain Rust that simulates it, both of them safe
+//! code. What vouches for the entry is `cuda_rt::__kernel!`.
 //!
-//! Methods are called by their paths: a user's trait could have a method of the same name, which is found first where it takes
-//! `self` by value and ours by reference.
+//! Methods are called by their paths: a user's trait could have a method of the same name, which is
+//! found first where it takes `self` by value and ours by reference.
 
 use std::collections::HashSet;
 
@@ -103,8 +103,9 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
-    /// Arguments with their types once more, by the names that the kernel's description uses: what the user wrote is resolved in the
-    /// signature and again inside the function, and must mean one type in both.
+    /// Arguments with their types once more, by the names that the kernel's description uses: what
+    /// the user wrote is resolved in the signature and again inside the function, and must mean one
+    /// type in both.
     passed: Vec<TokenStream>,
     parameters: Vec<TokenStream>,
     slices: Vec<TokenStream>,
@@ -206,7 +207,8 @@ impl Parts {
     }
 }
 
-/// Names for generic parameters that the user's function does not mention: it stands inside the function that has them.
+/// Names for generic parameters that the user's function does not mention: it stands inside the
+/// function that has them.
 struct Fresh(HashSet<String>);
 
 impl Fresh {

@@ -1,5 +1,5 @@
-//! The entry's name: the function's, and a hash of package and signature, so that a module built from another signature has no entry of
-//! this name.
+//! The entry's name: the function's, and a hash of package and signature, so that a module built
+//! from another signature has no entry of this name.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -35,8 +35,8 @@ impl Hash {
         }
     }
 
-    /// Walks the tokens instead of printing them: the spaces that a compiler prints between them have changed with its version, and the
-    /// host and the device are built by two.
+    /// Walks the tokens instead of printing them: the spaces that a compiler prints between them
+    /// have changed with its version, and the host and the device are built by two.
     fn tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {

@@ -349,8 +349,9 @@ fn symbols_depend_on_neither_spaces_nor_documentation() {
     assert_eq!(of(plain), of(spaced));
 }
 
-/// The promise on which `forbid(unsafe_code)` in a user's crate rests: what is `unsafe` comes from macros of `cuda_rt` and `device_std`,
-/// which name their own crates, and nothing of the user's gets into those but in the places of names.
+/// The promise on which `forbid(unsafe_code)` in a user's crate rests: what is `unsafe` comes from
+/// macros of `cuda_rt` and `device_std`, which name their own crates, and nothing of the user's
+/// gets into those but in the places of names.
 #[test]
 fn no_token_is_unsafe_and_none_of_the_user_goes_where_one_is_added() {
     let item = quote! {
@@ -437,8 +438,9 @@ fn sizes_of_shared_memory_are_in_the_layout_table() {
     assert!(entries[1].starts_with("output_layout"), "{table}");
 }
 
-/// The committed PTX has an entry for each kernel of the source beside it, under the name that the host will ask for. Needs no nightly
-/// compiler, so a signature that changed without a rebuild is found on every machine.
+/// The committed PTX has an entry for each kernel of the source beside it, under the name that the
+/// host will ask for. Needs no nightly compiler, so a signature that changed without a rebuild is
+/// found on every machine.
 #[test]
 fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-kernels");

@@ -1,8 +1,9 @@
 //! [`Communicator`]: operations that several devices take part in.
 //!
-//! A collective is one operation of each rank's stream, on memory of that stream: so what orders everything else orders it too, and nothing
-//! else is needed of the ranks but that all take part. Buffers are given by value and come back once all is enqueued: what a
-//! call that failed half-way left in flight is never seen again.
+//! A collective is one operation of each rank's stream, on memory of that stream: so what orders
+//! everything else orders it too, and nothing else is needed of the ranks but that all take part.
+//! Buffers are given by value and come back once all is enqueued: what a call that failed half-way
+//! left in flight is never seen again.
 
 mod ranks;
 
@@ -18,10 +19,11 @@ use cuda_rt_driver::{Collective, DriverError, DriverResult, Number, Part, Reduct
 use ranks::sealed::{Devices as Ranked, RankPart, RankStream, Ranks};
 pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 
-/// Devices that take part in collectives together, each as one rank: `G` is the tuple of their tags, and a device's place in it
-/// its rank. Up to eight, all different.
+/// Devices that take part in collectives together, each as one rank: `G` is the tuple of their
+/// tags, and a device's place in it its rank. Up to eight, all different.
 ///
-/// On GPUs it is NCCL's, with the feature `nccl`; simulated devices of one host have one of their own.
+/// On GPUs it is NCCL's, with the feature `nccl`; simulated devices of one host have one of their
+/// own.
 ///
 /// ```
 /// # use cuda_rt::Device;
@@ -45,12 +47,14 @@ pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 /// ```
 ///
 /// # Deadlocks
-/// A rank's part begins when its stream gets there, and ends when all have begun. Collectives of one communicator are enqueued in one order
-/// on all ranks. Those of two communicators whose devices overlap are not: enqueue them from one thread, or order the streams.
+/// A rank's part begins when its stream gets there, and ends when all have begun. Collectives of
+/// one communicator are enqueued in one order on all ranks. Those of two communicators whose
+/// devices overlap are not: enqueue them from one thread, or order the streams.
 ///
 /// # Failure
-/// Once a collective could not be enqueued, the communicator is aborted: every later call fails with the same error, and what is
-/// running ends. So does [`abort`](Self::abort), from any thread, when [`status`](Self::status) tells of an error.
+/// Once a collective could not be enqueued, the communicator is aborted: every later call fails
+/// with the same error, and what is running ends. So does [`abort`](Self::abort), from any thread,
+/// when [`status`](Self::status) tells of an error.
 ///
 /// Dropping a communicator waits for its collectives (`ncclCommDestroy`).
 pub struct Communicator<G> {
@@ -71,16 +75,19 @@ impl<G> fmt::Debug for Communicator<G> {
     }
 }
 
-/// The buffers of a collective that was refused; `None` where it may be in flight, and what it uses was leaked.
+/// The buffers of a collective that was refused; `None` where it may be in flight, and what it uses
+/// was leaked.
 pub type RefusedBuffers<B> = Refused<Option<B>>;
 
 impl<G> Communicator<G> {
-    /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and lets each get at the memory of the others
-    /// ([`Device::peer_access`](crate::Device::peer_access)). Blocks while they connect: up to seconds on GPUs.
+    /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and lets each get at the
+    /// memory of the others ([`Device::peer_access`](crate::Device::peer_access)). Blocks while
+    /// they connect: up to seconds on GPUs.
     ///
     /// # Errors
-    /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature `nccl`, or where no NCCL is installed, the
-    /// message says so; and for devices that can exchange nothing.
+    /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature
+    /// `nccl`, or where no NCCL is installed, the message says so; and for devices that can
+    /// exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
         let drivers = devices.drivers().0;
@@ -102,16 +109,19 @@ impl<G> Communicator<G> {
         })
     }
 
-    /// Reduces what all ranks hold, element by element, and leaves the result with each, in place (`ncclAllReduce`). Stream-ordered on each
-    /// rank's stream. Sums of floats are taken in no particular order.
+    /// Reduces what all ranks hold, element by element, and leaves the result with each, in place
+    /// (`ncclAllReduce`). Stream-ordered on each rank's stream. Sums of floats are taken in no
+    /// particular order.
     ///
     /// # Hazards prevented
-    /// H38: the buffers belong to the streams that the collective runs on, and are given back for those only; their lengths are compared
-    /// before anything is enqueued. Counterexample: ranks that wait for elements of each other that never come, for ever.
+    /// H38: the buffers belong to the streams that the collective runs on, and are given back for
+    /// those only; their lengths are compared before anything is enqueued. Counterexample: ranks
+    /// that wait for elements of each other that never come, for ever.
     ///
     /// # Errors
-    /// [`Error::RankLength`], and [`Error::Driver`], after which the communicator is of no more use. The buffers are freed in their streams'
-    /// order, or leaked where the collective may be in flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
+    /// [`Error::RankLength`], and [`Error::Driver`], after which the communicator is of no more
+    /// use. The buffers are freed in their streams' order, or leaked where the collective may be in
+    /// flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)
@@ -136,7 +146,8 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Copies what the rank `root` holds to all others (`ncclBroadcast`). Stream-ordered on each rank's stream.
+    /// Copies what the rank `root` holds to all others (`ncclBroadcast`). Stream-ordered on each
+    /// rank's stream.
     ///
     /// # Hazards prevented
     /// As [`all_reduce`](Self::all_reduce).
@@ -176,8 +187,8 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Copies what each rank sends to all, one after another by rank: each receives as many elements as all send together
-    /// (`ncclAllGather`). Stream-ordered on each rank's stream.
+    /// Copies what each rank sends to all, one after another by rank: each receives as many
+    /// elements as all send together (`ncclAllGather`). Stream-ordered on each rank's stream.
     ///
     /// # Hazards prevented
     /// As [`all_reduce`](Self::all_reduce).
@@ -208,8 +219,9 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Reduces what all ranks send, element by element, and leaves each rank its part of the result: as many elements as it
-    /// receives, which all send as often as there are ranks (`ncclReduceScatter`). Stream-ordered on each rank's stream.
+    /// Reduces what all ranks send, element by element, and leaves each rank its part of the
+    /// result: as many elements as it receives, which all send as often as there are ranks
+    /// (`ncclReduceScatter`). Stream-ordered on each rank's stream.
     ///
     /// # Hazards prevented
     /// As [`all_reduce`](Self::all_reduce).
@@ -225,7 +237,8 @@ impl<G> Communicator<G> {
         Ok(self.try_reduce_scatter(by, ranks)?)
     }
 
-    /// As [`reduce_scatter`](Self::reduce_scatter), giving the buffers back when nothing was enqueued.
+    /// As [`reduce_scatter`](Self::reduce_scatter), giving the buffers back when nothing was
+    /// enqueued.
     ///
     /// # Errors
     /// As [`try_all_reduce`](Self::try_all_reduce).
@@ -239,7 +252,8 @@ impl<G> Communicator<G> {
         self.run("Communicator::reduce_scatter", collective, T::NUMBER, 1, ranks)
     }
 
-    /// Whether what was enqueued runs well, as far as is known (`ncclCommGetAsyncError`). Does not block.
+    /// Whether what was enqueued runs well, as far as is known (`ncclCommGetAsyncError`). Does not
+    /// block.
     ///
     /// # Errors
     /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for its collectives may then take for ever:
@@ -250,7 +264,8 @@ impl<G> Communicator<G> {
             .during("Communicator::status")
     }
 
-    /// Ends what is running, with unspecified results, and lets nothing more be enqueued (`ncclCommAbort`).
+    /// Ends what is running, with unspecified results, and lets nothing more be enqueued
+    /// (`ncclCommAbort`).
     pub fn abort(&self) {
         let _order = self.in_order();
         self.break_with(DriverError::with_detail(
@@ -314,9 +329,10 @@ impl<G> Communicator<G> {
             let streams: Vec<_> = parts.iter().map(|rank| rank.stream).collect();
             let bytes = count * number.bytes();
             around_all(&streams, collective.name(), bytes, &mut || {
-                // SAFETY: each part is a buffer of the stream that is given with it, on its rank's device (`InPlace`, `OutOfPlace`), of the
-                // length that was compared; it is live, freed in that stream's order (BUFFER-2), and what a rank sends and receives are one
-                // buffer or two (BUFFER-1).
+                // SAFETY: each part is a buffer of the stream that is given with it, on its rank's
+                // device (`InPlace`, `OutOfPlace`), of the length that was compared; it is live,
+                // freed in that stream's order (BUFFER-2), and what a rank sends and receives are
+                // one buffer or two (BUFFER-1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
         };
@@ -364,7 +380,8 @@ fn count_of(collective: Collective, parts: &[RankPart<'_>], during: &'static str
     wrong.map_or(Ok(count), Err)
 }
 
-/// Does `work`, which enqueues one operation on each of `streams`, and tells the recordings of their devices.
+/// Does `work`, which enqueues one operation on each of `streams`, and tells the recordings of
+/// their devices.
 fn around_all(
     streams: &[&dyn RankStream],
     label: &'static str,

@@ -24,8 +24,9 @@ pub struct Rank<'a, S, B> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// What this stream's device gives to a [collective](super::Communicator), which will run here: a buffer, or the pair of the one that
-    /// it sends and the one that it receives in. Calls nothing.
+    /// What this stream's device gives to a [collective](super::Communicator), which will run here:
+    /// a buffer, or the pair of the one that it sends and the one that it receives in. Calls
+    /// nothing.
     ///
     /// # Hazards prevented
     /// H38: the buffers are this stream's, and given away until the collective is enqueued.
@@ -40,8 +41,8 @@ impl<S: StreamTag> Stream<S> {
 pub(super) mod sealed {
     use super::{Driver, DriverResult, Number, Part};
 
-    // Safe code of other crates calls these methods through the bounds that imply the traits, though it can't name them. What
-    // the methods give opens in this module only.
+    // Safe code of other crates calls these methods through the bounds that imply the traits,
+    // though it can't name them. What the methods give opens in this module only.
 
     pub trait Reducible {
         const NUMBER: Number;
@@ -149,7 +150,8 @@ reducible! {
 )]
 pub trait Devices: sealed::Devices {}
 
-/// What each rank of the devices `G` gives to a collective that leaves the result in place: `(stream.rank(buffer), ..)`, by rank.
+/// What each rank of the devices `G` gives to a collective that leaves the result in place:
+/// `(stream.rank(buffer), ..)`, by rank.
 ///
 /// # Safety
 /// One stream and one buffer of `T` for each of `G`, by rank: the stream is of that device.
@@ -163,7 +165,8 @@ pub unsafe trait InPlace<T, G>: sealed::Ranks<Given = Self::Buffers> {
     type Buffers;
 }
 
-/// What each rank of the devices `G` sends and where it receives: `(stream.rank((send, receive)), ..)`, by rank.
+/// What each rank of the devices `G` sends and where it receives:
+/// `(stream.rank((send, receive)), ..)`, by rank.
 ///
 /// # Safety
 /// One stream and two buffers of `T` for each of `G`, by rank: the stream is of that device.

@@ -14,12 +14,13 @@ use crate::tag::Priority;
 use cuda_rt_checker::CalledAt;
 use cuda_rt_driver::{Driver, DriverError, DriverResult, Trace, Traced};
 
-/// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and streams keep it alive.
+/// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and
+/// streams keep it alive.
 ///
 /// # Invariants
 /// CORE-1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
-/// CORE-2. One entry in `streams` for each key, never replaced (`name_stream` is called before any other use of a new core): a tag names
-/// one CUDA stream (docs/soundness.md, obligation 1).
+/// CORE-2. One entry in `streams` for each key, never replaced (`name_stream` is called before any
+/// other use of a new core): a tag names one CUDA stream (docs/soundness.md, obligation 1).
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
@@ -48,8 +49,9 @@ impl DeviceCore {
         Ok(Arc::new(Self::with_reaper(driver, reaper, false)))
     }
 
-    /// A core whose streams take part in a capture that begins on its reaper, and what notes their calls. What is abandoned
-    /// inside is freed on the reaper, so that no stream of the outside is drawn in.
+    /// A core whose streams take part in a capture that begins on its reaper, and what notes their
+    /// calls. What is abandoned inside is freed on the reaper, so that no stream of the outside is
+    /// drawn in.
     pub(crate) fn for_capture(&self) -> DriverResult<(Arc<Self>, Arc<CaptureLog>)> {
         let (least_urgent, _) = self.driver.properties().priority_range;
         let raw = self.driver.create_stream(least_urgent)?;
@@ -87,7 +89,8 @@ impl DeviceCore {
         Ok(&*self.driver)
     }
 
-    /// Until the result is dropped, driver calls of this thread count as made where the caller stands; nothing without a checker.
+    /// Until the result is dropped, driver calls of this thread count as made where the caller
+    /// stands; nothing without a checker.
     #[inline]
     #[track_caller]
     pub(crate) fn called(&self) -> Option<CalledAt> {
@@ -108,7 +111,8 @@ impl DeviceCore {
         }
     }
 
-    /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is enqueued.
+    /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is
+    /// enqueued.
     pub(crate) fn break_with(&self, error: DriverError) {
         let _ = self.broken.set(error);
     }
@@ -150,8 +154,8 @@ impl DeviceCore {
             .insert(key, at);
     }
 
-    /// Ends a trace of this device, and says of which of `streams`, all of this core, each piece of work is. That of adopted ones,
-    /// which may be gone, is of none.
+    /// Ends a trace of this device, and says of which of `streams`, all of this core, each piece of
+    /// work is. That of adopted ones, which may be gone, is of none.
     pub(crate) fn finish_trace(&self, trace: Box<dyn Trace>, streams: &[StreamRef]) -> Vec<Traced> {
         let kept = streams.iter().enumerate().filter(|(_, at)| !at.id.is_adopted());
         let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.raw)).unzip();
@@ -163,7 +167,8 @@ impl DeviceCore {
         found
     }
 
-    /// Makes `at` wait for every other named stream, in the order in which they were made: that of an update must be the capture's.
+    /// Makes `at` wait for every other named stream, in the order in which they were made: that of
+    /// an update must be the capture's.
     pub(crate) fn join_all(&self, at: StreamRef) -> DriverResult<()> {
         let mut streams: Vec<StreamRef> = {
             let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +211,8 @@ impl Drop for DeviceCore {
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own = named.values().filter(|at| at.id != self.reaper.id);
         for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
-            // SAFETY: CORE-1; nothing that could name the stream outlives the core. An error leaks the stream.
+            // SAFETY: CORE-1; nothing that could name the stream outlives the core. An error leaks
+            // the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };
         }
     }
@@ -233,7 +239,8 @@ mod tests {
         (place.file(), place.line())
     }
 
-    /// Calls behind the types' back are the only way to race with the typed API: its side is reported where the user called it.
+    /// Calls behind the types' back are the only way to race with the typed API: its side is
+    /// reported where the user called it.
     #[test]
     fn a_race_with_a_typed_call_names_the_line_of_the_user() {
         let races: Vec<Race> = Device::simulated(SimConfig::new().check(Check::Record), |gpu| {

@@ -8,11 +8,12 @@ use cuda_rt_driver::MemoryPoolStats;
 
 /// The stream-ordered pool that device buffers come from, and the pool of pinned host memory.
 ///
-/// Both keep what is freed, so that a steady state allocates nothing: a service that once needed much memory holds it until
-/// it is asked to let go. Neither ever gives back memory that pending work uses.
+/// Both keep what is freed, so that a steady state allocates nothing: a service that once needed
+/// much memory holds it until it is asked to let go. Neither ever gives back memory that pending
+/// work uses.
 impl<D: Live> Device<D> {
-    /// What the device's memory pool holds, and the most it held (`cuMemPoolGetAttribute`). All instances of one GPU in the
-    /// process share the pool. Does not wait.
+    /// What the device's memory pool holds, and the most it held (`cuMemPoolGetAttribute`). All
+    /// instances of one GPU in the process share the pool. Does not wait.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -35,8 +36,8 @@ impl<D: Live> Device<D> {
             .during("Device::memory_pool_stats")
     }
 
-    /// Starts the peaks of [`memory_pool_stats`](Self::memory_pool_stats) anew, from what is held and used now
-    /// (`cuMemPoolSetAttribute`).
+    /// Starts the peaks of [`memory_pool_stats`](Self::memory_pool_stats) anew, from what is held
+    /// and used now (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -47,9 +48,10 @@ impl<D: Live> Device<D> {
             .during("Device::reset_memory_peaks")
     }
 
-    /// How much unused memory the pool keeps, in bytes, when the host waits for a stream or a handoff
-    /// (`cuMemPoolSetAttribute`). At first it keeps all: memory that goes back to the device at each wait must be mapped anew
-    /// by the next allocation, which takes CUDA hundreds of microseconds.
+    /// How much unused memory the pool keeps, in bytes, when the host waits for a stream or a
+    /// handoff (`cuMemPoolSetAttribute`). At first it keeps all: memory that goes back to the
+    /// device at each wait must be mapped anew by the next allocation, which takes CUDA hundreds of
+    /// microseconds.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -60,8 +62,9 @@ impl<D: Live> Device<D> {
             .during("Device::set_release_threshold")
     }
 
-    /// Gives unused device memory back, for other processes and libraries, until the pool holds `keep_bytes` or nothing else
-    /// unused (`cuMemPoolTrimTo`). Memory whose free is still pending stays; synchronise first to give that back too. May block.
+    /// Gives unused device memory back, for other processes and libraries, until the pool holds
+    /// `keep_bytes` or nothing else unused (`cuMemPoolTrimTo`). Memory whose free is still pending
+    /// stays; synchronise first to give that back too. May block.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -74,18 +77,19 @@ impl<D: Live> Device<D> {
         self.core().pinned().stats()
     }
 
-    /// The most pinned memory, in bytes, that this device may have page-locked at once, in use or kept for reuse; `None`, as at first,
-    /// for no limit. Page-locked memory is taken from everyone on the machine. A limit below what is held stops growth, and
-    /// gives nothing back by itself.
+    /// The most pinned memory, in bytes, that this device may have page-locked at once, in use or
+    /// kept for reuse; `None`, as at first, for no limit. Page-locked memory is taken from everyone
+    /// on the machine. A limit below what is held stops growth, and gives nothing back by itself.
     ///
-    /// When a new block would pass it, free blocks of other sizes are unmapped first; if that is not enough,
-    /// [`Device::pinned`] fails with [`Error::PinnedLimit`](crate::Error::PinnedLimit).
+    /// When a new block would pass it, free blocks of other sizes are unmapped first; if that is
+    /// not enough, [`Device::pinned`] fails with [`Error::PinnedLimit`](crate::Error::PinnedLimit).
     pub fn set_pinned_limit(&self, bytes: Option<usize>) {
         self.core().pinned().set_limit(bytes);
     }
 
-    /// Unmaps free pinned blocks until no more than `keep_bytes` are page-locked, and returns how many bytes that gave back
-    /// (`cuMemHostUnregister`, which may block). Blocks in use, and those whose last use was not seen complete, stay.
+    /// Unmaps free pinned blocks until no more than `keep_bytes` are page-locked, and returns how
+    /// many bytes that gave back (`cuMemHostUnregister`, which may block). Blocks in use, and those
+    /// whose last use was not seen complete, stay.
     pub fn trim_pinned(&self, keep_bytes: usize) -> usize {
         self.core().pinned().trim(keep_bytes)
     }

@@ -20,9 +20,9 @@ use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 
 /// One GPU: a context with streams, memory and kernels of its own.
 ///
-/// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped instances
-/// ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) are branded for one closure. Cheap to clone, usable from any
-/// thread.
+/// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped
+/// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) are branded
+/// for one closure. Cheap to clone, usable from any thread.
 pub struct Device<D = Gpu<0>> {
     core: Arc<DeviceCore>,
     tag: PhantomData<fn(D) -> D>,
@@ -47,7 +47,8 @@ impl<D> fmt::Debug for Device<D> {
     }
 }
 
-/// The instances that live as long as the process: one for each tag, never replaced (docs/soundness.md, obligation 1).
+/// The instances that live as long as the process: one for each tag, never replaced
+/// (docs/soundness.md, obligation 1).
 static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
 
 /// The instance of `key`, made at the first call. A failure is not remembered.
@@ -102,8 +103,8 @@ fn cuda_count() -> DriverResult<usize> {
 }
 
 impl Device {
-    /// Opens GPU 0 (`cuDevicePrimaryCtxRetain`): the same instance at every call, from every thread. Blocks for as long as
-    /// CUDA takes to start.
+    /// Opens GPU 0 (`cuDevicePrimaryCtxRetain`): the same instance at every call, from every
+    /// thread. Blocks for as long as CUDA takes to start.
     ///
     /// # Errors
     /// [`Error::NoGpu`] without a driver or a GPU, and [`Error::AlreadySimulated`] once
@@ -126,12 +127,12 @@ impl Device {
         Ok(Device::from_core(core))
     }
 
-    /// Opens GPU 0 or, where there is none, a simulated device in its place, for the rest of the process. Ask
-    /// [`is_simulated`](Self::is_simulated) which it is.
+    /// Opens GPU 0 or, where there is none, a simulated device in its place, for the rest of the
+    /// process. Ask [`is_simulated`](Self::is_simulated) which it is.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad state): running elsewhere
-    /// would hide that.
+    /// [`Error::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad
+    /// state): running elsewhere would hide that.
     ///
     /// ```
     /// let gpu = cuda_rt::Device::open_or_simulate()?;
@@ -142,8 +143,8 @@ impl Device {
         Self::open_or_simulate_with(SimConfig::default())
     }
 
-    /// As [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated device; one that is there already keeps
-    /// its own.
+    /// As [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated
+    /// device; one that is there already keeps its own.
     ///
     /// # Errors
     /// As [`open_or_simulate`](Self::open_or_simulate).
@@ -156,7 +157,8 @@ impl Device {
         Ok(Self::from_core(core))
     }
 
-    /// Binds the tag `D`, declared with [`devices!`](crate::devices), to the GPU `ordinal` for the rest of the process.
+    /// Binds the tag `D`, declared with [`devices!`](crate::devices), to the GPU `ordinal` for the
+    /// rest of the process.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`Error::AlreadyBound`] if it is bound to another one.
@@ -193,10 +195,12 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with a device over a driver that the caller made: one that wraps another to record, count or delay its calls. The
-    /// instance has streams of its own, and is branded so that nothing of it leaves.
+    /// Runs `body` with a device over a driver that the caller made: one that wraps another to
+    /// record, count or delay its calls. The instance has streams of its own, and is branded so
+    /// that nothing of it leaves.
     ///
-    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the typed API relies on.
+    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the
+    /// typed API relies on.
     ///
     /// # Errors
     /// [`Error::Driver`] if the driver makes no stream.
@@ -217,7 +221,8 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing of it leaves.
+    /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing
+    /// of it leaves.
     ///
     /// # Errors
     /// [`Error::NoGpu`] if there is none of that ordinal.
@@ -227,8 +232,8 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with each GPU in turn, by ordinal, and returns what it returned. None at all is no error. To drive several at
-    /// once, call [`with_gpu`](Self::with_gpu) from a thread each.
+    /// Runs `body` with each GPU in turn, by ordinal, and returns what it returned. None at all is
+    /// no error. To drive several at once, call [`with_gpu`](Self::with_gpu) from a thread each.
     ///
     /// # Errors
     /// [`Error::NoGpu`] if one cannot be used; GPUs after it are not tried.
@@ -280,11 +285,13 @@ impl<D> Device<D> {
         Simulator::of(self.core.driver())
     }
 
-    /// Runs `body` with one more simulated device of the same host, like this one, branded likewise: with
-    /// [`copy_from_peer`](Stream::copy_from_peer) and [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
+    /// Runs `body` with one more simulated device of the same host, like this one, branded
+    /// likewise: with [`copy_from_peer`](Stream::copy_from_peer) and
+    /// [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
     ///
     /// # Errors
-    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with [`with_gpu`](Device::with_gpu).
+    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with
+    /// [`with_gpu`](Device::with_gpu).
     ///
     /// ```
     /// use cuda_rt::Device;
@@ -309,16 +316,17 @@ impl<D> Device<D> {
         self.core.driver().memory_info().during("Device::memory_info")
     }
 
-    /// The races that the checker found: it follows every simulated device, and a GPU where `CUDA_RT_CHECK` is 1. Programs in
-    /// safe code have none.
+    /// The races that the checker found: it follows every simulated device, and a GPU where
+    /// `CUDA_RT_CHECK` is 1. Programs in safe code have none.
     pub fn races(&self) -> Vec<Race> {
         self.core.driver().races()
     }
 }
 
 impl<D: Live> Device<D> {
-    /// The stream that `S` names: asked for twice, it is one CUDA stream (`cuStreamCreateWithPriority`, non-blocking, at the
-    /// first call). Never the default stream (H41).
+    /// The stream that `S` names: asked for twice, it is one CUDA stream
+    /// (`cuStreamCreateWithPriority`, non-blocking, at the first call). Never the default stream
+    /// (H41).
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -332,8 +340,9 @@ impl<D: Live> Device<D> {
         Ok(Stream::from_parts(at, Arc::clone(&self.core)))
     }
 
-    /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only to map new
-    /// memory (`cuMemHostRegister`), when the pool has no block of that size whose last use is over.
+    /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only
+    /// to map new memory (`cuMemHostRegister`), when the pool has no block of that size whose last
+    /// use is over.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::HostMemory`] and [`Error::Driver`].

@@ -12,7 +12,8 @@ use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{DriverResult, RawGraph};
 
-/// Where captures of one graph take place: streams of their own, and the calls that were captured there.
+/// Where captures of one graph take place: streams of their own, and the calls that were captured
+/// there.
 #[derive(Debug)]
 pub(super) struct Site {
     core: Arc<DeviceCore>,
@@ -46,8 +47,9 @@ impl Site {
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
     ) -> Result<()> {
         let stream = Stream::from_parts(self.origin(), Arc::clone(&self.core));
-        // SAFETY: the graph owns the bundle while anything replays what uses it, so it is live at each launch; launches are ordered
-        // in `S`, and the views, branded for this call, are not used outside the capture.
+        // SAFETY: the graph owns the bundle while anything replays what uses it, so it is live at
+        // each launch; launches are ordered in `S`, and the views, branded for this call, are not
+        // used outside the capture.
         let views = unsafe { held.bundle.view() };
         body(&stream, views)
     }
@@ -117,8 +119,8 @@ impl Recording<'_> {
     /// The capture as an update of `graph`.
     ///
     /// # Safety
-    /// It was made by the calls that `graph` was captured from, which allocate nothing; the graph is live, and no other thread uses it
-    /// now.
+    /// It was made by the calls that `graph` was captured from, which allocate nothing; the graph
+    /// is live, and no other thread uses it now.
     pub(super) unsafe fn update(mut self, graph: RawGraph) -> DriverResult<()> {
         self.open = false;
         // SAFETY: begun on this stream, and ended once; the rest is the caller's.

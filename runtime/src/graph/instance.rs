@@ -19,7 +19,8 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 pub(super) struct Instance {
     raw: RawGraph,
     site: Site,
-    /// Whether the streams of `site` may be others than those that the graph was captured on, after an update that failed.
+    /// Whether the streams of `site` may be others than those that the graph was captured on, after
+    /// an update that failed.
     stale: bool,
     /// Why it may not be launched any more: an update failed half-way, and could not be taken back.
     broken: Option<DriverError>,
@@ -52,7 +53,8 @@ impl Instance {
         }
     }
 
-    /// Makes later launches replay what `body` does with `held`. On an error they replay what they did, or nothing ever.
+    /// Makes later launches replay what `body` does with `held`. On an error they replay what they
+    /// did, or nothing ever.
     pub(super) fn update<R: Bundle, S: StreamTag>(
         &mut self,
         held: &mut Held<R, S>,
@@ -73,8 +75,9 @@ impl Instance {
         let broken = Unless::new(&mut self.broken, |broken| {
             *broken = Some(unwound("cuGraphExecKernelNodeSetParams"));
         });
-        // SAFETY: INSTANCE-1; `&mut self`. What the launches name belongs to the bundle of `held` or to the graph, and so does what they replace
-        // to the bundle that it had; either is the graph's while it is launched.
+        // SAFETY: INSTANCE-1; `&mut self`. What the launches name belongs to the bundle of `held`
+        // or to the graph, and so does what they replace to the bundle that it had; either is the
+        // graph's while it is launched.
         let applied = unsafe { self.site.tape().apply(self.raw, rehearsed) };
         broken.take_back();
         match applied {
@@ -101,8 +104,8 @@ impl Instance {
             tape.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
             let broken = Unless::new(broken, |broken| *broken = Some(unwound("cuGraphExecUpdate")));
-            // SAFETY: INSTANCE-1; the calls are the same, as was just compared, and allocate nothing, which `apply` looked at. `&mut self`
-            // of the caller.
+            // SAFETY: INSTANCE-1; the calls are the same, as was just compared, and allocate
+            // nothing, which `apply` looked at. `&mut self` of the caller.
             let updated = unsafe { recording.update(raw) };
             *broken.take_back() = updated.clone().err().filter(may_be_half_made);
             updated.during(during)?;
@@ -112,8 +115,9 @@ impl Instance {
     }
 }
 
-/// Whether an update may have changed some nodes before it failed. CUDA says that it was not made for one error only. Which call gave
-/// the error does not matter: a driver in between, as the checker, has errors of its own.
+/// Whether an update may have changed some nodes before it failed. CUDA says that it was not made
+/// for one error only. Which call gave the error does not matter: a driver in between, as the
+/// checker, has errors of its own.
 fn may_be_half_made(error: &DriverError) -> bool {
     error.code() != ErrorCode::GRAPH_EXEC_UPDATE_FAILURE
 }

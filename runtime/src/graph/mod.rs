@@ -17,31 +17,34 @@ use crate::stream::Stream;
 use crate::tag::{DeviceTag, Live, NamedStream, Place, StreamTag};
 use cuda_rt_driver::Kind;
 
-/// The device inside a capture of a stream of `D`. Not [`Live`]: nothing inside can be waited for, shared or adopted.
+/// The device inside a capture of a stream of `D`. Not [`Live`]: nothing inside can be waited for,
+/// shared or adopted.
 pub struct InGraph<'g, D>(PhantomData<fn(&'g D) -> &'g D>);
 // SAFETY: `'g` is fresh at each capture, and a capture has a device core of its own.
 unsafe impl<D: DeviceTag> DeviceTag for InGraph<'_, D> {}
 
 /// A stream inside a capture, standing for `S`.
 ///
-/// Its device is another one than that of `S`, so that nothing of the outside can be named inside, and nothing
-/// made inside leaves (H25).
+/// Its device is another one than that of `S`, so that nothing of the outside can be named inside,
+/// and nothing made inside leaves (H25).
 pub struct Captured<'g, S>(PhantomData<fn(&'g S) -> &'g S>);
 // SAFETY: by definition.
 unsafe impl<'g, S: StreamTag> Place for Captured<'g, S> {
     type Device = InGraph<'g, S::Device>;
 }
-// SAFETY: the capture's core has one stream for each key, and the one that it begins on is entered under the key of `S`, if that has
-// one; a tag that has none cannot be forked to.
+// SAFETY: the capture's core has one stream for each key, and the one that it begins on is entered
+// under the key of `S`, if that has one; a tag that has none cannot be forked to.
 unsafe impl<S: StreamTag> StreamTag for Captured<'_, S> {}
 
 /// Work of stream `S` that was captured, with all the memory that it uses (`CUgraphExec`).
 ///
-/// The graph owns the bundle given to [`Stream::capture`]: while it exists no one else can free, move or write what it
-/// replays (H25). Between launches [`views`](Self::views) reaches it, in the order of `S`;
-/// [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the bundle, without a new instantiation.
+/// The graph owns the bundle given to [`Stream::capture`]: while it exists no one else can free,
+/// move or write what it replays (H25). Between launches [`views`](Self::views) reaches it, in the
+/// order of `S`; [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the
+/// bundle, without a new instantiation.
 ///
-/// `&mut self` on every method, and `!Sync`: two launches of one graph at once would race with themselves.
+/// `&mut self` on every method, and `!Sync`: two launches of one graph at once would race with
+/// themselves.
 ///
 /// # Invariants
 /// GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
@@ -61,7 +64,8 @@ impl<R: Bundle, S: StreamTag> fmt::Debug for Graph<R, S> {
     }
 }
 
-/// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the stream on drop.
+/// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the
+/// stream on drop.
 ///
 /// # Invariants
 /// HELD-1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
@@ -106,18 +110,19 @@ impl<R: Bundle, S: StreamTag> Drop for Held<R, S> {
 
 impl<S: StreamTag> Stream<S> {
     /// Records the work that `body` gives to the stream, instead of running it, into a graph
-    /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks for as long as CUDA takes
-    /// to build the graph.
+    /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks
+    /// for as long as CUDA takes to build the graph.
     ///
-    /// `body` gets a stream of its own, so that no other thread's work can land in the capture, and views of `bundle`,
-    /// which the graph then owns. What it allocates is freed at each launch.
+    /// `body` gets a stream of its own, so that no other thread's work can land in the capture, and
+    /// views of `bundle`, which the graph then owns. What it allocates is freed at each launch.
     ///
     /// # Hazards prevented
-    /// H25, H43: buffers, handoffs and streams of the outside are of another device, and those of the inside cannot leave.
+    /// H25, H43: buffers, handoffs and streams of the outside are of another device, and those of
+    /// the inside cannot leave.
     ///
     /// # Errors
-    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be captured. The bundle is then dropped in
-    /// this stream's order; nothing has run.
+    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be
+    /// captured. The bundle is then dropped in this stream's order; nothing has run.
     pub fn capture<A: OwnedBy<S>>(
         &self,
         bundle: A,
@@ -129,7 +134,8 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: HELD-1: owned by `S`, to which it is given back; its uses are all in this stream's order.
+        // SAFETY: HELD-1: owned by `S`, to which it is given back; its uses are all in this
+        // stream's order.
         let bundle = unsafe { bundle.detach() };
         let mut held = Held::new(bundle, self);
         let instance = Instance::capture(&mut held, body)?;
@@ -142,8 +148,9 @@ impl<S: StreamTag> Stream<S> {
 }
 
 impl<'g, S: StreamTag> Stream<Captured<'g, S>> {
-    /// Another stream of the same capture, standing for `N`; its work comes after what this stream holds now. Asked for
-    /// twice, it is one stream. What it still holds at the end of the capture is joined.
+    /// Another stream of the same capture, standing for `N`; its work comes after what this stream
+    /// holds now. Asked for twice, it is one stream. What it still holds at the end of the capture
+    /// is joined.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -163,15 +170,16 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// Replays the captured work on its stream (`cuGraphLaunch`). Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver); also where an [update](Self::update) failed half-way and could not be taken
-    /// back.
+    /// [`Error::Driver`](crate::Error::Driver); also where an [update](Self::update) failed
+    /// half-way and could not be taken back.
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
         const DURING: &str = "Graph::launch";
         let driver = stream.core().ordered().during(DURING)?;
         let raw = self.instance.raw().during(DURING)?;
         stream
             .recorded(Kind::Graph, "graph", 0, || {
-                // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every other use.
+                // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every
+                // other use.
                 unsafe { driver.launch_graph(raw, stream.at().raw) }
             })
             .during(DURING)
@@ -183,23 +191,29 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         unsafe { self.held.bundle.view() }
     }
 
-    /// Makes later launches replay what `body` does now: the same calls in the same order, with other scalars, grids or
-    /// parts of the bundle. Launches that are pending run as they were. The host waits for nothing.
+    /// Makes later launches replay what `body` does now: the same calls in the same order, with
+    /// other scalars, grids or parts of the bundle. Launches that are pending run as they were. The
+    /// host waits for nothing.
     ///
-    /// First `body` runs with nothing enqueued, and each launch whose arguments or shape are others than before is changed in the
-    /// graph (`cuGraphExecKernelNodeSetParams`): what did not change costs no call. Only where a copy or a fill changed, or
-    /// there are [foreign calls](Stream::foreign), it runs once more in a capture, and the graph is updated to that
-    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time. While nothing is enqueued its stream is no
-    /// captured one: what is enqueued behind the types, on [`Stream::raw`], would run.
+    /// First `body` runs with nothing enqueued, and each launch whose arguments or shape are others
+    /// than before is changed in the graph (`cuGraphExecKernelNodeSetParams`): what did not change
+    /// costs no call. Only where a copy or a fill changed, or there are [foreign
+    /// calls](Stream::foreign), it runs once more in a capture, and the graph is updated to that
+    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time. While
+    /// nothing is enqueued its stream is no captured one: what is enqueued behind the types, on
+    /// [`Stream::raw`], would run.
     ///
     /// # Hazards prevented
-    /// H25: `body` sees the graph's bundle, and nothing else of a stream, as in the [capture](Stream::capture).
+    /// H25: `body` sees the graph's bundle, and nothing else of a stream, as in the
+    /// [capture](Stream::capture).
     ///
     /// # Errors
-    /// Those of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other calls, or changes a copy or a fill in
-    /// a graph that allocates; [`Error::Driver`](crate::Error::Driver). Launches replay what they did before. (If a call fails when
-    /// some launches were changed, and so does changing them back, or if `cuGraphExecUpdate` fails in a way of which CUDA does not say that nothing
-    /// was changed, the graph is never launched again: each launch is that error.)
+    /// Those of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other calls,
+    /// or changes a copy or a fill in a graph that allocates;
+    /// [`Error::Driver`](crate::Error::Driver). Launches replay what they did before. (If a call
+    /// fails when some launches were changed, and so does changing them back, or if
+    /// `cuGraphExecUpdate` fails in a way of which CUDA does not say that nothing was changed, the
+    /// graph is never launched again: each launch is that error.)
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -222,14 +236,16 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         self.instance.update(&mut self.held, &body, "Graph::update")
     }
 
-    /// As [`update`](Self::update), with another bundle: later launches use that, and the one that the graph had comes back, in
-    /// the order of `S`, after the launches that use it. The two may differ in lengths, where `body` copes.
+    /// As [`update`](Self::update), with another bundle: later launches use that, and the one that
+    /// the graph had comes back, in the order of `S`, after the launches that use it. The two may
+    /// differ in lengths, where `body` copes.
     ///
     /// # Hazards prevented
     /// H25: what later launches use is owned by the graph; the old bundle's views end before.
     ///
     /// # Errors
-    /// As [`update`](Self::update), with the new bundle; the graph has the old one and replays what it did before.
+    /// As [`update`](Self::update), with the new bundle; the graph has the old one and replays what
+    /// it did before.
     pub fn replace(
         &mut self,
         bundle: R::On<S>,
@@ -238,11 +254,13 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        // SAFETY: HELD-1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of the stream's device.
+        // SAFETY: HELD-1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of
+        // the stream's device.
         let bundle = unsafe { R::idle_from::<S>(bundle) };
         let mut held = Held::new(bundle, &self.held.stream);
         match self.instance.update(&mut held, &body, "Graph::replace") {
-            // Pending launches that use the old one are in the order of `S`, and later ones use the new one.
+            // Pending launches that use the old one are in the order of `S`, and later ones use the
+            // new one.
             Ok(()) => Ok(std::mem::replace(&mut self.held, held).into_on()),
             // GRAPH-2: every launch still uses the old one, or there is none ever again.
             Err(error) => Err(Refused {
@@ -252,7 +270,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         }
     }
 
-    /// The bundle, on its stream; the graph is destroyed once its launches are done (`cuGraphExecDestroy`).
+    /// The bundle, on its stream; the graph is destroyed once its launches are done
+    /// (`cuGraphExecDestroy`).
     pub fn into_inner(self) -> R::On<S> {
         let Self { instance, held, .. } = self;
         drop(instance);

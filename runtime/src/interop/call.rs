@@ -7,10 +7,11 @@ use crate::stream::Stream;
 use crate::tag::{ReadBy, StreamTag, WriteBy};
 use cuda_rt_driver::{DeviceAddress, ForeignUse, RawStream};
 
-/// A library's call that is about to be enqueued, and the memory that it will use; made by [`Stream::foreign`].
+/// A library's call that is about to be enqueued, and the memory that it will use; made by
+/// [`Stream::foreign`].
 ///
-/// The memory stays borrowed until the call is enqueued, as it will be used, so that an input that is also an output does not
-/// compile (H29), and neither does memory of another stream (H01, H03).
+/// The memory stays borrowed until the call is enqueued, as it will be used, so that an input that
+/// is also an output does not compile (H29), and neither does memory of another stream (H01, H03).
 #[must_use = "nothing is enqueued before `enqueue`"]
 pub struct ForeignCall<'a, S> {
     stream: &'a Stream<S>,
@@ -54,8 +55,8 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// The stream as CUDA knows it (`CUstream`). A number: it keeps nothing alive, and using it takes `unsafe`. To enqueue work on
-    /// memory of ours, go through [`foreign`](Self::foreign).
+    /// The stream as CUDA knows it (`CUstream`). A number: it keeps nothing alive, and using it
+    /// takes `unsafe`. To enqueue work on memory of ours, go through [`foreign`](Self::foreign).
     pub fn raw(&self) -> RawStream {
         self.at().raw
     }
@@ -100,8 +101,8 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
         self.uses(address, memory.len() * size_of::<T>(), true)
     }
 
-    /// Runs `body`, which enqueues the call on the stream that it is given, with the device's context current and the thread in
-    /// relaxed capture mode. The host does not wait.
+    /// Runs `body`, which enqueues the call on the stream that it is given, with the device's
+    /// context current and the thread in relaxed capture mode. The host does not wait.
     ///
     /// A checker that follows the device is told what the call uses, and takes it on trust.
     ///
@@ -109,17 +110,19 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// H01–H03, H29, H36, for the memory that is stated.
     ///
     /// # Safety
-    /// 1. All work that `body` enqueues anywhere is in the order of that stream: enqueued there, or on streams that wait for it
-    ///    first and that it waits for before `body` returns, also where `body` panics or fails.
-    /// 2. That work reads only memory stated by `reads` or `writes`, writes only memory stated by `writes`, in bounds, and leaves
-    ///    values of its element type there; its own memory, workspaces and arguments stay valid until it is over. In
-    ///    a capture: until the graph is dropped, as it runs at each launch.
-    /// 3. `body` neither destroys the stream nor begins or ends a capture on it, and keeps no use of it or of the memory for
-    ///    later.
+    /// 1. All work that `body` enqueues anywhere is in the order of that stream: enqueued there, or
+    ///    on streams that wait for it first and that it waits for before `body` returns, also where
+    ///    `body` panics or fails.
+    /// 2. That work reads only memory stated by `reads` or `writes`, writes only memory stated by
+    ///    `writes`, in bounds, and leaves values of its element type there; its own memory,
+    ///    workspaces and arguments stay valid until it is over. In a capture: until the graph is
+    ///    dropped, as it runs at each launch.
+    /// 3. `body` neither destroys the stream nor begins or ends a capture on it, and keeps no use
+    ///    of it or of the memory for later.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the context cannot be made current, or an earlier ordering could not be made;
-    /// `body` has not run then. Its own errors are in what it returns.
+    /// [`Error::Driver`](crate::Error::Driver) if the context cannot be made current, or an earlier
+    /// ordering could not be made; `body` has not run then. Its own errors are in what it returns.
     pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
         let stream = self.stream.raw();
         let (mut body, mut output) = (Some(body), None);

@@ -1,4 +1,5 @@
-//! A copy of memory that someone else owns, which goes back to its owner once the copy is known to be over.
+//! A copy of memory that someone else owns, which goes back to its owner once the copy is known to
+//! be over.
 
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, Element};
@@ -11,14 +12,16 @@ impl<S: StreamTag> Stream<S>
 where
     S::Device: Live,
 {
-    /// Copies what `owner` owns into memory of this stream, waits for the copy, and drops the owner.
+    /// Copies what `owner` owns into memory of this stream, waits for the copy, and drops the
+    /// owner.
     ///
     /// # Safety
-    /// `owner` keeps `len` elements at `source`, device memory that holds values of `T` and that no work which is pending or comes
-    /// later uses, until it is dropped or given back.
+    /// `owner` keeps `len` elements at `source`, device memory that holds values of `T` and that no
+    /// work which is pending or comes later uses, until it is dropped or given back.
     ///
     /// # Errors
-    /// [`Refused`] with the owner; without it where the copy may still be running: it was leaked then.
+    /// [`Refused`] with the owner; without it where the copy may still be running: it was leaked
+    /// then.
     pub(crate) unsafe fn copied<T: Element, O>(
         &self,
         owner: O,
@@ -38,7 +41,8 @@ where
         };
         // A failed wait is not a finished wait, and what unwinds is not known to be over.
         let owner = Unless::leaked(owner);
-        // SAFETY: both are live and of that length, and nothing else uses them: the caller's memory until `owner` is gone.
+        // SAFETY: both are live and of that length, and nothing else uses them: the caller's memory
+        // until `owner` is gone.
         let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
         // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
         // SAFETY: the core keeps the stream.

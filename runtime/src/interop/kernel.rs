@@ -9,10 +9,11 @@ use crate::stream::Stream;
 use crate::tag::{ReadBy, StreamTag, WriteBy};
 use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
 
-/// A launch of a kernel that `#[kernel]` did not make, with the arguments given so far; made by [`Stream::foreign_kernel`].
+/// A launch of a kernel that `#[kernel]` did not make, with the arguments given so far; made by
+/// [`Stream::foreign_kernel`].
 ///
-/// Each argument is compared with the kernel's next parameter, and slices are borrowed as they will be used, so what is left to
-/// the caller is what the code of the kernel does with them.
+/// Each argument is compared with the kernel's next parameter, and slices are borrowed as they will
+/// be used, so what is left to the caller is what the code of the kernel does with them.
 #[must_use = "nothing is launched before `launch`"]
 pub struct ForeignLaunch<'a, S> {
     stream: &'a Stream<S>,
@@ -35,8 +36,8 @@ impl<S> fmt::Debug for ForeignLaunch<'_, S> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Starts a launch of a kernel described by hand: PTX of any compiler, its entry and its parameters, and a
-    /// plain function for the simulated device.
+    /// Starts a launch of a kernel described by hand: PTX of any compiler, its entry and its
+    /// parameters, and a plain function for the simulated device.
     pub fn foreign_kernel(&self, kernel: &'static Kernel) -> ForeignLaunch<'_, S> {
         ForeignLaunch {
             stream: self,
@@ -64,8 +65,8 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         let words = bytes.div_ceil(size_of::<u128>());
         self.words.resize(start + words, MaybeUninit::uninit());
         let to = self.words[start..].as_mut_ptr().cast::<u8>();
-        // SAFETY: `value` has that many bytes, and so have the words just added. They are copied as they are: words need not be
-        // initialised.
+        // SAFETY: `value` has that many bytes, and so have the words just added. They are copied as
+        // they are: words need not be initialised.
         unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), to, bytes) };
     }
 
@@ -104,20 +105,20 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     /// The next argument: a value.
     ///
     /// # Panics
-    /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to at most 16 bytes; or if the size
-    /// is 0, for which an entry has no parameter.
+    /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to
+    /// at most 16 bytes; or if the size is 0, for which an entry has no parameter.
     #[track_caller]
     pub fn value<T: Element>(mut self, value: T) -> Self {
         self.push(&value, |kind| kind == ParameterKind::Scalar);
         self
     }
 
-    /// The next argument: a value of a type that is `DeviceCopy` as `rustacuda_core` has it, derived or not. It is copied as it is,
-    /// padding and all; unlike an element it may have values that not any bits are (`bool`, `Option`, enums), as only the host
-    /// writes it.
+    /// The next argument: a value of a type that is `DeviceCopy` as `rustacuda_core` has it,
+    /// derived or not. It is copied as it is, padding and all; unlike an element it may have values
+    /// that not any bits are (`bool`, `Option`, enums), as only the host writes it.
     ///
-    /// That the kernel reads it as the host lays it out is up to who [launches](Self::launch): without `#[repr(C)]` no one can
-    /// know.
+    /// That the kernel reads it as the host lays it out is up to who [launches](Self::launch):
+    /// without `#[repr(C)]` no one can know.
     ///
     /// # Panics
     /// As [`value`](Self::value).
@@ -141,13 +142,15 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         self
     }
 
-    /// Launches it (`cuLaunchKernel`). Stream-ordered. Where `shape.extent` is empty nothing is launched.
+    /// Launches it (`cuLaunchKernel`). Stream-ordered. Where `shape.extent` is empty nothing is
+    /// launched.
     ///
     /// # Safety
-    /// 1. `kernel.module` holds an entry `kernel.symbol` with those parameters, and `kernel.simulate` does on the CPU what it
-    ///    does.
-    /// 2. Launched in that shape with those arguments it reads only slices given to `read` or `write`, writes only those given to
-    ///    `write`, in bounds, with no race between its threads, and leaves values of their element types there.
+    /// 1. `kernel.module` holds an entry `kernel.symbol` with those parameters, and
+    ///    `kernel.simulate` does on the CPU what it does.
+    /// 2. Launched in that shape with those arguments it reads only slices given to `read` or
+    ///    `write`, writes only those given to `write`, in bounds, with no race between its threads,
+    ///    and leaves values of their element types there.
     ///
     /// # Errors
     /// [`Error::Launch`](crate::Error::Launch).
@@ -167,8 +170,9 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
             .iter()
             .map(|start| self.words[*start..].as_ptr().cast())
             .collect();
-        // SAFETY: one pointer for each parameter, each to a value of its size, aligned to 16 bytes; the slices among them were
-        // borrowed as the kernel uses them and belong to `S`. The caller answers for the kernel.
+        // SAFETY: one pointer for each parameter, each to a value of its size, aligned to 16 bytes;
+        // the slices among them were borrowed as the kernel uses them and belong to `S`. The caller
+        // answers for the kernel.
         unsafe { self.stream.launch(self.kernel, shape, &parameters, self.padded) }
     }
 }

@@ -1,11 +1,11 @@
-//! Doors to code that is not ours: libraries on the CUDA driver API, kernels of other compilers, streams and memory of other
-//! owners.
+//! Doors to code that is not ours: libraries on the CUDA driver API, kernels of other compilers,
+//! streams and memory of other owners.
 //!
 //! A handle or an address is a number, and safe to ask for ([`Stream::raw`](crate::Stream::raw),
-//! [`DeviceSlice::address`](crate::DeviceSlice::address)). What lets such a number act, or makes one of our types of it, is
-//! `unsafe`, and states as obligations what the type promises from then on. The types stay honest on both sides of a
-//! door: buffers that a foreign call uses are borrowed as the call uses them, and what is adopted moves by handoffs as
-//! everything does.
+//! [`DeviceSlice::address`](crate::DeviceSlice::address)). What lets such a number act, or makes
+//! one of our types of it, is `unsafe`, and states as obligations what the type promises from then
+//! on. The types stay honest on both sides of a door: buffers that a foreign call uses are borrowed
+//! as the call uses them, and what is adopted moves by handoffs as everything does.
 //!
 //! | to | use |
 //! |---|---|

@@ -13,19 +13,22 @@ pub struct Adopted<'id, D = Gpu<0>>(PhantomData<(fn(&'id ()) -> &'id (), fn(D) -
 unsafe impl<D: DeviceTag> Place for Adopted<'_, D> {
     type Device = D;
 }
-// SAFETY: `Device::adopt_stream` makes one stream for a closure that is generic over `'id`, so no other has the same brand.
+// SAFETY: `Device::adopt_stream` makes one stream for a closure that is generic over `'id`, so no
+// other has the same brand.
 unsafe impl<D: DeviceTag> StreamTag for Adopted<'_, D> {}
 
 impl<D: Live> Device<D> {
-    /// Runs `body` with a stream that someone else owns: PyTorch's, another crate's, another library's. Calls nothing.
+    /// Runs `body` with a stream that someone else owns: PyTorch's, another crate's, another
+    /// library's. Calls nothing.
     ///
-    /// Bundles come in and leave as [`Handoff`](crate::Handoff)s; buffers and the stream itself cannot leave (H23), so
-    /// that nothing of ours uses it after its owner may destroy it. Each adoption is another stream to us, also of one CUDA
-    /// stream: going from one to the next costs an event.
+    /// Bundles come in and leave as [`Handoff`](crate::Handoff)s; buffers and the stream itself
+    /// cannot leave (H23), so that nothing of ours uses it after its owner may destroy it. Each
+    /// adoption is another stream to us, also of one CUDA stream: going from one to the next costs
+    /// an event.
     ///
     /// # Safety
-    /// 1. `raw` is a stream of this device's primary context, is not the default stream, and is not destroyed until `body`
-    ///    returns.
+    /// 1. `raw` is a stream of this device's primary context, is not the default stream, and is not
+    ///    destroyed until `body` returns.
     /// 2. No capture is going on there, and none begins but by [`Stream::capture`].
     ///
     /// Work of its owner there needs no care: it is in the stream's order as ours is.
@@ -46,7 +49,8 @@ impl<D: Live> Device<D> {
 }
 
 impl<D> Device<D> {
-    /// The driver, for calls on raw handles: what changes anything there is `unsafe`, or only creates.
+    /// The driver, for calls on raw handles: what changes anything there is `unsafe`, or only
+    /// creates.
     pub fn driver(&self) -> &dyn Driver {
         self.core().driver()
     }

@@ -2,8 +2,8 @@ use super::Extent;
 use crate::error::{Error, GridError, Result};
 use cuda_rt_driver::LaunchShape;
 
-/// Most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA C++ Programming Guide,
-/// "Technical Specifications per Compute Capability").
+/// Most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA C++
+/// Programming Guide, "Technical Specifications per Compute Capability").
 const MAX_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65535, 65535];
 /// Most threads of a block along each axis (same table).
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
@@ -128,7 +128,8 @@ impl Grid3 {
         }
     }
 
-    /// The same in blocks of `x` × `y` × `z` threads; a kernel with a block size of its own ignores it.
+    /// The same in blocks of `x` × `y` × `z` threads; a kernel with a block size of its own ignores
+    /// it.
     pub fn block(self, x: u32, y: u32, z: u32) -> Self {
         Self {
             block: [x, y, z],

@@ -1,4 +1,5 @@
-//! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may read or write.
+//! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may
+//! read or write.
 
 mod grid;
 mod module;

@@ -1,6 +1,7 @@
 //! What embeds the PTX of a crate of kernels.
 
-/// What `kernel_module!` makes on the host; here, so that it is this crate's [`ModuleImage`] that it vouches for.
+/// What `kernel_module!` makes on the host; here, so that it is this crate's [`ModuleImage`] that
+/// it vouches for.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __module {
@@ -12,7 +13,8 @@ macro_rules! __module {
                 $crate::__private::core::include_str!($path);
             const PACKAGE: &$crate::__private::core::primitive::str =
                 $crate::__private::core::env!("CARGO_PKG_NAME");
-            // SAFETY: what a build left, as with an object file that is linked; signatures and layouts are compared at load.
+            // SAFETY: what a build left, as with an object file that is linked; signatures and
+            // layouts are compared at load.
             unsafe { $crate::kernel::ModuleImage::new(PACKAGE, PTX) }
         };
     };

@@ -1,4 +1,5 @@
-//! What a launch passes, parameter by parameter: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`, one kind of head for each role.
+//! What a launch passes, parameter by parameter: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`,
+//! one kind of head for each role.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -87,7 +88,8 @@ impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
 /// `&[T]`, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct Slice<K, const AT: usize>(PhantomData<K>);
-/// What it writes through: by the name of its type each thread has elements of its own, or all threads have all of them.
+/// What it writes through: by the name of its type each thread has elements of its own, or all
+/// threads have all of them.
 #[derive(Debug)]
 pub struct Output<K, const AT: usize, const IS_EXCLUSIVE: bool = true>(PhantomData<K>);
 /// What it writes through with atomic operations.
@@ -99,7 +101,8 @@ pub struct SharedArg<K, const AT: usize>(PhantomData<K>);
 #[derive(Debug)]
 pub struct Value<K, const AT: usize>(PhantomData<K>);
 
-/// The element of a slice. (Behind traits, so that rustc finds a type that cannot cross once, where the user wrote it.)
+/// The element of a slice. (Behind traits, so that rustc finds a type that cannot cross once, where
+/// the user wrote it.)
 pub trait SliceOf<const AT: usize> {
     /// The element.
     type Element: Element;
@@ -128,7 +131,8 @@ pub trait ValueOf<const AT: usize> {
 /// The parameters of a kernel.
 ///
 /// # Safety
-/// `DESCRIBED`, `LAYOUT`, `pointers` and `read_back` agree with each other and with the entry that `#[kernel]` makes.
+/// `DESCRIBED`, `LAYOUT`, `pointers` and `read_back` agree with each other and with the entry that
+/// `#[kernel]` makes.
 pub unsafe trait Parameters {
     /// What the launch is given.
     type Passed<'a, S>;
@@ -162,8 +166,9 @@ pub unsafe trait Parameters {
     /// The arguments of one thread or block.
     ///
     /// # Safety
-    /// For `'k` the memory that the values name is used as the kernel's signature says, and `shared` points to the memory of one
-    /// block, with `SHARED_BYTES` from `offset` on for these arguments alone.
+    /// For `'k` the memory that the values name is used as the kernel's signature says, and
+    /// `shared` points to the memory of one block, with `SHARED_BYTES` from `offset` on for these
+    /// arguments alone.
     #[doc(hidden)]
     unsafe fn arguments<'k>(values: &Self::Values, shared: *mut u8, offset: usize) -> Self::Arguments<'k>;
 }

@@ -1,7 +1,9 @@
-//! What a kernel takes, in types, and the launch that follows from them: all that the expansion of `#[kernel]` calls on the host.
+//! What a kernel takes, in types, and the launch that follows from them: all that the expansion of
+//! `#[kernel]` calls on the host.
 //!
-//! Calling any of it is safe, so that the expansion needs no `unsafe` of its own, and a crate that stands in for this one by its name
-//! has nothing to be trusted with (H42). The one promise is [`Signature`]'s, and [`__kernel!`](crate::__kernel) makes it.
+//! Calling any of it is safe, so that the expansion needs no `unsafe` of its own, and a crate that
+//! stands in for this one by its name has nothing to be trusted with (H42). The one promise is
+//! [`Signature`]'s, and [`__kernel!`](crate::__kernel) makes it.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -19,8 +21,8 @@ use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
 /// A kernel's signature.
 ///
 /// # Safety
-/// `kernel` gives one static, made by [`describe`] for this type, and the entry of its symbol in its module was built from a
-/// `#[kernel]` function with this signature.
+/// `kernel` gives one static, made by [`describe`] for this type, and the entry of its symbol in
+/// its module was built from a `#[kernel]` function with this signature.
 pub unsafe trait Signature: Sized + 'static {
     /// What tells threads or blocks apart.
     type Position: Position;
@@ -46,7 +48,8 @@ pub type ArgumentsOf<'k, K> = <<K as Signature>::Parameters as Parameters>::Argu
 type Grid<K> = <<K as Signature>::Position as Position>::Grid;
 type Passed<'a, K, S> = <<K as Signature>::Parameters as Parameters>::Passed<'a, S>;
 
-/// The kernel `K`, as the driver wants it. The tables are those of its parameters, in static memory.
+/// The kernel `K`, as the driver wants it. The tables are those of its parameters, in static
+/// memory.
 #[doc(hidden)]
 pub const fn describe<K: Simulate>(
     name: &'static str,
@@ -111,8 +114,8 @@ const fn assert_passable(parameters: &[Parameter]) {
 
 /// Launches `K` in the order of `stream`.
 ///
-/// A block with more axes than the position does not build, whoever wrote the kernel's description: threads that differ along the
-/// other axis only would hold one index (H32).
+/// A block with more axes than the position does not build, whoever wrote the kernel's description:
+/// threads that differ along the other axis only would hold one index (H32).
 ///
 /// ```compile_fail,E0080
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
@@ -197,8 +200,9 @@ pub fn launch<K: Simulate, S: StreamTag>(
     };
     let shape = K::Position::shape(grid, K::BLOCK, K::Parameters::SHARED_BYTES)?;
     let pointers = K::Parameters::pointers(&arguments, &shape.extent);
-    // SAFETY: the signature's promise is that these are the kernel's parameters; a slice among them was borrowed as the kernel uses it,
-    // for this call at least, and belongs to `S` (`ReadArg`, `Writing`).
+    // SAFETY: the signature's promise is that these are the kernel's parameters; a slice among them
+    // was borrowed as the kernel uses it, for this call at least, and belongs to `S` (`ReadArg`,
+    // `Writing`).
     unsafe { stream.__launch(K::kernel(), &shape, as_slice(&pointers)) }
 }
 
@@ -215,7 +219,8 @@ unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c
     let mut memory = SharedMemory::new(K::Parameters::SHARED_BYTES);
     let shared = memory.start();
     K::Position::each(&launch, shape, K::BLOCK, |position| {
-        // SAFETY: the memory is the caller's promise; "threads" and blocks take turns, each with arguments and shared memory of its own.
+        // SAFETY: the memory is the caller's promise; "threads" and blocks take turns, each with
+        // arguments and shared memory of its own.
         let arguments = unsafe { K::Parameters::arguments(&values, shared, 0) };
         K::call(position, arguments);
     });
@@ -311,7 +316,8 @@ macro_rules! blocks {
                 // What the kernel fixes is known when it is compiled.
                 let size = block.unwrap_or([shape.block[0], shape.block[1]]);
                 rt::each_block(launch, |at| {
-                    // SAFETY: the launch has this shape, which was made of this block size; each position is given out once.
+                    // SAFETY: the launch has this shape, which was made of this block size; each
+                    // position is given out once.
                     f(unsafe { rt::block(at, size, [shape.grid[0], shape.grid[1]], launch.extent()) });
                 });
             }
@@ -326,9 +332,10 @@ blocks! {
 
 /// The one promise that a kernel's expansion needs: that the entry called `$symbol` is this kernel.
 ///
-/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the user's gets in but names and types. A crate
-/// that calls this by hand with another kernel's symbol lies about its PTX, as with a false file in `kernel_module!`. The simulated
-/// device reads no PTX: it calls the function, whose arguments end with the launch
+/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the
+/// user's gets in but names and types. A crate that calls this by hand with another kernel's symbol
+/// lies about its PTX, as with a false file in `kernel_module!`. The simulated device reads no PTX:
+/// it calls the function, whose arguments end with the launch
 /// ([`Branded`](device_std::rt::Branded)), whatever the types are called.
 #[doc(hidden)]
 #[macro_export]

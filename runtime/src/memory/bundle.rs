@@ -5,12 +5,12 @@ use cuda_rt_driver::CallSite;
 
 /// A bundle in its idle form: what a [`Handoff`](crate::Handoff) carries.
 ///
-/// Buffers, tuples of up to 12, arrays, `Vec`, `Option`, and structs through `#[derive(Bundle)]`. A bundle moves
-/// as a whole, behind one event.
+/// Buffers, tuples of up to 12, arrays, `Vec`, `Option`, and structs through `#[derive(Bundle)]`. A
+/// bundle moves as a whole, behind one event.
 ///
 /// # Safety
-/// Structural: every method converts every part, no part is dropped, duplicated or left out, no code of a
-/// user runs, and no part can be written through `&`. Derive it instead.
+/// Structural: every method converts every part, no part is dropped, duplicated or left out, no
+/// code of a user runs, and no part can be written through `&`. Derive it instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",
@@ -30,27 +30,29 @@ pub unsafe trait Bundle: Sized {
     /// Gives the bundle to `S`.
     ///
     /// # Safety
-    /// `at` is the stream `S` on `Self::Device`, and every use of every part is ordered before its present end.
+    /// `at` is the stream `S` on `Self::Device`, and every use of every part is ordered before its
+    /// present end.
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S>;
 
     /// Takes the bundle from a stream, pending.
     ///
     /// # Safety
-    /// `S` is a stream on `Self::Device`. The result is not used as idle until every use of every part is over, and is not
-    /// dropped until then.
+    /// `S` is a stream on `Self::Device`. The result is not used as idle until every use of every
+    /// part is over, and is not dropped until then.
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self;
 
     /// Views of all parts.
     ///
     /// # Safety
-    /// For `'v` the parts are live, ordered before the work of `S` that uses the views, and not used otherwise.
+    /// For `'v` the parts are live, ordered before the work of `S` that uses the views, and not
+    /// used otherwise.
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S>;
 
     /// Read-only views of all parts.
     ///
     /// # Safety
-    /// For `'v` the parts are live, writes to them are ordered before the work of `S` that uses the views, and
-    /// nothing writes them.
+    /// For `'v` the parts are live, writes to them are ordered before the work of `S` that uses the
+    /// views, and nothing writes them.
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S>;
 
     /// Frees every part once `fence` is over; leaks what cannot be freed. Never blocks.
@@ -59,17 +61,19 @@ pub unsafe trait Bundle: Sized {
     /// Every use of every part is over once `fence` is.
     unsafe fn retire(self, fence: &mut Fence);
 
-    /// Tells a checker that the host has, or had until now, every part that it can reach: pinned memory.
+    /// Tells a checker that the host has, or had until now, every part that it can reach: pinned
+    /// memory.
     #[doc(hidden)]
     fn note_host_access(&self, _passed: ToHost) {}
 }
 
-/// The call by which a bundle passes to the host. Only this crate makes one, so no one else tells the checker of a passage that
-/// did not take place.
+/// The call by which a bundle passes to the host. Only this crate makes one, so no one else tells
+/// the checker of a passage that did not take place.
 #[derive(Clone, Copy, Debug)]
 pub struct ToHost(pub(crate) CallSite);
 
-/// A bundle of which every part is owned by the stream `S`: what [`Stream::release`](crate::Stream::release) takes.
+/// A bundle of which every part is owned by the stream `S`: what
+/// [`Stream::release`](crate::Stream::release) takes.
 ///
 /// # Safety
 /// Structural, as [`Bundle`], and every part is owned by `S`.
@@ -87,6 +91,7 @@ pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// Takes the bundle from `S`, pending.
     ///
     /// # Safety
-    /// The result is not used as idle until every use of every part is over, and is not dropped until then.
+    /// The result is not used as idle until every use of every part is over, and is not dropped
+    /// until then.
     unsafe fn detach(self) -> Self::Idle;
 }

@@ -9,14 +9,17 @@ use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 
-/// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a model.
+/// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a
+/// model.
 ///
-/// [`Shared`](crate::Shared) memory comes back to a writer, so each lease costs a wait when it begins and an event when it ends.
-/// A constant never comes back: reading it costs neither. What pays for that is the memory, which stays allocated until the
-/// process ends, also when every clone is dropped; so does its device.
+/// [`Shared`](crate::Shared) memory comes back to a writer, so each lease costs a wait when it
+/// begins and an event when it ends. A constant never comes back: reading it costs neither. What
+/// pays for that is the memory, which stays allocated until the process ends, also when every clone
+/// is dropped; so does its device.
 ///
-/// Cloning it is a count. It is idle memory to every stream at once: `stream.adopt(weights.clone())` gives a handle of that
-/// stream, which is part of bundles and graphs as a buffer is.
+/// Cloning it is a count. It is idle memory to every stream at once:
+/// `stream.adopt(weights.clone())` gives a handle of that stream, which is part of bundles and
+/// graphs as a buffer is.
 ///
 /// # Hazards prevented
 /// H02, H08 (nothing gives a way to write it), H21 (nothing frees it).

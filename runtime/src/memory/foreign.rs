@@ -18,8 +18,8 @@ pub(crate) struct Foreign {
     release: Release,
 }
 
-/// Code of the memory's owner. Where it cannot be run it is forgotten, and so is what it holds: its drop might free memory that the GPU
-/// still uses.
+/// Code of the memory's owner. Where it cannot be run it is forgotten, and so is what it holds: its
+/// drop might free memory that the GPU still uses.
 ///
 /// The lock is never contended: it makes the closure's owner `Sync`.
 struct Release(Mutex<Option<Box<dyn FnOnce() + Send>>>);
@@ -80,8 +80,8 @@ impl Foreign {
         }
     }
 
-    /// Gives the memory back on the device's thread for closures, once `fence` was seen over. Leaks it where that is never
-    /// known. Does not block.
+    /// Gives the memory back on the device's thread for closures, once `fence` was seen over. Leaks
+    /// it where that is never known. Does not block.
     pub(super) fn give_back_behind(self, mut fence: Fence) {
         let events = Arc::clone(&self.events);
         let over = fence.is_done();
@@ -95,7 +95,8 @@ impl Foreign {
         if over {
             done.now();
         } else {
-            // What cannot be watched is leaked with what `done` holds; a lost fence has nothing to watch.
+            // What cannot be watched is leaked with what `done` holds; a lost fence has nothing to
+            // watch.
             let _ = fence.watch(done);
         }
     }

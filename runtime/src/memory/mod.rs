@@ -43,8 +43,8 @@ use crate::error::{Error, Result};
 /// What every device allocation is aligned to, in bytes; pinned memory is aligned to a page.
 const ALIGNMENT: usize = 256;
 
-/// `len` elements of `T` in bytes, if an allocation can have that many. An element that needs more alignment than memory has
-/// does not build; as every buffer is made with this, none can hold one.
+/// `len` elements of `T` in bytes, if an allocation can have that many. An element that needs more
+/// alignment than memory has does not build; as every buffer is made with this, none can hold one.
 ///
 /// ```compile_fail,E0080
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]

@@ -22,9 +22,11 @@ use cuda_rt_driver::DeviceAddress;
 /// ```
 ///
 /// # Invariants
-/// SPLIT-BLOCK-1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is foreign. Each part that was not dropped
+/// SPLIT-BLOCK-1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is
+/// foreign. Each part that was not dropped
 ///     holds this, and no two parts overlap.
-/// SPLIT-BLOCK-2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
+/// SPLIT-BLOCK-2. Every use of each part that was dropped is ordered before one of `ended`, or is
+/// over.
 #[derive(Debug)]
 pub(super) struct SplitBlock {
     address: DeviceAddress,
@@ -44,16 +46,18 @@ impl SplitBlock {
         }
     }
 
-    /// Whether a part of these bytes is all there is: no other part, dropped or not. Empty parts apart, then, nothing was
-    /// dropped, and `ended` holds nothing. Never of foreign memory, which stays one whoever has it.
+    /// Whether a part of these bytes is all there is: no other part, dropped or not. Empty parts
+    /// apart, then, nothing was dropped, and `ended` holds nothing. Never of foreign memory, which
+    /// stays one whoever has it.
     pub(super) fn is_whole(self: &mut Arc<Self>, address: DeviceAddress, bytes: usize) -> bool {
         // Unique, so no other part is left, and none can be made.
         Arc::get_mut(self)
             .is_some_and(|block| block.foreign.is_none() && block.address == address && block.bytes == bytes)
     }
 
-    /// A part is dropped; `end` says where its uses end. The last one frees the block (`cuMemFreeAsync`), or gives it back to its
-    /// owner, after the uses of all; what cannot be ordered is leaked. Never blocks the host.
+    /// A part is dropped; `end` says where its uses end. The last one frees the block
+    /// (`cuMemFreeAsync`), or gives it back to its owner, after the uses of all; what cannot be
+    /// ordered is leaked. Never blocks the host.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
         // Whole after any panic: each step of `LastUses` is one assignment.
         self.ended
@@ -79,7 +83,8 @@ impl SplitBlock {
                 reaper
             }
         };
-        // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before this place in `at`, which the core keeps.
+        // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before
+        // this place in `at`, which the core keeps.
         let _ = unsafe { driver.free(block.address, at.raw) };
     }
 }
@@ -88,7 +93,8 @@ impl SplitBlock {
 ///
 /// # Invariants
 /// SPLIT-PINNED-1. Each part that was not dropped holds this, and no two parts overlap.
-/// SPLIT-PINNED-2. Every use of each part that was dropped is ordered before one of `ended`, or is over.
+/// SPLIT-PINNED-2. Every use of each part that was dropped is ordered before one of `ended`, or is
+/// over.
 #[derive(Debug)]
 pub(super) struct SplitPinned {
     block: PinnedBlock,
@@ -120,8 +126,9 @@ impl SplitPinned {
         }
     }
 
-    /// A part is dropped; `end` says where its uses end. The last one gives the block to the pool of `core`, which reuses it once
-    /// the uses of all were seen complete, or back to its owner then.
+    /// A part is dropped; `end` says where its uses end. The last one gives the block to the pool
+    /// of `core`, which reuses it once the uses of all were seen complete, or back to its owner
+    /// then.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
         // Its own drop would unmap a block of the pool.
         let split = Unless::leaked(self);

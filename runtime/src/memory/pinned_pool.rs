@@ -23,8 +23,8 @@ pub(crate) struct Block {
     account: Arc<Account>,
 }
 
-/// How much a pool has mapped, and how much it may. A block counts from before it is mapped until it is unmapped, also while it is
-/// leaked or with another device.
+/// How much a pool has mapped, and how much it may. A block counts from before it is mapped until
+/// it is unmapped, also while it is leaked or with another device.
 ///
 /// Figures only: no other memory is published with them.
 #[derive(Debug)]
@@ -68,7 +68,8 @@ impl Block {
     /// Maps `bytes` for which `account` has made room.
     fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
         let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
-        // A call that unwinds or fails may have registered it: it stays mapped. Nothing has touched its pages.
+        // A call that unwinds or fails may have registered it: it stays mapped. Nothing has touched
+        // its pages.
         let memory = Unless::leaked(memory);
         // SAFETY: freshly mapped, so not registered; PINNED-BLOCK-1 keeps it mapped.
         unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
@@ -102,7 +103,8 @@ impl Drop for Block {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PinnedStats {
-    /// Blocks mapped and page-locked since the device was opened; buffers made from reused blocks add none.
+    /// Blocks mapped and page-locked since the device was opened; buffers made from reused blocks
+    /// add none.
     pub blocks_mapped: usize,
     /// Their bytes.
     pub bytes_mapped: usize,
@@ -116,7 +118,8 @@ pub struct PinnedStats {
     pub bytes_held: usize,
     /// The most bytes that were page-locked at once.
     pub bytes_held_peak: usize,
-    /// The most bytes that may be; see [`Device::set_pinned_limit`](crate::Device::set_pinned_limit).
+    /// The most bytes that may be; see
+    /// [`Device::set_pinned_limit`](crate::Device::set_pinned_limit).
     pub limit_bytes: Option<usize>,
 }
 
@@ -144,8 +147,8 @@ impl PinnedPool {
         }
     }
 
-    /// Sizes that blocks have: whole pages, and past eight of them eight sizes to each power of two, so that at most an eighth is
-    /// wasted and lengths that differ a little share blocks.
+    /// Sizes that blocks have: whole pages, and past eight of them eight sizes to each power of
+    /// two, so that at most an eighth is wasted and lengths that differ a little share blocks.
     fn size_class(bytes: usize) -> usize {
         const PAGE: usize = 4096;
         let step = (bytes.next_power_of_two() / 16).max(PAGE);
@@ -181,7 +184,8 @@ impl PinnedPool {
         // A panic while the lock was held can only have lost blocks, never shared one.
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = free.get_mut(&class)?;
-        // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md, obligation 4).
+        // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md,
+        // obligation 4).
         let done = blocks
             .iter()
             .position(|(fence, _)| fence.query().unwrap_or(false))?;
@@ -210,8 +214,8 @@ impl PinnedPool {
         }
     }
 
-    /// Unmaps free blocks whose last use was seen complete, the largest first, until no more than `keep_bytes` are page-locked.
-    /// Returns the bytes unmapped.
+    /// Unmaps free blocks whose last use was seen complete, the largest first, until no more than
+    /// `keep_bytes` are page-locked. Returns the bytes unmapped.
     pub(crate) fn trim(&self, keep_bytes: usize) -> usize {
         let mut done = Vec::new();
         {
@@ -220,7 +224,8 @@ impl PinnedPool {
             for blocks in free.values_mut().rev() {
                 let mut index = 0;
                 while held > keep_bytes && index < blocks.len() {
-                    // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md, obligation 4).
+                    // Only what was *seen* complete: an error says nothing about the work
+                    // (docs/soundness.md, obligation 4).
                     if !blocks[index].0.query().unwrap_or(false) {
                         index += 1;
                     } else if let Some((_, block)) = blocks.remove(index) {

@@ -4,8 +4,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What can index memory that a stream owns: ranges of elements. Single elements cannot be named, for the host may not
-/// read them.
+/// What can index memory that a stream owns: ranges of elements. Single elements cannot be named,
+/// for the host may not read them.
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",
@@ -13,8 +13,8 @@ mod sealed {
             (device memory must be copied to pinned memory with `copy_to_host`)"
 )]
 pub trait RangeIndex: sealed::Sealed {
-    /// A part of `View`: a `View`. Behind this trait so that an index that is no range yields no type, and rustc says that
-    /// one thing rather than what else an unsized element cannot do.
+    /// A part of `View`: a `View`. Behind this trait so that an index that is no range yields no
+    /// type, and rustc says that one thing rather than what else an unsized element cannot do.
     #[doc(hidden)]
     type Part<View: ?Sized>: ?Sized;
 

@@ -16,17 +16,18 @@ use crate::tag::{DeviceTag, Idle, Live, OnDevice, SameAs, StreamTag};
 
 /// A bundle that any number of streams may read, each through a [`Lease`], and none may write.
 ///
-/// Cloning it makes another holder of the same bundle. Counterexample that it exists for: two readers on two streams,
-/// and then a writer that waits for the one that came last; the other reader sees half-written data. Here the bundle
-/// comes back only through [`reclaim`](Self::reclaim), which waits for all of them (H10).
+/// Cloning it makes another holder of the same bundle. Counterexample that it exists for: two
+/// readers on two streams, and then a writer that waits for the one that came last; the other
+/// reader sees half-written data. Here the bundle comes back only through
+/// [`reclaim`](Self::reclaim), which waits for all of them (H10).
 ///
 /// Dropping the last holder frees the bundle behind all readers, without blocking.
 pub struct Shared<R: Bundle>(Arc<Block<R>>);
 
 /// # Invariants
-/// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block exists.
-/// SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
-/// SHARED-3. A lease that has not ended holds the block.
+/// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block
+/// exists. SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is
+/// over. SHARED-3. A lease that has not ended holds the block.
 struct Block<R: Bundle> {
     bundle: ManuallyDrop<R>,
     written: ManuallyDrop<Fence>,
@@ -69,29 +70,32 @@ impl<R: Bundle> Drop for Block<R> {
 }
 
 impl<R: Bundle> Shared<R> {
-    /// The bundle again, for writing, if this is its only holder and no lease is out; waits, where it is acquired, for
-    /// every reader.
+    /// The bundle again, for writing, if this is its only holder and no lease is out; waits, where
+    /// it is acquired, for every reader.
     ///
     /// # Errors
-    /// The shared bundle as it was. A lease leaked with `mem::forget` keeps it for ever, and does no more (H09, H22).
+    /// The shared bundle as it was. A lease leaked with `mem::forget` keeps it for ever, and does
+    /// no more (H09, H22).
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let block = Arc::try_unwrap(self.0).map_err(Self)?;
         let (bundle, fence) = ManuallyDrop::new(block).take();
-        // SAFETY: HANDOFF-1: SHARED-1 to SHARED-3: writes and the reads of all leases, none of which is left, are ordered before the fence.
+        // SAFETY: HANDOFF-1: SHARED-1 to SHARED-3: writes and the reads of all leases, none of
+        // which is left, are ordered before the fence.
         Ok(unsafe { Handoff::pending(bundle, fence) })
     }
 }
 
-/// The right to read a shared bundle; `P` says which stream has it, or [`Idle`]. Dropping it ends the read, in the stream's
-/// order.
+/// The right to read a shared bundle; `P` says which stream has it, or [`Idle`]. Dropping it ends
+/// the read, in the stream's order.
 ///
-/// It is part of bundles as a buffer is: a struct or tuple of buffers and the leases that they are computed from moves to
-/// another stream, or into a graph, as a whole, and what is shared stays readable by everyone.
+/// It is part of bundles as a buffer is: a struct or tuple of buffers and the leases that they are
+/// computed from moves to another stream, or into a graph, as a whole, and what is shared stays
+/// readable by everyone.
 ///
 /// # Invariants
-/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over where it is `None`.
-/// LEASE-2. Every read under this lease is ordered before the present end of `at`, or over where it is `None`.
-/// LEASE-3. While `P` is a stream tag, `at` is that stream.
+/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over
+/// where it is `None`. LEASE-2. Every read under this lease is ordered before the present end of
+/// `at`, or over where it is `None`. LEASE-3. While `P` is a stream tag, `at` is that stream.
 /// LEASE-4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
 pub struct Lease<R: Bundle, P = Idle> {
@@ -112,10 +116,12 @@ impl<R: Bundle, P> fmt::Debug for Lease<R, P> {
 }
 
 impl<R: Bundle, S: StreamTag> Lease<R, S> {
-    /// Views of all parts, for reading on `S`. Nothing in them can be written, swapped or kept past the lease (H08).
+    /// Views of all parts, for reading on `S`. Nothing in them can be written, swapped or kept past
+    /// the lease (H08).
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: LEASE-1 and LEASE-3: writes are ordered before the work of `S` that follows, and nothing writes while the lease is there
-        // (SHARED-3); work that uses the view is enqueued while the lease is borrowed, before its end is recorded.
+        // SAFETY: LEASE-1 and LEASE-3: writes are ordered before the work of `S` that follows, and
+        // nothing writes while the lease is there (SHARED-3); work that uses the view is enqueued
+        // while the lease is borrowed, before its end is recorded.
         unsafe { self.bundle().by_ref() }
     }
 }
@@ -173,20 +179,22 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Lease<R, S> {
         // SAFETY: the caller's `S` is on the device `D`.
         let place = unsafe { self.place.moved() };
-        // SAFETY: writes were ordered before reads under this lease could begin, and the caller has ordered all uses before the
-        // present end of `at`, which is `S`.
+        // SAFETY: writes were ordered before reads under this lease could begin, and the caller has
+        // ordered all uses before the present end of `at`, which is `S`.
         unsafe { self.recast(place, Some(at)) }
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Lease<R, S>) -> Self {
         // SAFETY: the caller's `S` is on the device `D`.
         let place = unsafe { on.place.moved() };
-        // SAFETY: the caller does not use or drop it until every use is over, which is when LEASE-1 and LEASE-2 hold.
+        // SAFETY: the caller does not use or drop it until every use is over, which is when LEASE-1
+        // and LEASE-2 hold.
         unsafe { on.recast(place, None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: the caller orders the views' uses after those before; nothing writes while the lease is there (SHARED-3).
+        // SAFETY: the caller orders the views' uses after those before; nothing writes while the
+        // lease is there (SHARED-3).
         unsafe { self.bundle().by_ref() }
     }
 
@@ -239,8 +247,8 @@ impl<S: StreamTag> Stream<S> {
         })))
     }
 
-    /// Lets this stream read a shared bundle; it waits, on the GPU, for what wrote it (`cuStreamWaitEvent`), and for no
-    /// other reader. Stream-ordered.
+    /// Lets this stream read a shared bundle; it waits, on the GPU, for what wrote it
+    /// (`cuStreamWaitEvent`), and for no other reader. Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).

@@ -14,12 +14,13 @@ use cuda_rt_driver::DeviceAddress;
 ///   └───────────────────────┴───────────────────┘
 /// ```
 ///
-/// The pointee has no bytes that the host could touch, so a reference is an address and a length, and Rust's own
-/// aliasing rules hold for device memory at no cost: what two overlapping `&mut [f32]` are on the host, two
-/// overlapping `&mut DeviceSlice` are here (H11).
+/// The pointee has no bytes that the host could touch, so a reference is an address and a length,
+/// and Rust's own aliasing rules hold for device memory at no cost: what two overlapping
+/// `&mut [f32]` are on the host, two overlapping `&mut DeviceSlice` are here (H11).
 ///
 /// # Invariants
-/// SLICE-1. A reference's address is that of `len` elements of device memory, allocated and of the place `P` for the
+/// SLICE-1. A reference's address is that of `len` elements of device memory, allocated and of the
+/// place `P` for the
 ///     reference's lifetime; dangling, but not null, where they are 0 bytes.
 /// SLICE-2. `&mut` references are unique among all references to overlapping memory.
 /// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
@@ -46,8 +47,8 @@ impl<T, P> DeviceSlice<T, P> {
         debug_assert!(address.0 != 0);
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
-        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
-        // is not null (SLICE-1).
+        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
+        // valid at any address that is not null (SLICE-1).
         unsafe { &*(data as *const Self) }
     }
 
@@ -105,7 +106,8 @@ impl<T, P> DeviceSlice<T, P> {
         (self.part(0..mid), self.part(mid..len))
     }
 
-    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap (H11).
+    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap
+    /// (H11).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -114,7 +116,8 @@ impl<T, P> DeviceSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.address(), self.address_at(mid));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (SLICE-2).
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
+        // not overlap (SLICE-2).
         let left = unsafe { Self::from_raw_mut(start, mid) };
         // SAFETY: the rest of it.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
@@ -163,7 +166,8 @@ impl<T, P, I: RangeIndex> IndexMut<I> for DeviceSlice<T, P> {
     #[track_caller]
     fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (SLICE-1, SLICE-2).
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (SLICE-1,
+        // SLICE-2).
         I::part_mut(unsafe { Self::from_raw_mut(self.address_at(range.start), range.len()) })
     }
 }

@@ -8,12 +8,12 @@ use crate::order::handoff::Handoff;
 use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
 
-/// A bundle that stays in one place while its ownership moves: each call acquires it, lends it to a closure, and
-/// releases it.
+/// A bundle that stays in one place while its ownership moves: each call acquires it, lends it to a
+/// closure, and releases it.
 ///
-/// A struct field cannot change its type from step to step, as a buffer does when it moves between streams. A slot
-/// keeps the handoff in between, so that a double-buffered server is three lines a step, and reusing a slot
-/// waits for what was done with it, and for nothing else (H19).
+/// A struct field cannot change its type from step to step, as a buffer does when it moves between
+/// streams. A slot keeps the handoff in between, so that a double-buffered server is three lines a
+/// step, and reusing a slot waits for what was done with it, and for nothing else (H19).
 pub struct Slot<R: Bundle> {
     /// `None` while a closure runs, and after an error that lost the bundle.
     pending: Option<Handoff<R>>,
@@ -45,7 +45,8 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
         let Some(bundle) = self.bundle.take() else {
             return Ok(());
         };
-        // Recording first: on an error the bundle is dropped in the stream's order, as it still belongs to it.
+        // Recording first: on an error the bundle is dropped in the stream's order, as it still
+        // belongs to it.
         let lease = self
             .stream
             .core()
@@ -55,10 +56,11 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
                 during: "Slot::on",
                 source,
             })?;
-        // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a handoff behind an event
-        // recorded after every use.
+        // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a
+        // handoff behind an event recorded after every use.
         let bundle = unsafe { R::idle_from(bundle) };
-        // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the event.
+        // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the
+        // event.
         *self.slot = Some(unsafe { Handoff::pending(bundle, lease.into()) });
         Ok(())
     }
@@ -66,7 +68,8 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
 
 impl<S: StreamTag, R: Bundle> Drop for Return<'_, S, R> {
     fn drop(&mut self) {
-        // Only after a panic is there anything left to do; an error then leaves the slot empty, which later calls report.
+        // Only after a panic is there anything left to do; an error then leaves the slot empty,
+        // which later calls report.
         let _ = self.finish();
     }
 }
@@ -80,11 +83,12 @@ where
         Self::from(Handoff::ready(idle))
     }
 
-    /// Acquires the bundle on `stream`, lends it to `body`, and releases it. Stream-ordered; the host does not wait.
+    /// Acquires the bundle on `stream`, lends it to `body`, and releases it. Stream-ordered; the
+    /// host does not wait.
     ///
     /// # Errors
-    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait or the record fails: a
-    /// failed wait leaves the slot as it was, a failed record empties it.
+    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait or
+    /// the record fails: a failed wait leaves the slot as it was, a failed record empties it.
     pub fn on<S: StreamTag<Device = R::Device>, O>(
         &mut self,
         stream: &Stream<S>,
@@ -108,11 +112,12 @@ where
         Ok(output)
     }
 
-    /// Blocks the host until the work on the bundle is over (`cuEventSynchronize`), and lends it, idle, to `body`.
+    /// Blocks the host until the work on the bundle is over (`cuEventSynchronize`), and lends it,
+    /// idle, to `body`.
     ///
     /// # Errors
-    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait fails, which leaves the slot as
-    /// it was.
+    /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait
+    /// fails, which leaves the slot as it was.
     pub fn host<O>(&mut self, body: impl FnOnce(&mut R) -> O) -> Result<O> {
         let handoff = self.pending.take().ok_or(Error::SlotEmpty)?;
         match handoff.try_synchronize() {

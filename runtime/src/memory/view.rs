@@ -1,4 +1,5 @@
-//! Borrowed views of a bundle's parts: never owning, so that nothing can be taken out of what they look into.
+//! Borrowed views of a bundle's parts: never owning, so that nothing can be taken out of what they
+//! look into.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +14,8 @@ macro_rules! views {
         $(#[$doc])*
         ///
         /// # Invariants
-        /// VIEW-1. What its slice demands of a reference that lives for `'v` holds for `address` and `len`.
+        /// VIEW-1. What its slice demands of a reference that lives for `'v` holds for `address`
+        /// and `len`.
         pub struct $name<'v, $element, S> {
             address: DeviceAddress,
             len: usize,
@@ -54,7 +56,8 @@ macro_rules! views {
     )* };
 }
 
-// A view for writing is invariant in `T`, as `&mut [T]` is: what is written through it is read by the owner as it was declared.
+// A view for writing is invariant in `T`, as `&mut [T]` is: what is written through it is read by
+// the owner as it was declared.
 views! {
     /// Device memory that stream `S` may read, for `'v`.
     DeviceView => DeviceSlice, T: (&'v (), T);

@@ -10,8 +10,9 @@ use crate::tag::{DeviceTag, Live, StreamTag};
 
 /// A place in a stream's work that other streams of the device, and the host, can wait for.
 ///
-/// It proves nothing about memory: a buffer still moves through a [`Handoff`](crate::Handoff) only, which waits for what it
-/// must. Events are for order that no buffer carries: throttling, a stage that begins when another one has, measuring.
+/// It proves nothing about memory: a buffer still moves through a [`Handoff`](crate::Handoff) only,
+/// which waits for what it must. Events are for order that no buffer carries: throttling, a stage
+/// that begins when another one has, measuring.
 ///
 /// # Hazards prevented
 /// H07: an event is recorded when it is made, once, and never again.
@@ -53,8 +54,8 @@ impl<S: StreamTag> Stream<S> {
         })
     }
 
-    /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`; skipped for its own).
-    /// Stream-ordered; any number of streams may wait for one event.
+    /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`; skipped
+    /// for its own). Stream-ordered; any number of streams may wait for one event.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).

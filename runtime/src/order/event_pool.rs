@@ -1,4 +1,5 @@
-//! LiveEvent leases: the right to wait for one record of an event, which goes back to its pool when no one can wait any more.
+//! LiveEvent leases: the right to wait for one record of an event, which goes back to its pool when
+//! no one can wait any more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use cuda_rt_driver::{Driver, DriverResult, RawEvent};
 
 /// The events of one device that no one waits on.
 ///
-/// An event waits in the pool as the box that a lease holds, its reference to the pool included: handing one out moves a
-/// pointer, and taking it back holds the pool meanwhile. The circle that this makes is broken by [`close`](Self::close).
+/// An event waits in the pool as the box that a lease holds, its reference to the pool included:
+/// handing one out moves a pointer, and taking it back holds the pool meanwhile. The circle that
+/// this makes is broken by [`close`](Self::close).
 #[derive(Debug)]
 pub(crate) struct EventPool {
     driver: Arc<dyn Driver>,
@@ -82,7 +84,8 @@ impl EventPool {
         }))
     }
 
-    /// An event that records all the work of `at` so far: never handed out unrecorded (obligation 2).
+    /// An event that records all the work of `at` so far: never handed out unrecorded (obligation
+    /// 2).
     #[inline]
     pub(crate) fn record(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
         let event = match self.free(timing).pop() {
@@ -101,8 +104,8 @@ impl EventPool {
         Ok(lease)
     }
 
-    /// Destroys the events that no one waits on, and the others as they come back. One that comes back on another
-    /// thread at this very moment may be leaked.
+    /// Destroys the events that no one waits on, and the others as they come back. One that comes
+    /// back on another thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.completion.close();
@@ -164,7 +167,8 @@ mod def {
         fn drop(&mut self) {
             // SAFETY: taken once: this is the drop.
             let event = unsafe { ManuallyDrop::take(&mut self.0) };
-            // Across the push: once others see the event, it keeps the pool for this thread no longer.
+            // Across the push: once others see the event, it keeps the pool for this thread no
+            // longer.
             let pool = Arc::clone(&event.pool);
             if pool.closed.load(Ordering::Relaxed) {
                 return;
@@ -177,7 +181,8 @@ mod def {
     /// The only right to wait on one event's record; back to the pool on drop (obligation 5).
     ///
     /// # Invariants
-    /// EVENT-LEASE-1. The event was last recorded on the stream `origin`; as nothing else has it (EVENT-1), that stays so.
+    /// EVENT-LEASE-1. The event was last recorded on the stream `origin`; as nothing else has it
+    /// (EVENT-1), that stays so.
     pub(crate) struct EventLease {
         event: PooledEvent,
         origin: StreamId,

@@ -1,5 +1,5 @@
-//! Fences: what must finish before memory may be touched. A fence holds event leases; a lease returns its event to the pool when it
-//! is dropped.
+//! Fences: what must finish before memory may be touched. A fence holds event leases; a lease
+//! returns its event to the pool when it is dropped.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Fence {
         Self(Kind::Lost(error))
     }
 
-    /// Over when all of `fences` are; never, if one of them is lost. Flat however often it is done, and an event that
-    /// several of them share is waited for once.
+    /// Over when all of `fences` are; never, if one of them is lost. Flat however often it is done,
+    /// and an event that several of them share is waited for once.
     pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
         let mut leases: Vec<Arc<EventLease>> = Vec::new();
         for fence in fences {
@@ -76,7 +76,8 @@ impl Fence {
         }
     }
 
-    /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only delays.
+    /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only
+    /// delays.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
         self.try_each(|lease| lease.wait_on(at))
@@ -98,7 +99,8 @@ impl Fence {
         Ok(over)
     }
 
-    /// The pool that its events come from, and the stream that recorded them if they are one; `None` if there are none.
+    /// The pool that its events come from, and the stream that recorded them if they are one;
+    /// `None` if there are none.
     pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
         let (lease, origin) = match &self.0 {
             Kind::Done | Kind::Lost(_) => return None,

@@ -16,12 +16,13 @@ use cuda_rt_driver::{CallSite, DriverResult};
 
 /// The future of a [`Handoff`]: its bundle, idle, once all work that uses it is over.
 ///
-/// Made by `.await` on the handoff; runs under any executor. One thread for each device asks for the events of all that are
-/// pending (`cuEventQuery`) and wakes their tasks, also after the device was lost; thousands may be in flight.
+/// Made by `.await` on the handoff; runs under any executor. One thread for each device asks for
+/// the events of all that are pending (`cuEventQuery`) and wakes their tasks, also after the device
+/// was lost; thousands may be in flight.
 ///
-/// Dropping it frees what is inside once its event is over, without blocking, as dropping the handoff does; leaking it
-/// leaks the memory and nothing else (H27). To stop waiting and keep the bundle, take the handoff
-/// [back](Self::into_handoff).
+/// Dropping it frees what is inside once its event is over, without blocking, as dropping the
+/// handoff does; leaking it leaks the memory and nothing else (H27). To stop waiting and keep the
+/// bundle, take the handoff [back](Self::into_handoff).
 #[must_use = "futures do nothing unless polled; dropping this one frees what the handoff carries"]
 pub struct HandoffFuture<R: Bundle> {
     /// `None` once it was ready.
@@ -102,16 +103,16 @@ where
     type Output = Result<R>;
     type IntoFuture = HandoffFuture<R>;
 
-    /// Waits in a task as [`synchronize`](Handoff::synchronize) does on a thread (`cuEventQuery` from the device's completion
-    /// thread).
+    /// Waits in a task as [`synchronize`](Handoff::synchronize) does on a thread (`cuEventQuery`
+    /// from the device's completion thread).
     ///
     /// # Hazards prevented
     /// H13, H14, H16, H18, H27.
     ///
     /// # Errors
-    /// [`Error::Driver`]. A failed wait is not a finished wait: what can be is freed behind its event, and after a sticky error
-    /// the bundle is leaked. [`Error::HostThread`] if the completion thread could not be started, or stayed behind
-    /// when the process forked.
+    /// [`Error::Driver`]. A failed wait is not a finished wait: what can be is freed behind its
+    /// event, and after a sticky error the bundle is leaked. [`Error::HostThread`] if the
+    /// completion thread could not be started, or stayed behind when the process forked.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -142,27 +143,30 @@ where
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Runs `body` with the bundle, idle, once all work that uses it is over, or with the error that hides whether it is. Does not
-    /// block.
+    /// Runs `body` with the bundle, idle, once all work that uses it is over, or with the error
+    /// that hides whether it is. Does not block.
     ///
-    /// Not a CUDA callback (`cuLaunchHostFunc`): `body` runs on a thread of the device that is kept for closures, after the
-    /// event was seen done, and may call anything, this library included (H44). Closures run one after another, so a slow one
-    /// delays the others, but no future. What it panics with goes to the panic hook, and no further. A handoff of
-    /// what was [idle already](Handoff::ready) needs no waiting: its closure runs here, before this returns.
+    /// Not a CUDA callback (`cuLaunchHostFunc`): `body` runs on a thread of the device that is kept
+    /// for closures, after the event was seen done, and may call anything, this library included
+    /// (H44). Closures run one after another, so a slow one delays the others, but no future. What
+    /// it panics with goes to the panic hook, and no further. A handoff of what was [idle
+    /// already](Handoff::ready) needs no waiting: its closure runs here, before this returns.
     ///
     /// Closures that are still waiting when the process ends do not run.
     ///
-    /// `R` is `'static`, so that a bundle of a [scoped](crate::Scoped) device has no `on_done`. Counterexample: the closure outlives
-    /// this call, and `R` may be of elements that borrow (`PinnedBuffer<&str>`, through an `unsafe` door), which the host would read
-    /// when what they borrow is gone. Were the call to wait for its closure, as a scoped thread is waited for, it would be
-    /// [`synchronize`](Self::synchronize) on another thread: for that, take the handoff into a `std::thread::scope`; or `.await` it,
-    /// which asks nothing of `R`.
+    /// `R` is `'static`, so that a bundle of a [scoped](crate::Scoped) device has no `on_done`.
+    /// Counterexample: the closure outlives this call, and `R` may be of elements that borrow
+    /// (`PinnedBuffer<&str>`, through an `unsafe` door), which the host would read when what they
+    /// borrow is gone. Were the call to wait for its closure, as a scoped thread is waited for, it
+    /// would be [`synchronize`](Self::synchronize) on another thread: for that, take the handoff
+    /// into a `std::thread::scope`; or `.await` it, which asks nothing of `R`.
     ///
     /// # Hazards prevented
     /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could be gone.
     ///
     /// # Errors
-    /// [`Error::HostThread`] if a thread could not be started, or stayed behind when the process forked; `body` is then dropped, and the bundle freed behind its event.
+    /// [`Error::HostThread`] if a thread could not be started, or stayed behind when the process
+    /// forked; `body` is then dropped, and the bundle freed behind its event.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Download; }

@@ -15,8 +15,9 @@ mod sealed {
         label = "cannot be joined",
         note = "H06: join what streams have released: `let handoff = owner.release(buffer)?;`"
     )]
-    /// Handoffs in a row. Safe code of other crates calls the method through the bound [`Handoffs`](super::Handoffs), though it
-    /// can't name this trait. So the method gives a handoff, and never the pending bundle.
+    /// Handoffs in a row. Safe code of other crates calls the method through the bound
+    /// [`Handoffs`](super::Handoffs), though it can't name this trait. So the method gives a
+    /// handoff, and never the pending bundle.
     pub trait Parts: Sized {
         /// What the handoffs carry.
         type Bundle: Bundle;
@@ -39,7 +40,8 @@ mod sealed {
         fn joined(self) -> Handoff<Self::Bundle> {
             let parts = self.into_iter().map(|handoff| handoff.joined().into_parts());
             let (parts, fences): (_, Vec<_>) = parts.unzip();
-            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their
+            // fences are.
             unsafe { Handoff::pending(parts, Fence::all(fences)) }
         }
     }
@@ -54,7 +56,8 @@ mod sealed {
                 fences.push(fence);
                 part
             });
-            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+            // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their
+            // fences are.
             unsafe { Handoff::pending(parts, Fence::all(fences)) }
         }
     }
@@ -70,7 +73,8 @@ mod sealed {
                 fn joined(self) -> Handoff<Self::Bundle> {
                     let ($($value,)*) = self;
                     $(let $value = $value.joined().into_parts();)*
-                    // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their fences are.
+                    // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of
+                    // their fences are.
                     unsafe { Handoff::pending(($($value.0,)*), Fence::all([$($value.1,)*])) }
                 }
             }
@@ -89,8 +93,8 @@ mod sealed {
     }
 }
 
-/// Handoffs that can be taken over as one: a [`Handoff`], and tuples of up to 8, arrays and `Vec`s of them, nested as you
-/// like. All are of one device.
+/// Handoffs that can be taken over as one: a [`Handoff`], and tuples of up to 8, arrays and `Vec`s
+/// of them, nested as you like. All are of one device.
 pub trait Handoffs: sealed::Parts<Bundle = <Self as Handoffs>::Carried> {
     /// The bundle of all that they carry.
     type Carried: Bundle;
@@ -101,12 +105,13 @@ impl<H: sealed::Parts> Handoffs for H {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Makes one handoff of several, which waits for all of their events: the fan-in of a graph of work. Neither the GPU nor the
-    /// host does anything. [`split`](Handoff::split) is the way back.
+    /// Makes one handoff of several, which waits for all of their events: the fan-in of a graph of
+    /// work. Neither the GPU nor the host does anything. [`split`](Handoff::split) is the way back.
     ///
     /// # Hazards prevented
-    /// H10: whoever acquires it waits for every one of them. Counterexample: a bundle that kept the event of the last
-    /// release only would be read while an upload on the other stream still writes its first part.
+    /// H10: whoever acquires it waits for every one of them. Counterexample: a bundle that kept the
+    /// event of the last release only would be read while an upload on the other stream still
+    /// writes its first part.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
@@ -126,15 +131,15 @@ impl<R: Bundle> Handoff<R> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Takes over several handoffs at once: later work of this stream waits, on the GPU, for the event of each
-    /// (`cuStreamWaitEvent`; skipped for those recorded here). Stream-ordered.
+    /// Takes over several handoffs at once: later work of this stream waits, on the GPU, for the
+    /// event of each (`cuStreamWaitEvent`; skipped for those recorded here). Stream-ordered.
     ///
     /// # Hazards prevented
     /// As [`acquire`](Self::acquire), and H10.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued; all is then freed behind its events.
-    /// [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives it back.
+    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued; all is then freed
+    /// behind its events. [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives it back.
     pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Bundle>::On<S>>
     where
         <H::Carried as Bundle>::Device: SameAs<S::Device>,

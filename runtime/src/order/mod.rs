@@ -1,4 +1,5 @@
-//! Order: events, fences made of them, and handoffs, which carry bundles from one stream to another.
+//! Order: events, fences made of them, and handoffs, which carry bundles from one stream to
+//! another.
 
 pub(crate) mod completion;
 pub(crate) mod event;

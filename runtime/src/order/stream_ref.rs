@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuda_rt_driver::RawStream;
 
-/// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA handle.
+/// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA
+/// handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamId(u64);
 
@@ -18,7 +19,8 @@ impl StreamId {
     /// Marks streams that someone else owns.
     const ADOPTED: u64 = 1 << 63;
 
-    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is named after it.
+    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is
+    /// named after it.
     pub(crate) fn adopted() -> Self {
         Self(Self::new().0 | Self::ADOPTED)
     }
@@ -29,7 +31,8 @@ impl StreamId {
     }
 }
 
-/// A CUDA stream, as buffers remember it. Copying it copies no ownership: the device core keeps its streams.
+/// A CUDA stream, as buffers remember it. Copying it copies no ownership: the device core keeps its
+/// streams.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct StreamRef {

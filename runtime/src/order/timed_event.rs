@@ -8,7 +8,8 @@ use crate::order::event_pool::EventLease;
 use crate::tag::Live;
 use cuda_rt_driver::DriverResult;
 
-/// A mark in a stream's work that may not have been reached yet. It has no time to tell until then (H34).
+/// A mark in a stream's work that may not have been reached yet. It has no time to tell until then
+/// (H34).
 #[must_use = "a mark tells its time through `synchronize`"]
 pub struct TimedEvent<D> {
     lease: EventLease,
@@ -58,7 +59,8 @@ impl<D: Live> TimedEvent<D> {
         self.reached().during("TimedEvent::synchronize")
     }
 
-    /// The time if the mark has been reached, or the mark as it was (`cuEventQuery`). Does not block.
+    /// The time if the mark has been reached, or the mark as it was (`cuEventQuery`). Does not
+    /// block.
     ///
     /// # Errors
     /// [`Refused`] with the mark.
@@ -75,13 +77,15 @@ impl<D: Live> TimedEvent<D> {
 }
 
 impl<D: Live> FinishedEvent<D> {
-    /// Milliseconds from `earlier` to this mark, negative if it came first (`cuEventElapsedTime`, whose resolution is about
-    /// half a microsecond). Modelled on a simulated device. Marks of two devices cannot be compared (H35).
+    /// Milliseconds from `earlier` to this mark, negative if it came first (`cuEventElapsedTime`,
+    /// whose resolution is about half a microsecond). Modelled on a simulated device. Marks of two
+    /// devices cannot be compared (H35).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn elapsed_ms_since(&self, earlier: &FinishedEvent<D>) -> Result<f32> {
-        // SAFETY: both are timing events of one device, recorded when they were made and seen done since.
+        // SAFETY: both are timing events of one device, recorded when they were made and seen done
+        // since.
         unsafe {
             self.lease
                 .driver()

@@ -1,7 +1,8 @@
 //! [`Unless`]: failure first, taken back on success.
 //!
-//! A driver does not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is sound under one that does all the same.
-//! Before a call that orders work, the failure of that call is written down; after the call has returned, it is taken back:
+//! A driver does not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is
+//! sound under one that does all the same. Before a call that orders work, the failure of that call
+//! is written down; after the call has returned, it is taken back:
 //!
 //! ```text
 //!   let block = Unless::leaked(block);            // unwinding from here on leaks the block
@@ -9,14 +10,16 @@
 //!   pool.give_back(block.take_back(), lease.into());
 //! ```
 //!
-//! Counterexample: a destructor takes its block out of `self`, records an event, and gives the block to the pool. Where the record
-//! unwinds, the block is a local variable, and its own destructor unmaps it under a copy that is pending.
+//! Counterexample: a destructor takes its block out of `self`, records an event, and gives the
+//! block to the pool. Where the record unwinds, the block is a local variable, and its own
+//! destructor unmaps it under a copy that is pending.
 
 use std::ops::{Deref, DerefMut};
 
 use cuda_rt_driver::{DriverError, ErrorCode};
 
-/// A value, and what becomes of it unless it is [taken back](Self::take_back): also where a call in between unwinds.
+/// A value, and what becomes of it unless it is [taken back](Self::take_back): also where a call in
+/// between unwinds.
 #[must_use = "dropping it at once is the failure that it stands for"]
 pub struct Unless<T, F: FnOnce(T) = fn(T)>(Option<(T, F)>);
 

@@ -8,7 +8,8 @@ use crate::order::handoff::Handoff;
 use crate::stream::{Stream, same_length};
 use crate::tag::{Idle, Live, ReadBy, StreamTag, WriteBy};
 
-/// Bytes of pinned memory to a piece: large enough that its latency does not count, small enough that two of them are no burden.
+/// Bytes of pinned memory to a piece: large enough that its latency does not count, small enough
+/// that two of them are no burden.
 const PIECE_BYTES: usize = 4 << 20;
 /// One is copied by the GPU, the other by the host.
 const PIECES: usize = 2;
@@ -31,19 +32,22 @@ impl<S: StreamTag> Stream<S>
 where
     S::Device: Live,
 {
-    /// Copies device memory to ordinary memory of the host: a `Vec`, a slice, the stack. **Blocks the host** until all earlier work of
-    /// the stream and the copy are over; the data lies in `destination` when this returns.
+    /// Copies device memory to ordinary memory of the host: a `Vec`, a slice, the stack. **Blocks
+    /// the host** until all earlier work of the stream and the copy are over; the data lies in
+    /// `destination` when this returns.
     ///
-    /// It goes through two pieces of the device's pinned memory, of 4 MiB at most, so that the GPU copies one while the host copies the
-    /// other. For results that leave while the GPU works on, use [`copy_to_host`](Self::copy_to_host) and a handoff.
+    /// It goes through two pieces of the device's pinned memory, of 4 MiB at most, so that the GPU
+    /// copies one while the host copies the other. For results that leave while the GPU works on,
+    /// use [`copy_to_host`](Self::copy_to_host) and a handoff.
     ///
     /// # Hazards prevented
-    /// H13, H15, H20: no copy is in flight to memory that is only borrowed, also when an error ends it half-way.
+    /// H13, H15, H20: no copy is in flight to memory that is only borrowed, also when an error ends
+    /// it half-way.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), before anything is enqueued;
-    /// [`Error::Driver`](crate::Error::Driver), and those of [`Device::pinned`](crate::Device::pinned): `destination` may then hold a
-    /// part of the data.
+    /// [`Error::Driver`](crate::Error::Driver), and those of
+    /// [`Device::pinned`](crate::Device::pinned): `destination` may then hold a part of the data.
     ///
     /// ```
     /// # cuda_rt::streams! { Compute; }
@@ -87,12 +91,13 @@ where
             .try_for_each(|last| land(last).map(drop))
     }
 
-    /// Copies ordinary memory of the host to the device. **Blocks the host** until `source` was read, which is when its last piece was
-    /// copied to pinned memory; what arrives on the device is stream-ordered. Pieces as in
-    /// [`copy_to_slice`](Self::copy_to_slice).
+    /// Copies ordinary memory of the host to the device. **Blocks the host** until `source` was
+    /// read, which is when its last piece was copied to pinned memory; what arrives on the device
+    /// is stream-ordered. Pieces as in [`copy_to_slice`](Self::copy_to_slice).
     ///
-    /// For data that can be made in pinned memory to begin with, [`Device::pinned`](crate::Device::pinned) and
-    /// [`copy_to_device`](Self::copy_to_device) save a copy and the wait.
+    /// For data that can be made in pinned memory to begin with,
+    /// [`Device::pinned`](crate::Device::pinned) and [`copy_to_device`](Self::copy_to_device) save
+    /// a copy and the wait.
     ///
     /// # Hazards prevented
     /// H14, H15, H20: as there.

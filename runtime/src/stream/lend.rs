@@ -26,8 +26,8 @@ impl Join<'_> {
         let result = EventPool::record(self.core.events(), self.borrower, false)
             .and_then(|lease| lease.wait_on(self.owner));
         if let Err(error) = &result {
-            // The owner must not go on unordered. Waiting on the host orders as well; where that fails too, nothing more may be
-            // enqueued on this device.
+            // The owner must not go on unordered. Waiting on the host orders as well; where that
+            // fails too, nothing more may be enqueued on this device.
             // SAFETY: the core keeps the stream.
             let waited = !self.core.is_graph()
                 && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
@@ -50,12 +50,13 @@ impl Drop for Join<'_> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Lends a view to the stream `to` for `body`: `to` waits for this stream's work, and this stream for what `body` gives to `to`
-    /// (two events, two waits). Stream-ordered. Works inside a capture too.
+    /// Lends a view to the stream `to` for `body`: `to` waits for this stream's work, and this
+    /// stream for what `body` gives to `to` (two events, two waits). Stream-ordered. Works inside a
+    /// capture too.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a wait cannot be enqueued. If it is the one at the end, the host has waited instead; if that
-    /// failed too the device takes no more work.
+    /// [`Error::Driver`] if a wait cannot be enqueued. If it is the one at the end, the host has
+    /// waited instead; if that failed too the device takes no more work.
     pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,
@@ -74,8 +75,8 @@ impl<S: StreamTag> Stream<S> {
             borrower: to.at(),
             joined: false,
         };
-        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs: it waits for this stream, which waits for it when `join` is dropped; the
-        // unique borrow keeps every other use away.
+        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs: it waits for this stream,
+        // which waits for it when `join` is dropped; the unique borrow keeps every other use away.
         let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
         let output = body(lent);
         if let Err(source) = join.join() {

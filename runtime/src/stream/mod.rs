@@ -29,14 +29,14 @@ use cuda_rt_driver::Kind;
 use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so the type alone proves
-/// that work given to it runs in order.
+/// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so
+/// the type alone proves that work given to it runs in order.
 ///
-/// Never the default stream, and non-blocking with respect to it. Cheap to clone, usable from any thread: work given to it by several
-/// threads runs in the order in which their calls took place.
+/// Never the default stream, and non-blocking with respect to it. Cheap to clone, usable from any
+/// thread: work given to it by several threads runs in the order in which their calls took place.
 ///
-/// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at once, and run
-/// after all earlier work of the stream.
+/// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at
+/// once, and run after all earlier work of the stream.
 pub struct Stream<S> {
     at: StreamRef,
     core: Arc<DeviceCore>,
@@ -77,7 +77,8 @@ impl<S> Stream<S> {
         &self.core
     }
 
-    /// Does `work`, which enqueues one operation here, and tells the recording of the device if there is one.
+    /// Does `work`, which enqueues one operation here, and tells the recording of the device if
+    /// there is one.
     #[inline]
     pub(crate) fn recorded(
         &self,
@@ -106,18 +107,20 @@ impl<S: StreamTag> Stream<S> {
         Device::from_core(Arc::clone(&self.core))
     }
 
-    /// Gives up a bundle: records an event after all its uses (`cuEventRecord`) and hands it over. Stream-ordered.
+    /// Gives up a bundle: records an event after all its uses (`cuEventRecord`) and hands it over.
+    /// Stream-ordered.
     ///
-    /// Every part must be owned by this stream. Counterexample: were a part of another stream accepted, the event recorded
-    /// here would say nothing of its uses there, and the next owner would race with them.
+    /// Every part must be owned by this stream. Counterexample: were a part of another stream
+    /// accepted, the event recorded here would say nothing of its uses there, and the next owner
+    /// would race with them.
     ///
     /// # Hazards prevented
-    /// H01–H04 and H06: after this the bundle cannot be named on this stream, and no other stream can use it but by
-    /// [`acquire`](Self::acquire).
+    /// H01–H04 and H06: after this the bundle cannot be named on this stream, and no other stream
+    /// can use it but by [`acquire`](Self::acquire).
     ///
     /// # Errors
-    /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this stream's order;
-    /// [`try_release`](Self::try_release) gives it back.
+    /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this
+    /// stream's order; [`try_release`](Self::try_release) gives it back.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; pub Download; }
@@ -145,8 +148,8 @@ impl<S: StreamTag> Stream<S> {
             .during("Stream::release")
         {
             Ok(lease) => {
-                // SAFETY: the result goes into a handoff behind an event recorded after every use: they were all in this
-                // stream's order, for the bundle was owned by `S`.
+                // SAFETY: the result goes into a handoff behind an event recorded after every use:
+                // they were all in this stream's order, for the bundle was owned by `S`.
                 let bundle = unsafe { bundle.detach() };
                 // SAFETY: HANDOFF-1, for that reason.
                 Ok(unsafe { Handoff::pending(bundle, lease.into()) })
@@ -155,8 +158,9 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// Takes a bundle over: later work of this stream waits, on the GPU, for the event of the release
-    /// (`cuStreamWaitEvent`; skipped where this stream recorded it). Stream-ordered; the host does not wait.
+    /// Takes a bundle over: later work of this stream waits, on the GPU, for the event of the
+    /// release (`cuStreamWaitEvent`; skipped where this stream recorded it). Stream-ordered; the
+    /// host does not wait.
     ///
     /// # Hazards prevented
     /// H01–H03, H05 (the handoff is consumed), H36.
@@ -192,8 +196,9 @@ impl<S: StreamTag> Stream<S> {
             });
         }
         let (bundle, _fence) = handoff.into_parts();
-        // SAFETY: every use is ordered before the fence, which is ordered before the present end of this stream; one device, for
-        // equal tags name one instance. Dropping the fence returns the event to its pool: the wait is enqueued.
+        // SAFETY: every use is ordered before the fence, which is ordered before the present end of
+        // this stream; one device, for equal tags name one instance. Dropping the fence returns the
+        // event to its pool: the wait is enqueued.
         Ok(unsafe { bundle.attach(self.at) })
     }
 
@@ -213,8 +218,9 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { idle.attach(self.at) })
     }
 
-    /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing and proves nothing:
-    /// to touch a result, [`synchronize`](Handoff::synchronize) its handoff, which waits for less.
+    /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing
+    /// and proves nothing: to touch a result, [`synchronize`](Handoff::synchronize) its handoff,
+    /// which waits for less.
     ///
     /// # Errors
     /// [`Error::Driver`], also for an earlier failure of work of this stream.
@@ -250,7 +256,8 @@ impl<S: StreamTag> Stream<S> {
 
 /// Memory.
 impl<S: StreamTag> Stream<S> {
-    /// Allocates `len` zeroed elements (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`). Stream-ordered.
+    /// Allocates `len` zeroed elements (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`).
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
@@ -268,8 +275,9 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Allocates `len` elements that hold nothing yet (`cuMemAllocFromPoolAsync`). Stream-ordered. The type does not let
-    /// them be read (H39): write them with [`init_filled`](Self::init_filled), [`init_from`](Self::init_from) or
+    /// Allocates `len` elements that hold nothing yet (`cuMemAllocFromPoolAsync`). Stream-ordered.
+    /// The type does not let them be read (H39): write them with
+    /// [`init_filled`](Self::init_filled), [`init_from`](Self::init_from) or
     /// [`init_from_host`](Self::init_from_host).
     ///
     /// # Errors
@@ -288,7 +296,8 @@ impl<S: StreamTag> Stream<S> {
         DeviceBuffer::uninit(self, len, during)
     }
 
-    /// Writes `value` to every element of memory never written, which makes it readable. Stream-ordered.
+    /// Writes `value` to every element of memory never written, which makes it readable.
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`]; the buffer is then freed.
@@ -309,7 +318,8 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Copies pinned memory to memory never written, which makes it readable (`cuMemcpyHtoDAsync`). Stream-ordered.
+    /// Copies pinned memory to memory never written, which makes it readable (`cuMemcpyHtoDAsync`).
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
@@ -327,7 +337,8 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Copies device memory to memory never written, which makes it readable (`cuMemcpyDtoDAsync`). Stream-ordered.
+    /// Copies device memory to memory never written, which makes it readable (`cuMemcpyDtoDAsync`).
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
@@ -345,11 +356,13 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Copies pinned host memory to the device (`cuMemcpyHtoDAsync`). Stream-ordered; both sides belong to this stream until
-    /// released, so the host cannot change the source under the copy (H14).
+    /// Copies pinned host memory to the device (`cuMemcpyHtoDAsync`). Stream-ordered; both sides
+    /// belong to this stream until released, so the host cannot change the source under the copy
+    /// (H14).
     ///
-    /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and nothing says when
-    /// they are over. Use [`Device::pinned_from`], or [`copy_from_slice`](Self::copy_from_slice), which blocks.
+    /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and
+    /// nothing says when they are over. Use [`Device::pinned_from`], or
+    /// [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
@@ -366,8 +379,8 @@ impl<S: StreamTag> Stream<S> {
         self.raw_copy_to_device(destination.address(), source.address(), bytes, DURING)
     }
 
-    /// Copies device memory to pinned host memory (`cuMemcpyDtoHAsync`). Stream-ordered; the host reaches the result only
-    /// through the handoff's [`synchronize`](Handoff::synchronize) (H13).
+    /// Copies device memory to pinned host memory (`cuMemcpyDtoHAsync`). Stream-ordered; the host
+    /// reaches the result only through the handoff's [`synchronize`](Handoff::synchronize) (H13).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
@@ -387,8 +400,8 @@ impl<S: StreamTag> Stream<S> {
         let driver = self.core.ordered().during(DURING)?;
         let (to, from) = (destination.address(), source.address());
         self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
-            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and in bounds (SLICE-1, PINNED-SLICE-1), and
-            // their owners free them in stream order.
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and
+            // in bounds (SLICE-1, PINNED-SLICE-1), and their owners free them in stream order.
             unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
         })
         .during(DURING)
@@ -411,11 +424,12 @@ impl<S: StreamTag> Stream<S> {
         self.raw_copy(destination.address(), source.address(), bytes, DURING)
     }
 
-    /// Writes `value` to every element (`cuMemsetD8Async` and its wider and 2-D forms). Stream-ordered.
+    /// Writes `value` to every element (`cuMemsetD8Async` and its wider and 2-D forms).
+    /// Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`]. Elements whose size is not 1, 2 or 4 bytes take several driver calls: after an error some of their bytes
-    /// may be written.
+    /// [`Error::Driver`]. Elements whose size is not 1, 2 or 4 bytes take several driver calls:
+    /// after an error some of their bytes may be written.
     #[inline]
     #[track_caller]
     pub fn fill<T: Element, Q: WriteBy<S>>(
@@ -484,8 +498,8 @@ impl<S: StreamTag> Stream<S> {
     /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
     ///
     /// # Safety
-    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each, and the slices among them are
-    /// borrowed as the kernel uses them and belong to `S`.
+    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each,
+    /// and the slices among them are borrowed as the kernel uses them and belong to `S`.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -520,7 +534,8 @@ impl<S: StreamTag> Stream<S> {
         let driver = self.core.ordered().during(kernel.name)?;
         let launched = self.recorded(Kind::Kernel, kernel.name, 0, || {
             if padded {
-                // SAFETY: the caller's promise; the memory is live until freed in this stream's order.
+                // SAFETY: the caller's promise; the memory is live until freed in this stream's
+                // order.
                 unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
             } else {
                 // SAFETY: as above.

@@ -1,8 +1,9 @@
 //! Copies between devices.
 //!
-//! Memory of another device never gets a place of this one: it arrives as the [`Handoff`] that it was released into, and leaves as
-//! one. The copying stream waits for the handoff's fence, copies, and records the fence of the handoff that it returns. So the
-//! two sides are ordered by what orders everything else, and nothing is owned by a stream of a device that it is not on:
+//! Memory of another device never gets a place of this one: it arrives as the [`Handoff`] that it
+//! was released into, and leaves as one. The copying stream waits for the handoff's fence, copies,
+//! and records the fence of the handoff that it returns. So the two sides are ordered by what
+//! orders everything else, and nothing is owned by a stream of a device that it is not on:
 //!
 //! ```text
 //!   on device B                         on device A
@@ -17,7 +18,8 @@
 //!   DeviceBuffer<T, Compute<B>>
 //! ```
 //!
-//! Memory is freed in the order of its own device: a handoff that is dropped is freed there, behind the copy.
+//! Memory is freed in the order of its own device: a handoff that is dropped is freed there, behind
+//! the copy.
 
 use std::ops::Range;
 
@@ -36,17 +38,19 @@ use cuda_rt_driver::{DeviceAddress, DriverResult, PeerAccess, RawPeer};
 type Theirs<T, D> = Handoff<DeviceBuffer<T, Idle<D>>>;
 
 impl<D: Live> Device<D> {
-    /// How this device gets at the memory of `other`: over the link between them, or with host memory between
-    /// (`cuDeviceCanAccessPeer`). Where there is a link it is opened (`cuMemPoolSetAccess`), for all that `other` has allocated and
-    /// will; the first copy does so too. Opening it may block, for milliseconds where much is allocated.
+    /// How this device gets at the memory of `other`: over the link between them, or with host
+    /// memory between (`cuDeviceCanAccessPeer`). Where there is a link it is opened
+    /// (`cuMemPoolSetAccess`), for all that `other` has allocated and will; the first copy does so
+    /// too. Opening it may block, for milliseconds where much is allocated.
     ///
     /// With the environment variable `CUDA_RT_PEER_ACCESS` set to 0 no link is opened between GPUs.
     ///
-    /// Ask where speed counts: on a pair of H200s copies ran at 38 GB/s with host memory between, and at 396 GB/s over NVLink.
+    /// Ask where speed counts: on a pair of H200s copies ran at 38 GB/s with host memory between,
+    /// and at 396 GB/s over NVLink.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver), also where the two can exchange nothing at all: a GPU and a simulated device, or two
-    /// that were simulated apart.
+    /// [`Error::Driver`](crate::Error::Driver), also where the two can exchange nothing at all: a
+    /// GPU and a simulated device, or two that were simulated apart.
     pub fn peer_access<E: Live>(&self, other: &Device<E>) -> Result<PeerAccess> {
         let peer = other.core().driver().peer();
         self.core()
@@ -58,19 +62,25 @@ impl<D: Live> Device<D> {
 
 /// Copies from and to memory of other devices.
 impl<S: StreamTag> Stream<S> {
-    /// Copies `range` of a buffer of another device to memory of this stream (`cuMemcpyDtoDAsync`, or `cuMemcpyPeerAsync` where the
-    /// devices have [no link](Device::peer_access)). Stream-ordered here: after what the handoff waits for, and the handoff that
-    /// is returned waits for the copy. The other device does nothing, and its streams wait only if they acquire the buffer.
+    /// Copies `range` of a buffer of another device to memory of this stream (`cuMemcpyDtoDAsync`,
+    /// or `cuMemcpyPeerAsync` where the devices have [no link](Device::peer_access)).
+    /// Stream-ordered here: after what the handoff waits for, and the handoff that is returned
+    /// waits for the copy. The other device does nothing, and its streams wait only if they acquire
+    /// the buffer.
     ///
-    /// Counterexample that the handoffs are for: were the source taken as `&DeviceSlice`, a stream of its own device could overwrite it
-    /// as soon as the call is back, while the copy, on a stream that knows nothing of that one, still reads.
+    /// Counterexample that the handoffs are for: were the source taken as `&DeviceSlice`, a stream
+    /// of its own device could overwrite it as soon as the call is back, while the copy, on a
+    /// stream that knows nothing of that one, still reads.
     ///
     /// # Hazards prevented
-    /// H37: the source is not on any stream until its handoff is acquired, and the destination is this stream's.
+    /// H37: the source is not on any stream until its handoff is acquired, and the destination is
+    /// this stream's.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), and [`Error::Driver`](crate::Error::Driver), also for devices that can
-    /// exchange nothing. The source is then freed behind its events; [`try_copy_from_peer`](Self::try_copy_from_peer) gives it back.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), and
+    /// [`Error::Driver`](crate::Error::Driver), also for devices that can exchange nothing. The
+    /// source is then freed behind its events; [`try_copy_from_peer`](Self::try_copy_from_peer)
+    /// gives it back.
     ///
     /// # Panics
     /// If the range is not within the source.
@@ -127,14 +137,17 @@ impl<S: StreamTag> Stream<S> {
         self.copy_across(source, range, bytes, side, DURING)
     }
 
-    /// Copies memory of this stream to `range` of a buffer of another device. As [`copy_from_peer`](Self::copy_from_peer), the
-    /// other way round: the rest of the destination stays as it is.
+    /// Copies memory of this stream to `range` of a buffer of another device. As
+    /// [`copy_from_peer`](Self::copy_from_peer), the other way round: the rest of the destination
+    /// stays as it is.
     ///
     /// # Hazards prevented
-    /// H37: the destination is not on any stream until its handoff is acquired, and whoever acquires it waits for the copy.
+    /// H37: the destination is not on any stream until its handoff is acquired, and whoever
+    /// acquires it waits for the copy.
     ///
     /// # Errors
-    /// As [`copy_from_peer`](Self::copy_from_peer); [`try_copy_to_peer`](Self::try_copy_to_peer) gives the destination back.
+    /// As [`copy_from_peer`](Self::copy_from_peer); [`try_copy_to_peer`](Self::try_copy_to_peer)
+    /// gives the destination back.
     ///
     /// # Panics
     /// If the range is not within the destination.
@@ -190,7 +203,8 @@ impl<S: StreamTag> Stream<S> {
         self.copy_across(destination, range, bytes, side, DURING)
     }
 
-    /// Copies between the memory of this stream at `ours`, which is live and as long, and `range` of `theirs`, which it is within.
+    /// Copies between the memory of this stream at `ours`, which is live and as long, and `range`
+    /// of `theirs`, which it is within.
     #[track_caller]
     fn copy_across<T: Element, D: Live>(
         &self,
@@ -220,9 +234,11 @@ impl<S: StreamTag> Stream<S> {
         });
         let result = copied.and_then(|copied| {
             let Some(copied) = copied else { return Ok(()) };
-            // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
+            // Also behind a copy that failed: nothing rests on the driver's word that it was not
+            // made.
             let (fence, recorded) = self.after_copy();
-            // SAFETY: HANDOFF-1: the copy is before this fence, and behind the old one, which every earlier use is before.
+            // SAFETY: HANDOFF-1: the copy is before this fence, and behind the old one, which every
+            // earlier use is before.
             unsafe { theirs.set_fence(fence) };
             copied.and(recorded).during(during)
         });
@@ -233,8 +249,9 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// Waits for `fence`, which every use of what is at `there` on the device `peer` is ordered before, and copies. An error is of what
-    /// comes before the copy; the copy's own is in the value.
+    /// Waits for `fence`, which every use of what is at `there` on the device `peer` is ordered
+    /// before, and copies. An error is of what comes before the copy; the copy's own is in the
+    /// value.
     fn enqueue_across(
         &self,
         fence: &Fence,
@@ -254,13 +271,16 @@ impl<S: StreamTag> Stream<S> {
             Side::To(ours) => ((peer, there), (here, ours), "copy to peer"),
         };
         Ok(self.recorded(Kind::CopyPeer, label, bytes, || {
-            // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it; every use of theirs is ordered before
-            // the fence that this stream waits for (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in bounds.
+            // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it;
+            // every use of theirs is ordered before the fence that this stream waits for
+            // (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in
+            // bounds.
             unsafe { driver.copy_peer(to, from, bytes, self.at().raw) }
         }))
     }
 
-    /// A fence that this stream's copy comes before, and so all that it waited for; lost where that is not known.
+    /// A fence that this stream's copy comes before, and so all that it waited for; lost where that
+    /// is not known.
     fn after_copy(&self) -> (Fence, DriverResult<()>) {
         match self.core().events().record(self.at(), false) {
             Ok(lease) => (lease.into(), Ok(())),

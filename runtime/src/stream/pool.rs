@@ -16,7 +16,8 @@ pub struct Pooled<'id, D = Gpu<0>>(PhantomData<(fn(&'id ()) -> &'id (), fn(D) ->
 unsafe impl<D: DeviceTag> Place for Pooled<'_, D> {
     type Device = D;
 }
-// SAFETY: `StreamPool::with` makes one stream for a closure that is generic over `'id`, so no other has the same brand.
+// SAFETY: `StreamPool::with` makes one stream for a closure that is generic over `'id`, so no other
+// has the same brand.
 unsafe impl<D: DeviceTag> StreamTag for Pooled<'_, D> {}
 
 /// Streams for schedulers that do not know at compile time how many they need.
@@ -39,8 +40,8 @@ pub struct StreamPool<D = Gpu<0>> {
 }
 
 impl<D: Live> Device<D> {
-    /// A pool of `streams` streams (at least one; `cuStreamCreateWithPriority`) of the least urgent priority. They live as long as
-    /// the device does.
+    /// A pool of `streams` streams (at least one; `cuStreamCreateWithPriority`) of the least urgent
+    /// priority. They live as long as the device does.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -48,8 +49,9 @@ impl<D: Live> Device<D> {
         self.stream_pool_with_priority(streams, Priority::Low)
     }
 
-    /// As [`stream_pool`](Self::stream_pool), for kernels as urgent as `priority` says: blocks of a more urgent kernel that wait
-    /// are started before those of a less urgent one; what runs is not stopped, and copies are not ordered by it.
+    /// As [`stream_pool`](Self::stream_pool), for kernels as urgent as `priority` says: blocks of a
+    /// more urgent kernel that wait are started before those of a less urgent one; what runs is not
+    /// stopped, and copies are not ordered by it.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -77,12 +79,14 @@ impl Drop for Use<'_> {
 }
 
 impl<D: Live> StreamPool<D> {
-    /// Runs `body` with the stream that the fewest closures are using, taking turns: a closure that only enqueues is over long
-    /// before its work, so that each closure gets another stream where all are free. Bundles come in and leave as
-    /// [`Handoff`](crate::Handoff)s, which carry no brand; buffers and the stream itself cannot leave (H23).
+    /// Runs `body` with the stream that the fewest closures are using, taking turns: a closure that
+    /// only enqueues is over long before its work, so that each closure gets another stream where
+    /// all are free. Bundles come in and leave as [`Handoff`](crate::Handoff)s, which carry no
+    /// brand; buffers and the stream itself cannot leave (H23).
     ///
-    /// When every stream is in use two closures share one: their work is then ordered, which costs overlap and nothing
-    /// else, for a handoff between two brands of one stream is ordered by the stream itself.
+    /// When every stream is in use two closures share one: their work is then ordered, which costs
+    /// overlap and nothing else, for a handoff between two brands of one stream is ordered by the
+    /// stream itself.
     ///
     /// # Errors
     /// Those of `body`.

@@ -1,17 +1,19 @@
 //! Tags: which device, which stream, who owns a buffer now.
 //!
-//! A buffer's type parameter is its *place*: a stream tag, or [`Idle`]. Two tags are never the same type by
-//! accident, and one tag names exactly one CUDA stream of one device instance, so equal types prove equal streams.
+//! A buffer's type parameter is its *place*: a stream tag, or [`Idle`]. Two tags are never the same
+//! type by accident, and one tag names exactly one CUDA stream of one device instance, so equal
+//! types prove equal streams.
 //!
-//! Every trait here that mentions a tag is `unsafe` to implement. Tags are the user's own types, so the orphan rule
-//! lets a user implement a foreign trait for a foreign type if a tag is among its parameters:
-//! `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted, were the trait safe, and would
-//! forge ownership.
+//! Every trait here that mentions a tag is `unsafe` to implement. Tags are the user's own types, so
+//! the orphan rule lets a user implement a foreign trait for a foreign type if a tag is among its
+//! parameters: `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted, were the
+//! trait safe, and would forge ownership.
 //!
-//! Every one of them is `Sized` too: the type of its objects, `dyn ReadBy<S>`, would implement it of itself.
+//! Every one of them is `Sized` too: the type of its objects, `dyn ReadBy<S>`, would implement it
+//! of itself.
 //!
-//! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed (H24), and
-//! neither `Send` nor `Sync` depends on the tag.
+//! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed
+//! (H24), and neither `Send` nor `Sync` depends on the tag.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -33,7 +35,8 @@ pub unsafe trait DeviceTag: Sized {}
 )]
 pub unsafe trait Live: DeviceTag {}
 
-/// A device tag that a program binds to an ordinal once it runs; made by [`devices!`](crate::devices).
+/// A device tag that a program binds to an ordinal once it runs; made by
+/// [`devices!`](crate::devices).
 ///
 /// # Safety
 /// `Key` is a type of no other device tag.
@@ -49,12 +52,14 @@ pub unsafe trait NamedDevice: Live {
 pub struct Gpu<const N: usize>;
 // SAFETY: `Device::open` keeps one instance for each `N` and never replaces it.
 unsafe impl<const N: usize> DeviceTag for Gpu<N> {}
-// SAFETY: its streams are never capturing ones: captures use streams of their own, tagged `Captured`.
+// SAFETY: its streams are never capturing ones: captures use streams of their own, tagged
+// `Captured`.
 unsafe impl<const N: usize> Live for Gpu<N> {}
 
 /// A device instance of its own, for one closure; the brand `'id` is fresh at each call.
 pub struct Scoped<'id>(PhantomData<fn(&'id ()) -> &'id ()>);
-// SAFETY: values with this tag are made for a closure that is generic over `'id`, so no other instance has the same `'id`.
+// SAFETY: values with this tag are made for a closure that is generic over `'id`, so no other
+// instance has the same `'id`.
 unsafe impl DeviceTag for Scoped<'_> {}
 // SAFETY: as for `Gpu`.
 unsafe impl Live for Scoped<'_> {}
@@ -111,7 +116,8 @@ pub unsafe trait NamedStream: StreamTag {
     type Key: 'static;
 }
 
-/// How urgent the kernels of a stream are (`cuStreamCreateWithPriority`). Copies are not ordered by it.
+/// How urgent the kernels of a stream are (`cuStreamCreateWithPriority`). Copies are not ordered by
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
     /// The least urgent that the device has; what streams have unless they say otherwise.
@@ -176,8 +182,9 @@ pub unsafe trait SameAs<D>: Sized {}
 // SAFETY: equal.
 unsafe impl<D: DeviceTag> SameAs<D> for D {}
 
-/// Proof that the place `P` is on the device `D`. What borrows a bundle for good (`Lease`, `Constant`) is a bundle of every device
-/// in its type, so that structs of it can be; a value of it holds this proof, and so is of the bundle's own device.
+/// Proof that the place `P` is on the device `D`. What borrows a bundle for good (`Lease`,
+/// `Constant`) is a bundle of every device in its type, so that structs of it can be; a value of it
+/// holds this proof, and so is of the bundle's own device.
 ///
 /// # Invariants
 /// ON-DEVICE-1. A value exists only where `P::Device` is `D`.
@@ -233,8 +240,8 @@ macro_rules! streams {
         #[allow(dead_code)]
         $visibility struct $name<D = $crate::Gpu<0>>($crate::__private::core::marker::PhantomData<fn(D) -> D>);
 
-        // SAFETY: invariant: `Device::stream` makes one CUDA stream for each device instance and `Key`, and `Key` is
-        // this type, which nothing else uses.
+        // SAFETY: invariant: `Device::stream` makes one CUDA stream for each device instance and
+        // `Key`, and `Key` is this type, which nothing else uses.
         unsafe impl<D: $crate::DeviceTag> $crate::Place for $name<D> {
             type Device = D;
         }
@@ -264,8 +271,8 @@ macro_rules! __priority {
     };
 }
 
-/// Declares device tags for programs that learn at run time which GPU plays which part; bind each with
-/// [`Device::bind`](crate::Device::bind).
+/// Declares device tags for programs that learn at run time which GPU plays which part; bind each
+/// with [`Device::bind`](crate::Device::bind).
 ///
 /// ```
 /// cuda_rt::devices! {

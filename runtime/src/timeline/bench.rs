@@ -57,8 +57,9 @@ impl Bench {
         Self { samples, ..self }
     }
 
-    /// With so many runs to a sample, which is then their mean: for work so short that events (about half a microsecond) are
-    /// too coarse, or whose launch should be hidden behind the run before it.
+    /// With so many runs to a sample, which is then their mean: for work so short that events
+    /// (about half a microsecond) are too coarse, or whose launch should be hidden behind the run
+    /// before it.
     ///
     /// # Panics
     /// If it is 0.
@@ -67,8 +68,9 @@ impl Bench {
         Self { repeats, ..self }
     }
 
-    /// Measures `body`: the time from a mark before it to a mark after it in the order of `stream`. What it gives other streams
-    /// counts as far as `stream` acquires its results. Blocks the host after each sample, so that none runs into the next.
+    /// Measures `body`: the time from a mark before it to a mark after it in the order of `stream`.
+    /// What it gives other streams counts as far as `stream` acquires its results. Blocks the host
+    /// after each sample, so that none runs into the next.
     ///
     /// On a simulated device the times are modelled.
     ///
@@ -124,7 +126,8 @@ impl Samples {
         &self.ns
     }
 
-    /// The quantile `q`, from 0 (least) to 1 (greatest), in ns; between two samples by their distance.
+    /// The quantile `q`, from 0 (least) to 1 (greatest), in ns; between two samples by their
+    /// distance.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         let place = q.clamp(0.0, 1.0) * (self.ns.len() - 1) as f64;
         let (below, above) = (self.ns[place.floor() as usize], self.ns[place.ceil() as usize]);
@@ -146,7 +149,8 @@ impl Samples {
         self.quantile_ns(1.0)
     }
 
-    /// The distance of the quartiles over the median: in how wide a band the middle half of the samples lies.
+    /// The distance of the quartiles over the median: in how wide a band the middle half of the
+    /// samples lies.
     pub fn spread(&self) -> f64 {
         let width = self.quantile_ns(0.75) - self.quantile_ns(0.25);
         if width == 0.0 {

@@ -1,7 +1,7 @@
 //! Times of the device's work on CUDA: two timing events around each operation.
 //!
-//! Events are read and go back to their pool as soon as they are reached, a few at a time, so that a long recording holds no
-//! more of them than are in flight.
+//! Events are read and go back to their pool as soon as they are reached, a few at a time, so that
+//! a long recording holds no more of them than are in flight.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub(super) struct Marks<E = Mark> {
 }
 
 impl Marks<()> {
-    /// Marks the stream; `None` if no event could be had, which is no error of the work that is timed.
+    /// Marks the stream; `None` if no event could be had, which is no error of the work that is
+    /// timed.
     pub(super) fn start(events: &Arc<EventPool>, at: StreamRef) -> Option<Self> {
         let start = TimedEvent::new(events.record(at, true).ok()?);
         Some(Self { start, end: () })
@@ -46,11 +47,13 @@ impl Marks<()> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logged {
     pub(super) operation: Operation,
-    /// Start and end, in ns since the log began; `None` while they are not read, or if they can't be.
+    /// Start and end, in ns since the log began; `None` while they are not read, or if they can't
+    /// be.
     pub(super) times_ns: Option<(u64, u64)>,
 }
 
-/// A stream was made to wait: between which of its operations, and for which operation of which stream.
+/// A stream was made to wait: between which of its operations, and for which operation of which
+/// stream.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     stream: StreamId,
@@ -82,7 +85,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// A difference of marks is a 32-bit float of ms: beyond this it is coarser than the events themselves.
+    /// A difference of marks is a 32-bit float of ms: beyond this it is coarser than the events
+    /// themselves.
     const REBASE_NS: u64 = 250_000_000;
 
     fn read(&self, mark: &FinishedEvent<Tag>) -> Result<u64> {
@@ -104,15 +108,16 @@ impl EventLog {
     /// Operations after which the oldest are read.
     const READ_EVERY: usize = 64;
 
-    /// Begins a log on `at`, a stream that is idle; gives the clock of the host whose 0 is the log's. Blocks for some tens of
-    /// microseconds.
+    /// Begins a log on `at`, a stream that is idle; gives the clock of the host whose 0 is the
+    /// log's. Blocks for some tens of microseconds.
     pub(super) fn begin(
         events: &Arc<EventPool>,
         at: StreamRef,
         simulator: Option<&Simulator>,
     ) -> DriverResult<(Self, HostClock)> {
         let mut best: Option<(Duration, HostClock, EventLease)> = None;
-        // The first pays for the event's creation; the shortest round trip tells the host's time best.
+        // The first pays for the event's creation; the shortest round trip tells the host's time
+        // best.
         for _ in 0..5 {
             let (before, now_ns) = (Instant::now(), simulator.map(Simulator::host_now_ns));
             let lease = events.record(at, true)?;
@@ -120,7 +125,8 @@ impl EventLog {
             let took = before.elapsed();
             let clock = match (simulator, now_ns) {
                 (Some(simulator), Some(ns)) => {
-                    // Modelled calls take what they take: the event stands at the end of its recording.
+                    // Modelled calls take what they take: the event stands at the end of its
+                    // recording.
                     let record_ns = simulator.config().model.record_call_ns;
                     HostClock::Modelled(simulator.clone(), ns + record_ns)
                 }
@@ -212,7 +218,8 @@ impl EventLog {
         }
     }
 
-    /// Gives the operations of a stream their times from elsewhere, in order; false if they are not as many.
+    /// Gives the operations of a stream their times from elsewhere, in order; false if they are not
+    /// as many.
     pub(super) fn time(&mut self, stream: StreamId, times_ns: &[(u64, u64)]) -> bool {
         let Some(of_stream) = self.logged.get_mut(&stream) else {
             return times_ns.is_empty();
@@ -237,7 +244,8 @@ impl EventLog {
         self.logged.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// The waits that held a stream back: the stream, from when until when in ns, and for which stream.
+    /// The waits that held a stream back: the stream, from when until when in ns, and for which
+    /// stream.
     pub(super) fn waits(&self) -> Vec<(StreamId, u64, u64, StreamId)> {
         // Start and end of an operation by its place, if it is there and timed.
         let times = |stream, index: usize| self.of_stream(stream).get(index)?.times_ns;
@@ -245,7 +253,8 @@ impl EventLog {
         let mut held = Vec::new();
         for wait in &self.waits {
             let last = wait.covers.checked_sub(1).and_then(|last| times(wait.on, last));
-            // Before its first operation a stream that is held back is not told from one that has nothing to do.
+            // Before its first operation a stream that is held back is not told from one that has
+            // nothing to do.
             let before = wait
                 .after
                 .checked_sub(1)

@@ -1,4 +1,5 @@
-//! What ran when: spans of copies, kernels, waits and host stages, figures of how well they overlapped, and pictures.
+//! What ran when: spans of copies, kernels, waits and host stages, figures of how well they
+//! overlapped, and pictures.
 //!
 //! ```
 //! use cuda_rt::{Device, timeline};
@@ -27,19 +28,22 @@
 //! | CUDA, with the feature `cupti` and where `libcupti` of CUDA 11.8 to 12.9 or 13.0 to 13.5 can be had | CUPTI's activity records | the engines' own times |
 //! | CUDA | timing events that the recording puts around each operation | see below |
 //!
-//! An event is stamped when its stream reaches it. So a span also holds the time for which an operation waited for its engine
-//! behind another *stream's* work, which its own stream can't tell from running: where several streams share one engine, busy
-//! times are those of the union of their spans, never more than the wall time, and may be too long. With one stream to an
-//! engine, as in a pipeline, they are the engine's own.
+//! An event is stamped when its stream reaches it. So a span also holds the time for which an
+//! operation waited for its engine behind another *stream's* work, which its own stream can't tell
+//! from running: where several streams share one engine, busy times are those of the union of their
+//! spans, never more than the wall time, and may be too long. With one stream to an engine, as in a
+//! pipeline, they are the engine's own.
 //!
 //! # What is recorded
 //!
-//! What goes through the typed API of the one device, on any thread; CUPTI also sees what others give the same context. By events a
-//! graph is one span. Allocation, freeing and events take no engine and have no spans. Recording adds events, never a wait: order
-//! stays as it was, and an event that can't be had is counted ([`Timeline::missing`]), not an error of the user's work. A stage
-//! of the host that has not ended when the recording does is left out.
+//! What goes through the typed API of the one device, on any thread; CUPTI also sees what others
+//! give the same context. By events a graph is one span. Allocation, freeing and events take no
+//! engine and have no spans. Recording adds events, never a wait: order stays as it was, and an
+//! event that can't be had is counted ([`Timeline::missing`]), not an error of the user's work. A
+//! stage of the host that has not ended when the recording does is left out.
 //!
-//! While nothing is recorded a call pays for one relaxed load. `cargo bench -p cuda-handoff --bench timeline` says what recording costs.
+//! While nothing is recorded a call pays for one relaxed load.
+//! `cargo bench -p cuda-handoff --bench timeline` says what recording costs.
 #![forbid(unsafe_code)]
 
 pub mod bench;

@@ -1,4 +1,5 @@
-//! The hooks by which the typed API tells a recording what it does, and what a recording keeps of it.
+//! The hooks by which the typed API tells a recording what it does, and what a recording keeps of
+//! it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,7 +32,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Orders nothing: work that races with the start or the end of a recording may be in it or not.
+    /// Orders nothing: work that races with the start or the end of a recording may be in it or
+    /// not.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)

@@ -33,10 +33,11 @@ impl<D> fmt::Debug for Recording<D> {
 }
 
 impl<D: Live> Device<D> {
-    /// Starts to record what this device does. On CUDA its times are CUPTI's where the feature `cupti` is on and CUPTI can be
-    /// had; the first such recording takes some hundred milliseconds to start. Else two timing events go around each
-    /// operation (`cuEventRecord`), and starting blocks for some tens of microseconds, to set the clocks of device and host
-    /// side by side. Order and results stay as they were.
+    /// Starts to record what this device does. On CUDA its times are CUPTI's where the feature
+    /// `cupti` is on and CUPTI can be had; the first such recording takes some hundred milliseconds
+    /// to start. Else two timing events go around each operation (`cuEventRecord`), and starting
+    /// blocks for some tens of microseconds, to set the clocks of device and host side by side.
+    /// Order and results stay as they were.
     ///
     /// On a simulated device the spans of [`Simulator::record_spans`] are taken over.
     ///
@@ -57,8 +58,9 @@ impl<D: Live> Device<D> {
         self.record_timeline_by_events()
     }
 
-    /// As [`record_timeline`](Self::record_timeline), with timing events wherever the device is: instead of CUPTI, and on a
-    /// simulated device, where they cost modelled time as they cost time on CUDA. For testing, and to see what they cost.
+    /// As [`record_timeline`](Self::record_timeline), with timing events wherever the device is:
+    /// instead of CUPTI, and on a simulated device, where they cost modelled time as they cost time
+    /// on CUDA. For testing, and to see what they cost.
     ///
     /// # Errors
     /// As [`record_timeline`](Self::record_timeline).
@@ -100,7 +102,8 @@ impl<D: Live> Device<D> {
 
 impl<D: Live> Recording<D> {
     /// Ends the recording, and blocks until the work that is in it is done. Work of
-    /// [adopted](Device::adopt_stream) streams is not waited for: wait for it first. CUPTI tells it as that of "other streams".
+    /// [adopted](Device::adopt_stream) streams is not waited for: wait for it first. CUPTI tells it
+    /// as that of "other streams".
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails while its work is waited for.
@@ -262,7 +265,8 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
         });
     }
     for wait in simulator.take_waits() {
-        // A stream that has no work of its own is held back from none: the one that memory is freed on, say.
+        // A stream that has no work of its own is held back from none: the one that memory is freed
+        // on, say.
         let row = |stream| rows.of_raw.get(&stream).copied();
         if let (Some(row), Some(on)) = (row(wait.stream), row(wait.waits_for)) {
             spans.push(wait_span(row, wait.start_ns, wait.end_ns, on));
@@ -290,8 +294,8 @@ fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
     }
 }
 
-/// Work that was traced. Where a stream's calls are as many as its operations, they are taken for each other: so operations
-/// have their names, and waits their times.
+/// Work that was traced. Where a stream's calls are as many as its operations, they are taken for
+/// each other: so operations have their names, and waits their times.
 fn traced(found: Vec<Traced>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
     let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); collected.streams.len()];
     for traced in found {
@@ -379,7 +383,8 @@ mod tests {
         }
     }
 
-    /// Streams `Upload` and `Compute`: two copies, and on the other a kernel, a wait for the second copy, and a graph.
+    /// Streams `Upload` and `Compute`: two copies, and on the other a kernel, a wait for the second
+    /// copy, and a graph.
     fn collected() -> Collected {
         let at = |raw| StreamRef {
             raw: RawStream(raw),

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::recorder::Session;
 use cuda_rt_driver::Kind;
 
-/// Recordings that are going on, of all devices; counted, so that a scope costs one load where there is none.
+/// Recordings that are going on, of all devices; counted, so that a scope costs one load where
+/// there is none.
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
 
@@ -31,13 +32,15 @@ pub(super) fn unlisten(session: &Arc<Session>) {
     LISTENING.store(sessions.len(), Ordering::Relaxed);
 }
 
-/// Names what the calling thread does until the guard is dropped, in every recording that is going on; nothing where
-/// there is none. Scopes may lie within scopes. With the feature `nvtx` they are NVTX ranges too (`nvtxRangePushA`), whether a
-/// recording is going on or not: a profiler names the stages of its own pictures by them, and `ncu --nvtx --nvtx-include "sink/"` profiles
-/// the kernels of one stage.
+/// Names what the calling thread does until the guard is dropped, in every recording that is going
+/// on; nothing where there is none. Scopes may lie within scopes. With the feature `nvtx` they are
+/// NVTX ranges too (`nvtxRangePushA`), whether a recording is going on or not: a profiler names the
+/// stages of its own pictures by them, and `ncu --nvtx --nvtx-include "sink/"` profiles the kernels
+/// of one stage.
 ///
-/// On a simulated device it takes the thread's modelled time: calls of the device and waits for it, and what
-/// [`Simulator::spend_host_ns`](cuda_rt_simulator::Simulator::spend_host_ns) adds. What the thread computes itself takes none.
+/// On a simulated device it takes the thread's modelled time: calls of the device and waits for it,
+/// and what [`Simulator::spend_host_ns`](cuda_rt_simulator::Simulator::spend_host_ns) adds. What
+/// the thread computes itself takes none.
 #[inline]
 pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
     let mut scope = Scope::begin(name.into());
@@ -96,7 +99,8 @@ impl Scope {
 
 #[cfg(feature = "nvtx")]
 fn nvtx_range(name: &str) -> nvtx::LocalRange {
-    // As bytes of UTF-8, which ends at its first 0: filters of profilers do not match the wide strings that NVTX has too.
+    // As bytes of UTF-8, which ends at its first 0: filters of profilers do not match the wide
+    // strings that NVTX has too.
     let name = name.split('\0').next().unwrap_or_default();
     nvtx::LocalRange::new(CString::new(name).unwrap_or_default())
 }

@@ -1,7 +1,9 @@
-//! Reads every `PhantomData` of the crates that lend memory: a brand that takes a lifetime or a type gives it back.
+//! Reads every `PhantomData` of the crates that lend memory: a brand that takes a lifetime or a
+//! type gives it back.
 //!
-//! `fn(&'v ()) -> S` is contravariant in `'v`, so a value of it for a short lifetime is one for `'static`; `fn() -> S` is covariant in
-//! `S`. `fn(&'v (), S) -> (&'v (), S)` is invariant in both. A plain reference, `&'a mut [T]`, is a borrow, and no brand.
+//! `fn(&'v ()) -> S` is contravariant in `'v`, so a value of it for a short lifetime is one for
+//! `'static`; `fn() -> S` is covariant in `S`. `fn(&'v (), S) -> (&'v (), S)` is invariant in both.
+//! A plain reference, `&'a mut [T]`, is a borrow, and no brand.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,16 @@
-//! Reads the exported `macro_rules!` themselves. Three rules keep a user's crate out of what our macros vouch for:
+//! Reads the exported `macro_rules!` themselves. Three rules keep a user's crate out of what our
+//! macros vouch for:
 //!
-//! 1. Where `unsafe` is allowed, in an `unsafe` block or the body of an `unsafe fn`, there are paths from `$crate`, locals and generic
-//!    parameters of the macro's own, and nothing else: no fragment, and so no token of the user's.
-//! 2. No path begins with `::`, and no macro is called but by a path from `$crate`: both are looked up in the user's crate.
-//! 3. No name of the prelude or of a primitive type stands alone: a user's item of that name comes first.
+//! 1. Where `unsafe` is allowed, in an `unsafe` block or the body of an `unsafe fn`, there are
+//!    paths from `$crate`, locals and generic parameters of the macro's own, and nothing else: no
+//!    fragment, and so no token of the user's.
+//! 2. No path begins with `::`, and no macro is called but by a path from `$crate`: both are looked
+//!    up in the user's crate.
+//! 3. No name of the prelude or of a primitive type stands alone: a user's item of that name comes
+//!    first.
 //!
-//! Names of one letter or with two underscores are ours: generic parameters, and items that the macro makes.
+//! Names of one letter or with two underscores are ours: generic parameters, and items that the
+//! macro makes.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +24,8 @@ const PRELUDE: &str = "Option Some None Result Ok Err Box String Vec Copy Clone 
      Ord PartialOrd ToOwned ToString Future drop size_of align_of \
      u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f16 f32 f64 bool char str";
 
-/// What may be called by a path from `::`, in a macro without `unsafe`: device-std cannot depend on cuda-rt.
+/// What may be called by a path from `::`, in a macro without `unsafe`: device-std cannot depend on
+/// cuda-rt.
 const FROM_THE_ROOT: [(&str, &str); 1] = [("kernel_module", ":: cuda_rt :: __module")];
 
 const KEYWORDS: &str = "as break const continue crate else enum extern fn for if impl in let loop match mod move mut pub ref return self \

@@ -1,11 +1,14 @@
 //! Our macros in crates that mean to change what their output means.
 //!
-//! `hostile/body.rs` calls every macro that is exported, and prints what came of it: names, hashes of layouts, what kernels computed.
-//! Each of `hostile/crates` is a crate around it that shadows what it can. It must be refused, or print what the honest crate prints.
-//! Each of `hostile/refused` calls a macro by hand with what the macro must not take, and says on its first line how it is refused.
+//! `hostile/body.rs` calls every macro that is exported, and prints what came of it: names, hashes
+//! of layouts, what kernels computed. Each of `hostile/crates` is a crate around it that shadows
+//! what it can. It must be refused, or print what the honest crate prints. Each of
+//! `hostile/refused` calls a macro by hand with what the macro must not take, and says on its first
+//! line how it is refused.
 //!
-//! `definitions` reads the macros themselves: what stands where `unsafe` is allowed, and which names they use. `brands` reads the types
-//! that carry promises: in which lifetimes and tags they vary.
+//! `definitions` reads the macros themselves: what stands where `unsafe` is allowed, and which
+//! names they use. `brands` reads the types that carry promises: in which lifetimes and tags they
+//! vary.
 #![forbid(unsafe_code)]
 
 mod brands;

@@ -1,4 +1,5 @@
-//! Compiles many small crates against the libraries that this test was built with: one rustc for each, and no cargo.
+//! Compiles many small crates against the libraries that this test was built with: one rustc for
+//! each, and no cargo.
 
 use std::collections::BTreeMap;
 use std::fs;

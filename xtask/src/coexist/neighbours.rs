@@ -28,8 +28,8 @@ pub(super) struct Neighbour {
 enum Source {
     /// This text.
     Text(&'static str),
-    /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, against the bindings that are among
-    /// the dependencies.
+    /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, against the bindings that are
+    /// among the dependencies.
     Declarations {
         /// The major version of CUDA: headers of 12 and 13 have later versions of some entry
         /// points.

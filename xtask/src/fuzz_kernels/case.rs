@@ -1,4 +1,5 @@
-//! One kernel with its arguments and the bytes that its outputs must hold; and the host's code that launches and compares.
+//! One kernel with its arguments and the bytes that its outputs must hold; and the host's code that
+//! launches and compares.
 
 use super::emit;
 use super::program::{Bits, Position, Program, Ty};

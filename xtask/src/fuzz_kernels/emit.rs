@@ -44,7 +44,8 @@ floats! {
 }
 ";
 
-/// The kernel, called `name`. Its parameters are those of [`Program`], in the order of [`parameters`].
+/// The kernel, called `name`. Its parameters are those of [`Program`], in the order of
+/// [`parameters`].
 pub(super) fn kernel(program: &Program, name: &str) -> String {
     let emitter = Emitter { program };
     let attribute = match program.position {

@@ -110,7 +110,8 @@ impl Generator {
                 let count = self.expr(Ty::U32, 1, scope);
                 let variable = self.local();
                 let mut scope = scope.clone();
-                // Not among the locals, for nothing may be assigned to it: its value is read through a variable of the body's.
+                // Not among the locals, for nothing may be assigned to it: its value is read
+                // through a variable of the body's.
                 let first = self.local();
                 let copied = Stmt::Let(
                     first,

@@ -1,4 +1,5 @@
-//! Random programs. They are right by construction: indices are taken modulo a length, loops end, and no operation panics.
+//! Random programs. They are right by construction: indices are taken modulo a length, loops end,
+//! and no operation panics.
 
 use super::program::{
     Binary, Body, Comparison, Cond, Expr, Node, Output, OutputKind, Place, Position, Program, Shared,

@@ -1,8 +1,10 @@
-//! What a random kernel is made of: the syntax tree that [`emit`](super::emit) writes as Rust and [`reference`](super::reference) runs.
+//! What a random kernel is made of: the syntax tree that [`emit`](super::emit) writes as Rust and
+//! [`reference`](super::reference) runs.
 //!
-//! Everything in it has one result, on every device. Of floats there are only operations that are rounded the same everywhere, and
-//! what is not a number becomes one and the same before its bits are looked at. Of atomics the results are thrown away, and one
-//! element is changed by one operation only, whose order does not matter.
+//! Everything in it has one result, on every device. Of floats there are only operations that are
+//! rounded the same everywhere, and what is not a number becomes one and the same before its bits
+//! are looked at. Of atomics the results are thrown away, and one element is changed by one
+//! operation only, whose order does not matter.
 
 /// The types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,7 +252,8 @@ pub(super) enum Vote {
     Which,
 }
 
-/// A step of the block-level code. `dst` and `src` are privates, `total` is a uniform variable, `array` a shared array.
+/// A step of the block-level code. `dst` and `src` are privates, `total` is a uniform variable,
+/// `array` a shared array.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// `map`, or where `shared` is set `map_shared`.

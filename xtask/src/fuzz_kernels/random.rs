@@ -4,7 +4,8 @@
 pub(super) struct Random(u64);
 
 impl Random {
-    /// A generator of its own for the case `number`, so that one case does not depend on how many there are before it.
+    /// A generator of its own for the case `number`, so that one case does not depend on how many
+    /// there are before it.
     pub(super) fn of_case(seed: u64, number: usize) -> Self {
         let mut random = Self(seed ^ (number as u64 + 1).wrapping_mul(0xa076_1d64_78bd_642f));
         random.bits();

@@ -1,4 +1,5 @@
-//! What a random kernel computes: its syntax tree, run thread by thread in plain Rust. It shares no code with `device_std`.
+//! What a random kernel computes: its syntax tree, run thread by thread in plain Rust. It shares no
+//! code with `device_std`.
 
 use super::program::{
     Bits, Body, Cond, Expr, Node, Operator, OutputKind, Place, Position, Program, Shuffle, Step, Stmt, Ty,

@@ -1,4 +1,5 @@
-//! Signatures that no side may build: each is refused by the host's compiler and by the device's, in an error that names it.
+//! Signatures that no side may build: each is refused by the host's compiler and by the device's,
+//! in an error that names it.
 
 use super::random::Random;
 use super::signatures::{Type, Types};
@@ -6,11 +7,13 @@ use super::signatures::{Type, Types};
 /// A kernel that must not build.
 pub(super) struct Refused {
     pub(super) source: String,
-    /// Whether the device's compiler refuses it too; of what all parameters take together only the host knows.
+    /// Whether the device's compiler refuses it too; of what all parameters take together only the
+    /// host knows.
     pub(super) on_device: bool,
 }
 
-/// How a kernel is refused: types that cannot cross are seen first, and hide what constants would say.
+/// How a kernel is refused: types that cannot cross are seen first, and hide what constants would
+/// say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// By a constant that does not evaluate (E0080).

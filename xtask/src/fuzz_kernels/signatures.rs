@@ -1,5 +1,5 @@
-//! Random signatures: kernels whose outputs get what their other arguments hold, so that an argument which arrives elsewhere, or as
-//! another, is seen in the bytes.
+//! Random signatures: kernels whose outputs get what their other arguments hold, so that an
+//! argument which arrives elsewhere, or as another, is seen in the bytes.
 
 use super::case::{Argument, Case};
 use super::random::Random;
@@ -372,7 +372,8 @@ fn chunk(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     draft.copies += &format!("o{n}.set(i, in{n}.chunk_or::<{each}>(i.get(), Zeroable::zeroed()));\n");
 }
 
-/// A slice that goes through shared memory. All arrays are filled before one is read, so that two of them at one place are seen.
+/// A slice that goes through shared memory. All arrays are filled before one is read, so that two
+/// of them at one place are seen.
 fn shared(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize, bytes_so_far: &mut usize) {
     let (ty, elements) = (types.of_size(2, 16), types.random.within(1, 70));
     let bytes = (ty.size * elements).next_multiple_of(16);

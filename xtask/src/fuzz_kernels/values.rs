@@ -220,8 +220,9 @@ pub(super) fn narrow(through: Narrow, ty: Ty, bits: Bits) -> Bits {
     })
 }
 
-/// What a reduction, a scan or an atomic operation makes of two values. Of floats `Min` and `Max` are those of `device_std`: what is not
-/// a number counts only where nothing else is there, and -0 is below +0.
+/// What a reduction, a scan or an atomic operation makes of two values. Of floats `Min` and `Max`
+/// are those of `device_std`: what is not a number counts only where nothing else is there, and -0
+/// is below +0.
 pub(super) fn combine(operator: Operator, ty: Ty, a: Bits, b: Bits) -> Bits {
     if ty.is_float() {
         return with_float!(ty, T => {

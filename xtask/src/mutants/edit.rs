@@ -11,8 +11,9 @@
 //! +        // Does not wait.
 //! ```
 //!
-//! The first line says what is broken. Under `@@ FILE` stand lines of the file: kept (` `), taken out (`-`) and put in (`+`). The kept
-//! and taken ones must stand in the file one after another, and at one place only: where the code has moved, so must the description.
+//! The first line says what is broken. Under `@@ FILE` stand lines of the file: kept (` `), taken
+//! out (`-`) and put in (`+`). The kept and taken ones must stand in the file one after another,
+//! and at one place only: where the code has moved, so must the description.
 
 use std::path::{Path, PathBuf};
 

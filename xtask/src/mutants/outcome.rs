@@ -73,7 +73,8 @@ fn without_colours(line: &str) -> String {
     })
 }
 
-/// `typed` of `tests/typed.rs (target/debug/deps/typed-0f)`, `cuda_rt` of `unittests src/lib.rs (.../cuda_rt-0f)`.
+/// `typed` of `tests/typed.rs (target/debug/deps/typed-0f)`, `cuda_rt` of
+/// `unittests src/lib.rs (.../cuda_rt-0f)`.
 fn target_of(running: &str) -> String {
     let binary = running.rsplit('/').next().unwrap_or(running);
     binary.split('-').next().unwrap_or(binary).to_owned()

@@ -350,8 +350,8 @@ impl<'c> List<'_, 'c> {
         }
     }
 
-    /// What a trait is implemented for. Of automatic implementations only `Send` and `Sync`; none that follows from an
-    /// implementation for all types, and none of the compiler's own traits.
+    /// What a trait is implemented for. Of automatic implementations only `Send` and `Sync`; none
+    /// that follows from an implementation for all types, and none of the compiler's own traits.
     fn implementation(&mut self, id: Id) {
         let Some(Item {
             inner: ItemEnum::Impl(of),

@@ -1,11 +1,13 @@
 //! What must hold of the lists, whatever is committed.
 //!
-//! 1. A safe function or a macro that only this workspace should call does no harm whoever calls it: `docs/surface/harmless.txt` says
-//!    of each why. So it says of what a type that documentation does not show implements, `Clone` and `Default` among it.
-//! 2. The promise of a sealed trait, or of one that is `unsafe` to implement, is not kept by `dyn Trait`, which implements it of
-//!    itself: there is no `dyn Trait`, or the same file says why not.
-//! 3. The methods of each sealed trait are called through a bound by a program that says so in a comment: a case or twin of `ui-tests`,
-//!    or a test of the device library.
+//! 1. A safe function or a macro that only this workspace should call does no harm whoever calls
+//!    it: `docs/surface/harmless.txt` says of each why. So it says of what a type that
+//!    documentation does not show implements, `Clone` and `Default` among it.
+//! 2. The promise of a sealed trait, or of one that is `unsafe` to implement, is not kept by
+//!    `dyn Trait`, which implements it of itself: there is no `dyn Trait`, or the same file says
+//!    why not.
+//! 3. The methods of each sealed trait are called through a bound by a program that says so in a
+//!    comment: a case or twin of `ui-tests`, or a test of the device library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

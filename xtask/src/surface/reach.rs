@@ -1,4 +1,5 @@
-//! Which items of a crate another crate gets at, and how: by a path, or only through the bounds and signatures of what has a path.
+//! Which items of a crate another crate gets at, and how: by a path, or only through the bounds and
+//! signatures of what has a path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,7 +25,8 @@ pub(super) enum Way {
     Path,
     /// It has none. Its methods can be called on values, or through a bound that implies it.
     Bound,
-    /// It has none, and only asks something of a type: no bound that another crate can write implies it.
+    /// It has none, and only asks something of a type: no bound that another crate can write
+    /// implies it.
     Asked,
 }
 
@@ -186,7 +188,8 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// Finds the traits without a path whose methods can be called: those that a trait with a path implies, and those of values.
+    /// Finds the traits without a path whose methods can be called: those that a trait with a path
+    /// implies, and those of values.
     fn follow_bounds(&mut self) {
         let text = Text::default();
         let _ = entries::of(self, &text);

@@ -24,7 +24,8 @@ pub(super) struct Source {
 
 const DEVICE: &str = "nvptx64-nvidia-cuda";
 
-/// The crates that are published. The feature `nvtx` adds nothing that can be called, and needs libclang.
+/// The crates that are published. The feature `nvtx` adds nothing that can be called, and needs
+/// libclang.
 pub(super) const SOURCES: [Source; 13] = [
     Source::new(
         "runtime",
@@ -85,7 +86,8 @@ impl Source {
         }
     }
 
-    /// Documents the crate, and reads the result. Private items are in it: what cannot be named can still be reached.
+    /// Documents the crate, and reads the result. Private items are in it: what cannot be named can
+    /// still be reached.
     pub(super) fn read(&self, root: &Path) -> Result<Crate, Box<dyn Error>> {
         let target = target_directory(root);
         let mut command = rustup("cargo");
@@ -159,8 +161,8 @@ pub(super) fn missing() -> Option<String> {
     (!core.is_file()).then(|| format!("`rustup component add rust-src --toolchain {TOOLCHAIN}`"))
 }
 
-/// A program of nightly's, free of the build in which this one runs. Through `rustup run`, for a toolchain's own cargo knows no
-/// `+nightly`.
+/// A program of nightly's, free of the build in which this one runs. Through `rustup run`, for a
+/// toolchain's own cargo knows no `+nightly`.
 fn rustup(program: &str) -> Command {
     let mut command = Command::new("rustup");
     for name in [

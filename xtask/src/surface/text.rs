@@ -22,7 +22,8 @@ impl Text {
         self.named.borrow().clone()
     }
 
-    /// The traits that were written after `dyn`, or as `impl`: who gets such a value may call their methods.
+    /// The traits that were written after `dyn`, or as `impl`: who gets such a value may call their
+    /// methods.
     pub(super) fn objects(&self) -> BTreeSet<Id> {
         self.objects.borrow().clone()
     }

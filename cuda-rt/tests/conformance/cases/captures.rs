@@ -1,4 +1,5 @@
-//! What may be captured and what may not, from others' suites and bug reports; `captures.jsonl` lists them all.
+//! What may be captured and what may not, from others' suites and bug reports; `captures.jsonl`
+//! lists them all.
 
 use std::sync::Arc;
 
@@ -104,7 +105,8 @@ pub(crate) fn launches_of_one_graph_are_ordered(driver: &Arc<dyn Driver>) {
     rig.destroy_graph(graph);
 }
 
-/// DC20: nothing orders two graphs; a checker says so where one follows, and ordered they are right.
+/// DC20: nothing orders two graphs; a checker says so where one follows, and ordered they are
+/// right.
 pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driver>) {
     use cuda_rt::checker::{Check, Checked};
 
@@ -120,7 +122,8 @@ pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driv
     rig.launch_graph(other, b);
     assert_eq!(rig.read_words(block, b), [(3 * 2 + 5) * 3; 100]);
     assert!(recorded.races().is_empty(), "{:?}", recorded.races());
-    // The same with no wait: recorded by this checker, and denied by the device's own to what comes next, which ends its work.
+    // The same with no wait: recorded by this checker, and denied by the device's own to what comes
+    // next, which ends its work.
     rig.launch_graph(one, a);
     rig.launch_graph(other, b);
     assert!(!recorded.races().is_empty(), "two graphs write one buffer");

@@ -125,7 +125,8 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
 
     let extent = Extent { x: 1, y: 1, z: 1 };
     let parameters = [std::ptr::from_ref(&extent).cast()];
-    // SAFETY: the parameters are the kernel's. An `Err` is what a device that ran it at once may say.
+    // SAFETY: the parameters are the kernel's. An `Err` is what a device that ran it at once may
+    // say.
     let launched = unsafe { driver.launch(&CRASH, &shape(extent), &parameters, stream) };
     // SAFETY: live.
     let waited = unsafe { driver.synchronize_stream(stream) };

@@ -17,7 +17,8 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// A capture in global mode refuses raw calls of other threads too, so that these cases run one at a time.
+/// A capture in global mode refuses raw calls of other threads too, so that these cases run one at
+/// a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,7 +107,8 @@ pub(crate) fn another_context_current(driver: &Arc<dyn Driver>) {
     ok(unsafe { sys::cuCtxDestroy_v2(context) });
 }
 
-/// Someone captures in global mode on another thread: what we do neither fails nor ends their capture.
+/// Someone captures in global mode on another thread: what we do neither fails nor ends their
+/// capture.
 pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
     let _alone = alone();
     // The context is made current by a call of ours.
@@ -162,7 +164,8 @@ pub(crate) fn a_global_capture_ended_by_another_thread(driver: &Arc<dyn Driver>)
         cuda_rt::driver::ErrorCode::STREAM_CAPTURE_WRONG_THREAD.0
     );
     let mut graph = ptr::null_mut();
-    // SAFETY: live, and captured by this thread. Whether the other's call ended it CUDA does not say.
+    // SAFETY: live, and captured by this thread. Whether the other's call ended it CUDA does not
+    // say.
     let _ = unsafe { sys::cuStreamEndCapture(theirs, &mut graph) };
     if !graph.is_null() {
         // SAFETY: live, and not used again.

@@ -157,7 +157,8 @@ pub(crate) fn prepare_is_repeatable(driver: &Arc<dyn Driver>) {
     }
 }
 
-/// Of a text with several modules, the one for the newest architecture that the device is or succeeds.
+/// Of a text with several modules, the one for the newest architecture that the device is or
+/// succeeds.
 #[cfg(feature = "cuda")]
 pub(crate) fn the_module_for_the_device_is_loaded(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);

@@ -25,7 +25,8 @@ pub(crate) fn blocks_are_aligned_and_disjoint(driver: &Arc<dyn Driver>) {
     }
 }
 
-/// Each block is used after the last one was freed and before it was reused, though the host never waits.
+/// Each block is used after the last one was freed and before it was reused, though the host never
+/// waits.
 pub(crate) fn reuse_follows_the_order_of_the_stream(driver: &Arc<dyn Driver>) {
     const ROUNDS: usize = 100;
     let rig = Rig::new(driver);
@@ -74,8 +75,8 @@ pub(crate) fn fills_of_every_length(driver: &Arc<dyn Driver>) {
     let stream = rig.stream();
     for len in 1..=32_usize {
         for count in [1_usize, 2, 3, 37, 1001] {
-            // The contract asks for no alignment: 1 byte, 2 bytes or more after an aligned place, with room to see what is written
-            // beside.
+            // The contract asks for no alignment: 1 byte, 2 bytes or more after an aligned place,
+            // with room to see what is written beside.
             let start = 256 + (1 << ((len + count) % 4));
             let block = rig.alloc(start + len * count + 256, stream).expect("allocate");
             rig.fill(block, &[GUARD], stream);
@@ -136,7 +137,8 @@ pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
     assert!(info.total_bytes > 0);
 }
 
-/// Other cases use the same pool at the same time on a GPU: what is asserted holds whatever they do.
+/// Other cases use the same pool at the same time on a GPU: what is asserted holds whatever they
+/// do.
 pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>) {
     const BYTES: u64 = 256 << 20;
     let rig = Rig::new(driver);

@@ -40,7 +40,8 @@ pub(crate) fn what_is_no_device_is_no_peer(first: &Arc<dyn Driver>, _: &Arc<dyn 
     }
 }
 
-/// A stream of one device waits for the other's work, copies, and is waited for: both ways, pulled and pushed.
+/// A stream of one device waits for the other's work, copies, and is waited for: both ways, pulled
+/// and pushed.
 pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     for (here, there) in [(first, second), (second, first)] {
         let (here, there) = (Rig::new(here), Rig::new(there));

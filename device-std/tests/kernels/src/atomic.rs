@@ -6,9 +6,10 @@ use device_std::prelude::*;
 /// Elements of `results` before those that threads store into by themselves.
 pub const RESULTS: usize = 8;
 
-/// What all of a launch's threads do to `results`, each by its `value`: sum, minimum, maximum, and, or, exclusive or, a sum by
-/// compare-and-exchange, and a value passed on from thread to thread; and an exchange that is to fail. Each thread gets what it was passed, and the number of threads that were
-/// there before it.
+/// What all of a launch's threads do to `results`, each by its `value`: sum, minimum, maximum, and,
+/// or, exclusive or, a sum by compare-and-exchange, and a value passed on from thread to thread;
+/// and an exchange that is to fail. Each thread gets what it was passed, and the number of threads
+/// that were there before it.
 macro_rules! integer_operations {
     ($results:ident, $token:ident, $value:ident, $at:expr) => {{
         $results.fetch_add($token, 0, $value);
@@ -57,7 +58,8 @@ integers! {
     atomic_i64_system: i64, |atomic| atomic.system();
 }
 
-/// Element n of `results` is what is in a block's n-th element in shared memory once all threads have worked on it.
+/// Element n of `results` is what is in a block's n-th element in shared memory once all threads
+/// have worked on it.
 macro_rules! shared_integers {
     ($($name:ident: $type:ident;)*) => { $(
         #[allow(missing_docs)]

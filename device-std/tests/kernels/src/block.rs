@@ -5,7 +5,8 @@ use device_std::{And, Each, Max, Min, Or, Product, Sum, Xor};
 
 use crate::warp::{Affine, Compose};
 
-/// `reduced[b]` is what block b has of its values, combined; the first uses of `scratch` are to show that it can be used again.
+/// `reduced[b]` is what block b has of its values, combined; the first uses of `scratch` are to
+/// show that it can be used again.
 macro_rules! reductions {
     ($($name:ident: $type:ident, $operator:ty;)*) => { $(
         #[allow(missing_docs)]
@@ -92,7 +93,8 @@ pub fn votes(
     count.set(&block, odd as u32);
 }
 
-/// Halves every value until all of the block's are 1 or less, and counts the rounds: a loop whose end all threads agree on.
+/// Halves every value until all of the block's are 1 or less, and counts the rounds: a loop whose
+/// end all threads agree on.
 #[kernel(block = 96)]
 pub fn rounds(mut block: Block, input: &[u32], mut counts: PerBlock<u32>) {
     let mut value = block.map(|lane| input[lane.position()]);
@@ -104,7 +106,8 @@ pub fn rounds(mut block: Block, input: &[u32], mut counts: PerBlock<u32>) {
     counts.set(&block, done);
 }
 
-/// A block of two dimensions, whose threads count row-major: the sum of their positions in the block.
+/// A block of two dimensions, whose threads count row-major: the sum of their positions in the
+/// block.
 #[kernel(block = (16, 4))]
 pub fn block2_sum(
     mut block: Block2,

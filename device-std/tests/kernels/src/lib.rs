@@ -1,6 +1,8 @@
-//! Kernels that use every function of `device-std`, all of them safe code. `tests/device_library.rs` checks each against plain Rust.
+//! Kernels that use every function of `device-std`, all of them safe code.
+//! `tests/device_library.rs` checks each against plain Rust.
 //!
-//! `ptx/library_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed; `cargo xtask ptx --check` says whether it is fresh.
+//! `ptx/library_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed;
+//! `cargo xtask ptx --check` says whether it is fresh.
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 #![forbid(unsafe_code)]
 

@@ -70,7 +70,8 @@ chunks! {
     chunks_f16x8: f16, 8, f16::ONE, |old, new| f16::from_bits(old.to_bits() ^ new.to_bits());
 }
 
-/// Shared memory in all the ways to open it: `output[b]` says for block b, and value v of thread t, what comes of them.
+/// Shared memory in all the ways to open it: `output[b]` says for block b, and value v of thread t,
+/// what comes of them.
 #[kernel(block = 64)]
 pub fn shared_memory(
     mut block: Block,

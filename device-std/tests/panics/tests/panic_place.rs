@@ -1,5 +1,5 @@
-//! A kernel's panic is an error that names the kernel and the place on the simulated device; on a GPU, with the feature `panic-place`, an
-//! error of its own, and the driver says the place.
+//! A kernel's panic is an error that names the kernel and the place on the simulated device; on a
+//! GPU, with the feature `panic-place`, an error of its own, and the driver says the place.
 //!
 //! The GPU is lost to a process whose kernel panicked, so each panic has a process of its own.
 #![forbid(unsafe_code)]

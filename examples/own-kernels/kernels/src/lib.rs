@@ -1,4 +1,5 @@
-//! Your kernels. The same source runs on the GPU, on the simulated device, and as typed calls in `main.rs`.
+//! Your kernels. The same source runs on the GPU, on the simulated device, and as typed calls in
+//! `main.rs`.
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 #![forbid(unsafe_code)]
 

@@ -19,17 +19,20 @@ pub(crate) enum DryRun {
 pub(crate) enum Unchanged {
     /// It is no update of it.
     Differs(Difference),
-    /// A call failed; `broken` where the graph could not be put back, and is now neither one nor the other.
+    /// A call failed; `broken` where the graph could not be put back, and is now neither one nor
+    /// the other.
     Failed { error: DriverError, broken: bool },
 }
 
 impl CaptureLog {
-    /// Makes the graph replay what the dry run logged, where that takes its launches only; where a call fails, puts it back.
+    /// Makes the graph replay what the dry run logged, where that takes its launches only; where a
+    /// call fails, puts it back.
     ///
     /// # Safety
-    /// `graph` was made from the capture that this tape noted, is live, and no other thread uses it now. `rehearsed` comes from a
-    /// dry run of this tape, and what its launches name is live and not in conflict with any unordered access at every later replay,
-    /// and so is what those name that they replace.
+    /// `graph` was made from the capture that this tape noted, is live, and no other thread uses it
+    /// now. `rehearsed` comes from a dry run of this tape, and what its launches name is live and
+    /// not in conflict with any unordered access at every later replay, and so is what those name
+    /// that they replace.
     pub(crate) unsafe fn apply(&self, graph: RawGraph, mut rehearsed: Entries) -> Result<DryRun, Unchanged> {
         let mut state = self.lock();
         let captured = &state.captured;
@@ -54,7 +57,8 @@ impl CaptureLog {
             // SAFETY: the caller's.
             let set = unsafe { self.set(graph, captured, place, &rehearsed) };
             if let Err(error) = set {
-                // With the one that failed: that a call which fails changes nothing is written nowhere.
+                // With the one that failed: that a call which fails changes nothing is written
+                // nowhere.
                 let mut back = changes.launches[..=done].iter();
                 // SAFETY: as above.
                 let broken =

@@ -14,7 +14,8 @@ use cuda_rt_driver::{
 };
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// An address that is no memory's, for a dry run that allocates what its capture did not: no launch of it is ever made.
+/// An address that is no memory's, for a dry run that allocates what its capture did not: no launch
+/// of it is ever made.
 const NOWHERE: DeviceAddress = DeviceAddress(1 << 20);
 
 fn number(address: NonNull<c_void>) -> u64 {
@@ -97,8 +98,8 @@ impl CaptureLog {
     }
 }
 
-// SAFETY: as `inner`, to which calls are passed on as they are; in a dry run nothing is enqueued, and nothing is waited for: what
-// is noted is made later by `apply`, or not at all.
+// SAFETY: as `inner`, to which calls are passed on as they are; in a dry run nothing is enqueued,
+// and nothing is waited for: what is noted is made later by `apply`, or not at all.
 unsafe impl Driver for CaptureLog {
     fn properties(&self) -> &Properties {
         self.inner.properties()

@@ -84,7 +84,8 @@ impl Entry {
                     stream: b, bytes: y, ..
                 },
             ) => ((a, x) == (b, y), Change::None),
-            // In a dry run addresses are those of the capture; were the wrong one of two freed, launches would use freed memory.
+            // In a dry run addresses are those of the capture; were the wrong one of two freed,
+            // launches would use freed memory.
             (
                 Self::Free {
                     stream: a,

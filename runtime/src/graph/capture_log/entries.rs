@@ -6,7 +6,8 @@ use cuda_rt_driver::LaunchShape;
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{DeviceAddress, RawNode};
 
-/// The calls of one run, in their order. Streams and events are named by when they were first used, so that two runs compare.
+/// The calls of one run, in their order. Streams and events are named by when they were first used,
+/// so that two runs compare.
 #[derive(Debug, Default)]
 pub(crate) struct Entries(pub(super) Vec<Entry>);
 
@@ -53,7 +54,8 @@ pub(super) struct Launch {
     pub(super) stream: usize,
     pub(super) shape: LaunchShape,
     pub(super) parameters: OwnedArguments,
-    /// Whether values may have padding: bytes that must not be read, so that two such launches do not compare.
+    /// Whether values may have padding: bytes that must not be read, so that two such launches do
+    /// not compare.
     pub(super) padded: bool,
     /// `None` where the driver did not say, or in a dry run.
     pub(super) node: Option<RawNode>,

@@ -1,9 +1,11 @@
-//! What a capture is made of, call by call; and a second run of the same calls, noted instead of made.
+//! What a capture is made of, call by call; and a second run of the same calls, noted instead of
+//! made.
 //!
-//! A captured graph may be updated by running the body of its capture again. Most of the time only a scalar or an
-//! address of a launch is another one, and then the graph's nodes can be changed one by one
-//! ([`Driver::set_launch`]), with no capture at all. The tape finds out: a *dry run* runs the body with nothing
-//! enqueued, and its calls are compared with those that the graph was captured from.
+//! A captured graph may be updated by running the body of its capture again. Most of the time only
+//! a scalar or an address of a launch is another one, and then the graph's nodes can be changed one
+//! by one ([`Driver::set_launch`]), with no capture at all. The tape finds out: a *dry run* runs
+//! the body with nothing enqueued, and its calls are compared with those that the graph was
+//! captured from.
 
 mod apply;
 mod calls;
@@ -23,7 +25,8 @@ use cuda_rt_driver::{Driver, RawEvent, RawStream};
 /// The driver of a capture's streams.
 ///
 /// # Invariants
-/// TAPE-1. No parameter of a launch that is not `padded` has padding: [`Stream::__launch`](crate::Stream::__launch) asks for that.
+/// TAPE-1. No parameter of a launch that is not `padded` has padding:
+/// [`Stream::__launch`](crate::Stream::__launch) asks for that.
 #[derive(Debug)]
 pub(crate) struct CaptureLog {
     inner: Arc<dyn Driver>,

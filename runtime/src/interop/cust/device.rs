@@ -11,14 +11,17 @@ use cuda_rt_driver::Backend;
 use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
 
 impl Device {
-    /// Opens GPU 0 over a context of cust's, through cust's objects; for the rest of the process. If the device is open already it
-    /// stays as it is, over the same primary context (`cuDevicePrimaryCtxRetain`).
+    /// Opens GPU 0 over a context of cust's, through cust's objects; for the rest of the process.
+    /// If the device is open already it stays as it is, over the same primary context
+    /// (`cuDevicePrimaryCtxRetain`).
     ///
-    /// The context is kept: cust's own code goes on with clones of it, or with the thread's current context.
+    /// The context is kept: cust's own code goes on with clones of it, or with the thread's current
+    /// context.
     ///
     /// # Errors
     /// [`Error::AlreadyBound`] if the context is another GPU's, [`Error::AlreadySimulated`] once
-    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`Error::NoGpu`] if the GPU cannot be used.
+    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`Error::NoGpu`] if the
+    /// GPU cannot be used.
     pub fn from_cust(context: Context) -> Result<Self> {
         let asked = ordinal(&context).map_err(Error::NoGpu)?;
         if asked != 0 {
@@ -35,8 +38,8 @@ impl Device {
         Ok(Self::from_core(core))
     }
 
-    /// Runs `body` with the GPU of a context of cust's, as an instance of its own, branded so that nothing of it leaves; as
-    /// [`with_gpu`](Self::with_gpu).
+    /// Runs `body` with the GPU of a context of cust's, as an instance of its own, branded so that
+    /// nothing of it leaves; as [`with_gpu`](Self::with_gpu).
     ///
     /// # Errors
     /// [`Error::NoGpu`] if the GPU cannot be used.

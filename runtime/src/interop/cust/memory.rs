@@ -12,7 +12,8 @@ use crate::tag::{Idle, Live, Place, StreamTag};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode};
 
 impl<T: DeviceCopy, P> DeviceSlice<T, P> {
-    /// Its address as cust writes it. A number: it keeps nothing alive, and using it takes `unsafe`.
+    /// Its address as cust writes it. A number: it keeps nothing alive, and using it takes
+    /// `unsafe`.
     pub fn cust_pointer(&self) -> DevicePointer<T> {
         DevicePointer::from_raw(self.address().0)
     }
@@ -32,18 +33,22 @@ where
 {
     /// Owns a buffer of cust's: it is the stream's from then on, and freed in its order.
     ///
-    /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): what was enqueued through cust's `unsafe` calls may use
-    /// the buffer still, and no type says until when. A buffer from a pool (`uninitialized_async`, `from_slice_async`, …)
-    /// is taken as it is; other GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc` (`uninitialized`,
-    /// `from_slice`, …) cannot be freed in stream order: it is copied into memory of ours, which is waited for, and then freed by cust.
+    /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): what was enqueued
+    /// through cust's `unsafe` calls may use the buffer still, and no type says until when. A
+    /// buffer from a pool (`uninitialized_async`, `from_slice_async`, …) is taken as it is; other
+    /// GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc`
+    /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied into memory
+    /// of ours, which is waited for, and then freed by cust.
     ///
     /// # Hazards prevented
-    /// H02, H21: nothing is pending on the memory when it changes hands, and cust can free it no more.
+    /// H02, H21: nothing is pending on the memory when it changes hands, and cust can free it no
+    /// more.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not memory of this device, the context
-    /// cannot be waited for, or the device is simulated; and those of [`alloc_zeroed`](Self::alloc_zeroed). Without the buffer, which is
-    /// leaked, if its copy cannot be waited for: a failed wait is not a finished wait.
+    /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not
+    /// memory of this device, the context cannot be waited for, or the device is simulated; and
+    /// those of [`alloc_zeroed`](Self::alloc_zeroed). Without the buffer, which is leaked, if its
+    /// copy cannot be waited for: a failed wait is not a finished wait.
     pub fn adopt_cust_buffer<T: Element + DeviceCopy>(
         &self,
         buffer: CustBuffer<T>,
@@ -68,12 +73,13 @@ where
         match origin {
             Origin::Pool => {
                 std::mem::forget(buffer);
-                // SAFETY: it came from a pool, as CUDA says, at its start, and cust no longer owns it; the contract of cust's
-                // own `from_raw_parts` makes it of that length. All work is done. It is aligned as allocations are, and any
-                // bits are a `T`.
+                // SAFETY: it came from a pool, as CUDA says, at its start, and cust no longer owns
+                // it; the contract of cust's own `from_raw_parts` makes it of that length. All work
+                // is done. It is aligned as allocations are, and any bits are a `T`.
                 Ok(unsafe { DeviceBuffer::from_raw(self, address, len) })
             }
-            // SAFETY: it is live while cust's buffer is, of that length, any bits are a `T`, and all work is done.
+            // SAFETY: it is live while cust's buffer is, of that length, any bits are a `T`, and
+            // all work is done.
             Origin::Allocated => unsafe { self.copied(buffer, address, len, CALL) },
         }
     }
@@ -120,10 +126,12 @@ impl<T: Element + DeviceCopy, D: Live> DeviceBuffer<T, Idle<D>>
 where
     Idle<D>: Place,
 {
-    /// Gives the memory to cust, which frees it with `cuMemFree`. It is idle, so nothing is pending.
+    /// Gives the memory to cust, which frees it with `cuMemFree`. It is idle, so nothing is
+    /// pending.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was, on a simulated device, or if a [loan](crate::Stream::lend) there could not be joined.
+    /// [`Refused`] with the buffer, as it was, on a simulated device, or if a
+    /// [loan](crate::Stream::lend) there could not be joined.
     ///
     /// # Panics
     /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again.
@@ -142,17 +150,19 @@ where
         } else {
             DevicePointer::from_raw(address.0)
         };
-        // SAFETY: an allocation of that length which nothing else owns (BUFFER-1); memory from a pool may be freed by `cuMemFree`
-        // once its uses are over, which they are (BUFFER-2, and idle).
+        // SAFETY: an allocation of that length which nothing else owns (BUFFER-1); memory from a
+        // pool may be freed by `cuMemFree` once its uses are over, which they are (BUFFER-2, and
+        // idle).
         Ok(unsafe { CustBuffer::from_raw_parts(pointer, len) })
     }
 }
 
 impl<D: Live> Device<D> {
-    /// Takes a pinned buffer of cust's over: its contents move into pinned memory of ours, and it is freed. Blocks for the copy.
+    /// Takes a pinned buffer of cust's over: its contents move into pinned memory of ours, and it
+    /// is freed. Blocks for the copy.
     ///
-    /// Not the memory itself, for it is unmapped with its context: a `&[T]` into it would dangle after a reset by other code
-    /// (docs/soundness.md, obligation 6).
+    /// Not the memory itself, for it is unmapped with its context: a `&[T]` into it would dangle
+    /// after a reset by other code (docs/soundness.md, obligation 6).
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned).

@@ -14,14 +14,16 @@
 //! | `DeviceSlice` | [`DeviceSlice::cust_pointer`](crate::DeviceSlice::cust_pointer) | yes | an address; using it is not safe |
 //! | `DeviceBuffer` | [`DeviceBuffer::into_cust`](crate::DeviceBuffer::into_cust) | yes | idle, so that nothing is pending |
 //!
-//! [`CustDriver`] is the runtime's whole seam to the hardware made of cust's objects, as far as cust has them.
+//! [`CustDriver`] is the runtime's whole seam to the hardware made of cust's objects, as far as
+//! cust has them.
 //!
 //! # What cust 0.3.2 is
 //!
-//! Its last release is of February 2022, and it links libcuda: a program with this feature does not start where there is no
-//! driver. Its streams are blocking ones with respect to the default stream, whatever flags are asked for, so work of other
-//! libraries on that stream holds them up; ours are not. Its `Stream::add_callback` takes closures that borrow: not to be
-//! used with ours, nor with its own.
+//! Its last release is of February 2022, and it links libcuda: a program with this feature does not
+//! start where there is no driver. Its streams are blocking ones with respect to the default
+//! stream, whatever flags are asked for, so work of other libraries on that stream holds them up;
+//! ours are not. Its `Stream::add_callback` takes closures that borrow: not to be used with ours,
+//! nor with its own.
 
 mod device;
 mod memory;

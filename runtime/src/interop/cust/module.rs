@@ -8,13 +8,13 @@ use cuda_rt_driver::ModuleImage;
 use cuda_rt_driver_cuda::cust::handles;
 
 impl<D: Live> Device<D> {
-    /// Uses a module that cust loaded, of PTX, a cubin or a fatbin, for the kernels that refer to `image`, instead of what its text
-    /// holds. It is never unloaded. Returns whether it is used: not if those kernels have a module on this device already, and
-    /// it is then dropped.
+    /// Uses a module that cust loaded, of PTX, a cubin or a fatbin, for the kernels that refer to
+    /// `image`, instead of what its text holds. It is never unloaded. Returns whether it is used:
+    /// not if those kernels have a module on this device already, and it is then dropped.
     ///
     /// # Safety
-    /// The module was loaded in the primary context of this device, and holds the kernels that refer to `image`, with the
-    /// parameters that they state.
+    /// The module was loaded in the primary context of this device, and holds the kernels that
+    /// refer to `image`, with the parameters that they state.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) on a simulated device; the module is dropped.

@@ -65,25 +65,28 @@ fn check_stream(core: &DeviceCore, stream: &cust::stream::Stream) -> DriverResul
 }
 
 impl<D: Live> Device<D> {
-    /// Runs `body` with a stream of cust's, as one of ours: kernels, copies, handoffs. What cust enqueues there, before, meanwhile
-    /// or after, is in the same order.
+    /// Runs `body` with a stream of cust's, as one of ours: kernels, copies, handoffs. What cust
+    /// enqueues there, before, meanwhile or after, is in the same order.
     ///
-    /// Unlike [`adopt_stream`](Self::adopt_stream) it is safe: the stream is borrowed, so that it is live until `body` returns,
-    /// and that it is one of this device's primary context, and not being captured, is asked of CUDA.
+    /// Unlike [`adopt_stream`](Self::adopt_stream) it is safe: the stream is borrowed, so that it
+    /// is live until `body` returns, and that it is one of this device's primary context, and not
+    /// being captured, is asked of CUDA.
     ///
     /// # Hazards prevented
     /// H23, and as for streams of ours: between cust's stream and others, memory moves by handoffs.
     ///
     /// # Errors
-    /// Those of `body`; and [`Error::Driver`] if the stream is not one that can be adopted, or the device is simulated.
+    /// Those of `body`; and [`Error::Driver`] if the stream is not one that can be adopted, or the
+    /// device is simulated.
     pub fn adopt_cust_stream<T, E: From<Error>>(
         &self,
         stream: &cust::stream::Stream,
         body: impl for<'id> FnOnce(&Stream<Adopted<'id, D>>) -> Result<T, E>,
     ) -> Result<T, E> {
         let raw = check_stream(self.core(), stream).during("Device::adopt_cust_stream")?;
-        // SAFETY: it is a stream of the primary context, as CUDA says, and no default one; it is borrowed until `body` returns. It
-        // is not being captured, and to begin a capture takes `unsafe`, in which cust is bypassed.
+        // SAFETY: it is a stream of the primary context, as CUDA says, and no default one; it is
+        // borrowed until `body` returns. It is not being captured, and to begin a capture takes
+        // `unsafe`, in which cust is bypassed.
         unsafe { self.adopt_stream(raw, body) }
     }
 }

@@ -12,19 +12,24 @@ use cuda_rt_driver::DeviceAddress;
 
 /// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
 ///
-/// It dereferences to a [`DeviceSlice`](crate::DeviceSlice) of its place, which kernels and copies of that stream take; of an idle one no stream takes
-/// it: it must be [adopted](crate::Stream::adopt) first. It moves between streams through a [`Handoff`](crate::Handoff) only.
+/// It dereferences to a [`DeviceSlice`](crate::DeviceSlice) of its place, which kernels and copies
+/// of that stream take; of an idle one no stream takes it: it must be
+/// [adopted](crate::Stream::adopt) first. It moves between streams through a
+/// [`Handoff`](crate::Handoff) only.
 ///
-/// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after all work that uses
-/// it, and does not block (H21).
+/// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after
+/// all work that uses it, and does not block (H21).
 ///
 /// # Hazards prevented
 /// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
 ///
 /// # Invariants
-/// BUFFER-1. `address` is that of `len` elements that nothing else owns: all of an allocation where `split` is `None`, and a part of
-///     the allocation of `split`, or all of a foreign one, otherwise; dangling where the allocation would have 0 bytes.
-/// BUFFER-2. Every use of it that is enqueued is ordered before the present end of the stream `at`, or is over; or the core takes no
+/// BUFFER-1. `address` is that of `len` elements that nothing else owns: all of an allocation where
+/// `split` is `None`, and a part of
+///     the allocation of `split`, or all of a foreign one, otherwise; dangling where the allocation
+///     would have 0 bytes.
+/// BUFFER-2. Every use of it that is enqueued is ordered before the present end of the stream `at`,
+/// or is over; or the core takes no
 ///     more work, and frees nothing.
 /// BUFFER-3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
@@ -32,7 +37,8 @@ pub struct DeviceBuffer<T, P = Idle> {
     marker: PhantomData<(T, fn(P) -> P)>,
 }
 
-/// What a buffer owns. Dropped by itself it frees nothing: leaking is what becomes of it where unwinding passes it.
+/// What a buffer owns. Dropped by itself it frees nothing: leaking is what becomes of it where
+/// unwinding passes it.
 pub(super) struct Memory {
     pub(super) address: DeviceAddress,
     /// In elements.

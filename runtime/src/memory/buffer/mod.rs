@@ -72,7 +72,8 @@ impl<T, P> DeviceBuffer<T, P> {
             core: Arc::clone(core),
             split: None,
         };
-        // SAFETY: this function's own contract; where there are no bytes the address dangles, as BUFFER-1 asks.
+        // SAFETY: this function's own contract; where there are no bytes the address dangles, as
+        // BUFFER-1 asks.
         unsafe { Self::new(memory) }
     }
 
@@ -91,20 +92,23 @@ impl<T, P> DeviceBuffer<T, P> {
         let mut memory = unsafe { Self::from_raw_at(core, at, address, len) }.into_memory();
         let bytes = len * size_of::<T>();
         memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, Some(foreign))));
-        // SAFETY: BUFFER-1: all of a foreign block; BUFFER-2 and BUFFER-3 held of the buffer that it was taken from.
+        // SAFETY: BUFFER-1: all of a foreign block; BUFFER-2 and BUFFER-3 held of the buffer that
+        // it was taken from.
         unsafe { Self::new(memory) }
     }
 
-    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest. No GPU work.
+    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the
+    /// rest. No GPU work.
     ///
-    /// Each half goes its own way from here: to another stream, to a thread, or out of use. They come together again with
-    /// [`join`](Self::join). The block they share is freed once the last of them is dropped, after the last uses of all, in whatever
-    /// order they are dropped; a half that is leaked keeps all of it. Views, which borrow, are cheaper where the halves stay
-    /// with one stream: [`DeviceSlice::split_at_mut`].
+    /// Each half goes its own way from here: to another stream, to a thread, or out of use. They
+    /// come together again with [`join`](Self::join). The block they share is freed once the last
+    /// of them is dropped, after the last uses of all, in whatever order they are dropped; a half
+    /// that is leaked keeps all of it. Views, which borrow, are cheaper where the halves stay with
+    /// one stream: [`DeviceSlice::split_at_mut`].
     ///
-    /// Counterexample that it exists for: copying the first half back while the second is still computed. With one
-    /// owner the download stream would have to wait for all of it; with two views on two streams nothing
-    /// would say when the block may be freed.
+    /// Counterexample that it exists for: copying the first half back while the second is still
+    /// computed. With one owner the download stream would have to wait for all of it; with two
+    /// views on two streams nothing would say when the block may be freed.
     ///
     /// # Hazards prevented
     /// H11 (the halves do not overlap), H21.
@@ -130,7 +134,8 @@ impl<T, P> DeviceBuffer<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let owned = self.address() != DANGLING;
-        // SAFETY: BUFFER-1: the halves are parts of what was one owner's, which keeps the first; BUFFER-2 and BUFFER-3 name neither.
+        // SAFETY: BUFFER-1: the halves are parts of what was one owner's, which keeps the first;
+        // BUFFER-2 and BUFFER-3 name neither.
         let memory = unsafe { self.memory_mut() };
         if owned && memory.split.is_none() {
             let bytes = len * size_of::<T>();
@@ -155,7 +160,8 @@ impl<T, P> DeviceBuffer<T, P> {
     /// Drops all but the memory, which the caller has taken.
     ///
     /// # Panics
-    /// If it is a part of a block, which is no one's to free, or foreign, which has someone to give it back to.
+    /// If it is a part of a block, which is no one's to free, or foreign, which has someone to give
+    /// it back to.
     #[track_caller]
     pub(crate) fn forget_memory(self) {
         assert!(
@@ -165,26 +171,28 @@ impl<T, P> DeviceBuffer<T, P> {
         drop(self.into_memory());
     }
 
-    /// Drops all but the memory, which is never freed: work that no one knows the end of may use it.
+    /// Drops all but the memory, which is never freed: work that no one knows the end of may use
+    /// it.
     pub(crate) fn leak(self) {
         // The block of a part is not freed either, as long as this holds it.
         std::mem::forget(self.into_memory().split);
     }
 
-    /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted stream, which may be gone by
-    /// then. The reaper serves as well once every use is over, which is when anyone frees there.
+    /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted
+    /// stream, which may be gone by then. The reaper serves as well once every use is over, which
+    /// is when anyone frees there.
     #[inline]
     fn at_when_idle(&self) -> StreamRef {
         let Memory { at, core, .. } = self.memory();
         if at.id.is_adopted() { core.reaper() } else { *at }
     }
 
-    /// Joins two parts of one block that lie side by side, `tail` after this one. No GPU work. A block that is whole again is as
-    /// if it had never been split.
+    /// Joins two parts of one block that lie side by side, `tail` after this one. No GPU work. A
+    /// block that is whole again is as if it had never been split.
     ///
     /// # Errors
-    /// [`Error::NotAdjacent`] if they are not; both are then dropped, in stream order. [`try_join`](Self::try_join) gives them
-    /// back.
+    /// [`Error::NotAdjacent`] if they are not; both are then dropped, in stream order.
+    /// [`try_join`](Self::try_join) gives them back.
     pub fn join(self, tail: Self) -> Result<Self> {
         Ok(self.try_join(tail)?)
     }
@@ -216,8 +224,8 @@ impl<T, P> DeviceBuffer<T, P> {
         {
             memory.split = None;
         }
-        // SAFETY: BUFFER-1: both were owned, and lie side by side. BUFFER-2: of a stream, both are at its end; idle, nothing of either
-        // is pending. BUFFER-3: of both.
+        // SAFETY: BUFFER-1: both were owned, and lie side by side. BUFFER-2: of a stream, both are
+        // at its end; idle, nothing of either is pending. BUFFER-3: of both.
         Ok(unsafe { Self::new(memory) })
     }
 
@@ -229,14 +237,16 @@ impl<T, P> DeviceBuffer<T, P> {
     /// The same memory as another type or of another place.
     ///
     /// # Safety
-    /// `U` has the size of `T`, and the memory may be read as `U`; BUFFER-2 and BUFFER-3 hold for `Q` and `at`.
+    /// `U` has the size of `T`, and the memory may be read as `U`; BUFFER-2 and BUFFER-3 hold for
+    /// `Q` and `at`.
     #[inline]
     unsafe fn recast<U, Q>(self, at: StreamRef) -> DeviceBuffer<U, Q> {
         let memory = Memory {
             at,
             ..self.into_memory()
         };
-        // SAFETY: BUFFER-1 held of `self`, whose elements have the size of `U`; BUFFER-2 and BUFFER-3 by this function's contract.
+        // SAFETY: BUFFER-1 held of `self`, whose elements have the size of `U`; BUFFER-2 and
+        // BUFFER-3 by this function's contract.
         unsafe { DeviceBuffer::new(memory) }
     }
 }
@@ -263,9 +273,11 @@ impl Memory {
         if address == DANGLING {
             return;
         }
-        // Where an ordering could not be made BUFFER-2 says nothing of the order, and the memory is leaked.
+        // Where an ordering could not be made BUFFER-2 says nothing of the order, and the memory is
+        // leaked.
         if let Ok(driver) = core.ordered() {
-            // SAFETY: BUFFER-1 and BUFFER-2: every use is ordered before this place in `at`, which the core keeps. An error leaks.
+            // SAFETY: BUFFER-1 and BUFFER-2: every use is ordered before this place in `at`, which
+            // the core keeps. An error leaks.
             let _ = unsafe { driver.free(address, at.raw) };
         }
     }
@@ -290,13 +302,15 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
             core: Arc::clone(core),
             split: None,
         };
-        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is `S`.
+        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is
+        // `S`.
         Ok(unsafe { Self::new(memory) })
     }
 
     /// Claims that all of it has been written, or is before anything enqueued later reads it.
     ///
-    /// Rarely needed: [`Stream::init_from`](crate::Stream::init_from), [`init_from_host`](crate::Stream::init_from_host) and
+    /// Rarely needed: [`Stream::init_from`](crate::Stream::init_from),
+    /// [`init_from_host`](crate::Stream::init_from_host) and
     /// [`init_filled`](crate::Stream::init_filled) write and convert in one step.
     ///
     /// # Safety
@@ -311,7 +325,8 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     }
 }
 
-// Of idle buffers too: what no stream owns is then refused by `ReadBy` and `WriteBy`, which say what to do, and not as another type.
+// Of idle buffers too: what no stream owns is then refused by `ReadBy` and `WriteBy`, which say
+// what to do, and not as another type.
 impl<T, P: Place> Deref for DeviceBuffer<T, P> {
     type Target = DeviceSlice<T, P>;
 
@@ -346,7 +361,8 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: DeviceBuffer<T, S>) -> Self {
         let at = on.at_when_idle();
-        // SAFETY: BUFFER-2 holds once every use is over, and the caller uses and drops it no earlier; BUFFER-3 asks nothing of `Idle`.
+        // SAFETY: BUFFER-2 holds once every use is over, and the caller uses and drops it no
+        // earlier; BUFFER-3 asks nothing of `Idle`.
         unsafe { on.recast(at) }
     }
 
@@ -379,7 +395,8 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
             });
         }
         let at = core.reaper();
-        // A failed wait is not a finished wait (obligation 4): the memory is leaked then, and the device is not.
+        // A failed wait is not a finished wait (obligation 4): the memory is leaked then, and the
+        // device is not.
         if fence.wait_on(at).is_ok() {
             let memory = Memory {
                 address,
@@ -388,7 +405,8 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 core,
                 split: None,
             };
-            // SAFETY: BUFFER-1 held of the buffer; BUFFER-2: every use is over once the fence is, which the reaper waits for.
+            // SAFETY: BUFFER-1 held of the buffer; BUFFER-2: every use is over once the fence is,
+            // which the reaper waits for.
             unsafe { memory.free() }
         }
     }

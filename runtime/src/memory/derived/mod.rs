@@ -1,10 +1,11 @@
 //! What `#[derive(Bundle)]` puts into a user's crate.
 //!
-//! [`__bundle!`](crate::__bundle) writes two layers. Safe functions take the struct apart, convert each part and put the struct
-//! together again: the traits in `derived/parts.rs`. The `unsafe` methods of [`Bundle`](crate::Bundle) hold nothing but a call of
-//! these functions. So no name, type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one, do
-//! not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn` was made with a number and read as a
-//! reference.
+//! [`__bundle!`](crate::__bundle) writes two layers. Safe functions take the struct apart, convert
+//! each part and put the struct together again: the traits in `derived/parts.rs`. The `unsafe`
+//! methods of [`Bundle`](crate::Bundle) hold nothing but a call of these functions. So no name,
+//! type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one,
+//! do not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn`
+//! was made with a number and read as a reference.
 
 mod parts;
 
@@ -15,15 +16,19 @@ pub use parts::{
 
 /// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
 ///
-/// A macro of this crate, since only that can name this crate, whatever else the user's calls `cuda_rt` (H42). Its output is
-/// structural whatever it is called with:
+/// A macro of this crate, since only that can name this crate, whatever else the user's calls
+/// `cuda_rt` (H42). Its output is structural whatever it is called with:
 ///
 /// - The patterns name every field, in safe code, so the type is a struct.
-/// - A part's type is inferred from the field, and all parts are on the one device. No type is said by the caller.
-/// - There is one part at least. No bundle is `Copy`, so moving that part refuses a struct with a destructor.
-/// - Plain fields are `Copy`, and have the same type in every form of the bundle, so that no `Deref` of a user's runs.
+/// - A part's type is inferred from the field, and all parts are on the one device. No type is said
+///   by the caller.
+/// - There is one part at least. No bundle is `Copy`, so moving that part refuses a struct with a
+///   destructor.
+/// - Plain fields are `Copy`, and have the same type in every form of the bundle, so that no
+///   `Deref` of a user's runs.
 ///
-/// Generics, bounds and types come in as fragments, so that nothing of the user's but those can stand in the impls.
+/// Generics, bounds and types come in as fragments, so that nothing of the user's but those can
+/// stand in the impls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __bundle {
@@ -92,7 +97,8 @@ macro_rules! __bundle {
             }
         }
 
-        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these parts only.
+        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these
+        // parts only.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
             $crate::__private::PartByPart for $name<$($lifetime,)* $($idle,)*>
         where
@@ -179,7 +185,8 @@ macro_rules! __bundle {
             }
         }
 
-        // SAFETY: structural: every buffer is owned by the stream, or `PartByPartOf` below does not compile.
+        // SAFETY: structural: every buffer is owned by the stream, or `PartByPartOf` below does not
+        // compile.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
             $crate::OwnedBy<__S> for $name<$($lifetime,)* $($on,)*>
         where

@@ -1,13 +1,16 @@
 //! The methods of a derived bundle, part by part, in safe code.
 //!
-//! A method of [`Bundle`] is `unsafe`, for its caller makes a promise about every part. The promise is carried to the parts by a value:
-//! [`Attach`], [`Back`] and so on, each with a safe function `part`. One invariant keeps them sound:
+//! A method of [`Bundle`] is `unsafe`, for its caller makes a promise about every part. The promise
+//! is carried to the parts by a value: [`Attach`], [`Back`] and so on, each with a safe function
+//! `part`. One invariant keeps them sound:
 //!
-//! PART-1. A value of these types is made by the function of the same name below, on a promise about one bundle. It goes to the bundle's
-//! [`PartByPart`] or [`PartByPartOf`] only, and `part` is called with parts of that bundle only.
+//! PART-1. A value of these types is made by the function of the same name below, on a promise
+//! about one bundle. It goes to the bundle's [`PartByPart`] or [`PartByPartOf`] only, and `part` is
+//! called with parts of that bundle only.
 //!
-//! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that [`__bundle!`](crate::__bundle) alone
-//! implements them: an implementation by hand would have the promise about a bundle, and could give it to another.
+//! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that
+//! [`__bundle!`](crate::__bundle) alone implements them: an implementation by hand would have the
+//! promise about a bundle, and could give it to another.
 
 use std::marker::PhantomData;
 
@@ -18,9 +21,10 @@ use crate::tag::{DeviceTag, StreamTag};
 
 /// A value of exactly the type `T`.
 ///
-/// A function that takes `&mut R` also takes a reference to what dereferences to an `R`, and runs the `Deref` of a user's. One that
-/// takes `Exact<&mut R>` does not, in whichever order rustc infers types. It is made in a statement of its own, where nothing but the
-/// value says which type it has.
+/// A function that takes `&mut R` also takes a reference to what dereferences to an `R`, and runs
+/// the `Deref` of a user's. One that takes `Exact<&mut R>` does not, in whichever order rustc
+/// infers types. It is made in a statement of its own, where nothing but the value says which type
+/// it has.
 #[derive(Debug)]
 pub struct Exact<T>(pub T);
 
@@ -28,7 +32,8 @@ pub struct Exact<T>(pub T);
 #[inline(always)]
 pub fn same_type<T: Copy>(_: Exact<T>, _: Exact<T>) {}
 
-/// Holds where a bundle has a part: one that has none may be `Copy`, and then a destructor runs wherever the bundle is taken apart.
+/// Holds where a bundle has a part: one that has none may be `Copy`, and then a destructor runs
+/// wherever the bundle is taken apart.
 ///
 /// # Panics
 /// If there is none.
@@ -39,7 +44,8 @@ pub const fn has_parts(parts: &[&str]) {
 /// A bundle's conversions, as [`__bundle!`](crate::__bundle) writes them.
 ///
 /// # Safety
-/// PART-1: each method calls `part` of what it is given once for each part of the bundle, with that part, and for nothing else.
+/// PART-1: each method calls `part` of what it is given once for each part of the bundle, with that
+/// part, and for nothing else.
 pub unsafe trait PartByPart: Bundle {
     /// [`Bundle::attach`].
     fn attach_parts<S: StreamTag>(self, with: Attach<S, Self::Device>) -> Self::On<S>;
@@ -64,8 +70,9 @@ pub unsafe trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
 
 /// Promises are invariant in all that they are of: PART-1 is about one lifetime and one stream.
 ///
-/// Counterexample: a promise to lend for `'v` became one for `'static` where it was contravariant in `'v`. A view struct declared a
-/// field as `View<'static, S>`, and the view was used after its buffer had been freed.
+/// Counterexample: a promise to lend for `'v` became one for `'static` where it was contravariant
+/// in `'v`. A view struct declared a field as `View<'static, S>`, and the view was used after its
+/// buffer had been freed.
 macro_rules! promises {
     ($($(#[$doc:meta])* $name:ident<$($lifetime:lifetime,)? $($parameter:ident),*>;)*) => { $(
         $(#[$doc])*

@@ -12,20 +12,22 @@ use crate::memory::pinned_pool::Block;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::Idle;
 
-/// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or [`Idle`].
+/// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or
+/// [`Idle`].
 ///
-/// Idle it dereferences to `[T]`, and the CPU reads and writes it as any slice. On a stream it is out of the CPU's
-/// reach: it dereferences to [`PinnedSlice`](crate::PinnedSlice), which copies of that stream take (H13, H14).
+/// Idle it dereferences to `[T]`, and the CPU reads and writes it as any slice. On a stream it is
+/// out of the CPU's reach: it dereferences to [`PinnedSlice`](crate::PinnedSlice), which copies of
+/// that stream take (H13, H14).
 ///
-/// It comes from a pool of the device. Dropping it gives the block back, and the pool hands it out again only when the
-/// last event that covers its use was seen complete, so neither a pending copy nor a disk write that still owns it can
-/// meet the next user (H16, H17). Dropping never blocks.
+/// It comes from a pool of the device. Dropping it gives the block back, and the pool hands it out
+/// again only when the last event that covers its use was seen complete, so neither a pending copy
+/// nor a disk write that still owns it can meet the next user (H16, H17). Dropping never blocks.
 ///
 /// # Invariants
-/// PINNED-1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing else.
-/// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
-/// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`; over where `at` is `None`.
-/// PINNED-4. While `P` is a stream tag, `at` is that stream.
+/// PINNED-1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing
+/// else. PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
+/// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`;
+/// over where `at` is `None`. PINNED-4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,

@@ -58,9 +58,10 @@ impl<T, P> PinnedBuffer<T, P> {
         DeviceAddress(self.base().addr().get() as u64)
     }
 
-    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the rest, as
-    /// [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. The block goes back to the pool when the last part is
-    /// dropped, and is reused once the uses of all of them were seen complete (H16).
+    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the
+    /// rest, as [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. The block goes
+    /// back to the pool when the last part is dropped, and is reused once the uses of all of them
+    /// were seen complete (H16).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -68,8 +69,8 @@ impl<T, P> PinnedBuffer<T, P> {
     pub fn split_off(&mut self, mid: usize) -> Self {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
-        // SAFETY: PINNED-1: the halves are parts of what was one owner's, which keeps the first; PINNED-2 holds of each element, and
-        // PINNED-3 and PINNED-4 name none.
+        // SAFETY: PINNED-1: the halves are parts of what was one owner's, which keeps the first;
+        // PINNED-2 holds of each element, and PINNED-3 and PINNED-4 name none.
         let memory = unsafe { self.memory_mut() };
         let split = memory.home.take().map(|home| match home {
             Storage::Whole(block) => (Arc::new(SplitPinned::new(PinnedBlock::Pool(block))), 0),
@@ -93,11 +94,12 @@ impl<T, P> PinnedBuffer<T, P> {
         unsafe { Self::new(rest) }
     }
 
-    /// Joins two parts of one block that lie side by side, `tail` after this one. The block counts as split until it is back in
-    /// the pool.
+    /// Joins two parts of one block that lie side by side, `tail` after this one. The block counts
+    /// as split until it is back in the pool.
     ///
     /// # Errors
-    /// [`Error::NotAdjacent`] if they are not; both are then dropped. [`try_join`](Self::try_join) gives them back.
+    /// [`Error::NotAdjacent`] if they are not; both are then dropped. [`try_join`](Self::try_join)
+    /// gives them back.
     pub fn join(self, tail: Self) -> Result<Self> {
         Ok(self.try_join(tail)?)
     }
@@ -128,8 +130,8 @@ impl<T, P> PinnedBuffer<T, P> {
             len,
             ..self.into_memory()
         };
-        // SAFETY: PINNED-1 and PINNED-2: both were owned, and lie side by side. PINNED-3: of a stream, both are at its end; idle,
-        // nothing of either is pending. PINNED-4: of both.
+        // SAFETY: PINNED-1 and PINNED-2: both were owned, and lie side by side. PINNED-3: of a
+        // stream, both are at its end; idle, nothing of either is pending. PINNED-4: of both.
         Ok(unsafe { Self::new(memory) })
     }
 
@@ -157,7 +159,8 @@ impl<T, P> PinnedBuffer<T, P> {
             at,
             ..self.into_memory()
         };
-        // SAFETY: PINNED-1 and PINNED-2 held of `self`; PINNED-3 and PINNED-4 by this function's contract.
+        // SAFETY: PINNED-1 and PINNED-2 held of `self`; PINNED-3 and PINNED-4 by this function's
+        // contract.
         unsafe { PinnedBuffer::new(memory) }
     }
 }
@@ -173,7 +176,8 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             Some(core.pinned().take(bytes)?)
         };
         if let Some(block) = &block {
-            // SAFETY: PINNED-1 will hold of it: at least `bytes` long, aligned to a page, and no work that uses it is pending.
+            // SAFETY: PINNED-1 will hold of it: at least `bytes` long, aligned to a page, and no
+            // work that uses it is pending.
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
         let memory = Memory {
@@ -182,8 +186,9 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             at: None,
             core: Arc::clone(core),
         };
-        // SAFETY: PINNED-1: a block of the pool, which is for this buffer alone. PINNED-2: zero is a value of every `Element`, which is
-        // `Pod`. PINNED-3: the pool gives out what no work uses. PINNED-4 asks nothing of `Idle`.
+        // SAFETY: PINNED-1: a block of the pool, which is for this buffer alone. PINNED-2: zero is
+        // a value of every `Element`, which is `Pod`. PINNED-3: the pool gives out what no work
+        // uses. PINNED-4 asks nothing of `Idle`.
         let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(CallSite::here("Device::pinned"));
         Ok(buffer)
@@ -194,7 +199,8 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// Owns memory of someone else's, until `foreign` gives it back.
     ///
     /// # Safety
-    /// PINNED-1 to PINNED-3 hold for `start` and `len`; PINNED-1 until `foreign` gives the memory back.
+    /// PINNED-1 to PINNED-3 hold for `start` and `len`; PINNED-1 until `foreign` gives the memory
+    /// back.
     pub(crate) unsafe fn from_foreign_at(
         core: &Arc<DeviceCore>,
         start: NonNull<T>,
@@ -215,13 +221,15 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
             at: None,
             core: Arc::clone(core),
         };
-        // SAFETY: PINNED-1 to PINNED-3 by this function's contract; PINNED-4 asks nothing of `Idle`.
+        // SAFETY: PINNED-1 to PINNED-3 by this function's contract; PINNED-4 asks nothing of
+        // `Idle`.
         let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(passed);
         buffer
     }
 
-    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and bound to none.
+    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and
+    /// bound to none.
     ///
     /// # Errors
     /// [`Error::OtherBackend`] between a GPU and a simulated device; the buffer comes back.
@@ -242,7 +250,8 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
             at: None,
             core: Arc::clone(device.core()),
         };
-        // SAFETY: PINNED-1 and PINNED-2 held of `self`, whose memory is page-locked for every GPU; PINNED-3: it was idle.
+        // SAFETY: PINNED-1 and PINNED-2 held of `self`, whose memory is page-locked for every GPU;
+        // PINNED-3: it was idle.
         Ok(unsafe { PinnedBuffer::new(memory) })
     }
 }
@@ -252,7 +261,8 @@ impl<T, D: Live> Deref for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: PINNED-1 to PINNED-3: mapped, initialised, aligned to a page, and no work of the GPU uses it.
+        // SAFETY: PINNED-1 to PINNED-3: mapped, initialised, aligned to a page, and no work of the
+        // GPU uses it.
         unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len()) }
     }
 }
@@ -291,7 +301,8 @@ impl Memory {
             (None, _) => {}
             (Some(Storage::Whole(block)), None) => core.pinned().give_back(block, Fence::DONE),
             (Some(Storage::Whole(block)), Some(at)) => {
-                // PINNED-3: until an event is recorded, nothing says when the GPU is done with it (obligation 4).
+                // PINNED-3: until an event is recorded, nothing says when the GPU is done with it
+                // (obligation 4).
                 let block = Unless::leaked(block);
                 if let Ok(lease) = core.events().record(at, false) {
                     core.pinned().give_back(block.take_back(), lease.into());
@@ -322,7 +333,8 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: PinnedBuffer<T, S>) -> Self {
-        // SAFETY: the caller does not use or drop it until every use is over, which is when PINNED-3 holds.
+        // SAFETY: the caller does not use or drop it until every use is over, which is when
+        // PINNED-3 holds.
         unsafe { on.recast(None) }
     }
 
@@ -365,7 +377,8 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
 /// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
 ///
 /// # Invariants
-/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory, initialised, and of the place `P` for the
+/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory,
+/// initialised, and of the place `P` for the
 ///     reference's lifetime; not null where they are 0 bytes.
 /// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
 /// PINNED-SLICE-3. Nothing is read or written through it on the host.
@@ -388,8 +401,8 @@ impl<T, P> PinnedSlice<T, P> {
     pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         let data =
             std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
-        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is valid at any address that
-        // is not null (PINNED-SLICE-1).
+        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
+        // valid at any address that is not null (PINNED-SLICE-1).
         unsafe { &*(data as *const Self) }
     }
 
@@ -417,7 +430,8 @@ impl<T, P> PinnedSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream has it.
+    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream
+    /// has it.
     #[inline]
     pub fn address(&self) -> NonNull<c_void> {
         let address = self.elements.as_ptr().addr();
@@ -438,7 +452,8 @@ impl<T, P> PinnedSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does not overlap (PINNED-SLICE-2).
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
+        // not overlap (PINNED-SLICE-2).
         let left = unsafe { Self::from_raw_mut(start, mid) };
         // SAFETY: the rest of it.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
@@ -453,7 +468,8 @@ impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
     #[track_caller]
     fn index(&self, range: I) -> &I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of memory for which PINNED-SLICE-1 holds, for no longer than `self` is borrowed.
+        // SAFETY: a part of memory for which PINNED-SLICE-1 holds, for no longer than `self` is
+        // borrowed.
         I::part(unsafe { Self::from_raw(self.part(&range), range.len()) })
     }
 }
@@ -463,7 +479,8 @@ impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
     #[track_caller]
     fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
         let range = range.within(self.len());
-        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow (PINNED-SLICE-1, PINNED-SLICE-2).
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow
+        // (PINNED-SLICE-1, PINNED-SLICE-2).
         I::part_mut(unsafe { Self::from_raw_mut(self.part(&range), range.len()) })
     }
 }

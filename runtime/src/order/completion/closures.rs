@@ -1,6 +1,8 @@
-//! The thread that runs closures, one after another, in the order in which what they wait for was done.
+//! The thread that runs closures, one after another, in the order in which what they wait for was
+//! done.
 //!
-//! Not the thread that asks events: a closure may block, or wait for another handoff, and wake-ups go on meanwhile.
+//! Not the thread that asks events: a closure may block, or wait for another handoff, and wake-ups
+//! go on meanwhile.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -17,7 +19,8 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 pub(super) struct Closures(Mutex<Option<Started<Job>>>);
 
 impl Closures {
-    /// A sender to the thread, which is started if there is none; kept for others while the device is there.
+    /// A sender to the thread, which is started if there is none; kept for others while the device
+    /// is there.
     pub(super) fn sender(&self, pool: &EventPool) -> io::Result<Sender<Job>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(started) = &*kept {

@@ -1,21 +1,26 @@
 //! Who waits for pending handoffs on behalf of tasks: one thread for each device that has any.
 //!
 //! Design choices:
-//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky error
-//!   (docs/soundness.md, obligation 11), and one
-//!   that is enqueued delays the work behind it. A query gives the error, so that a future ends in any case.
-//! - A stream runs in order, so that of all that waits for one stream the oldest is asked first, and while it is pending
-//!   only a few others are: thousands in flight cost a round about as much as one for each stream.
-//! - The thread asks without pause while something arrived or was done a moment ago; after that it sleeps a 64th of the time
-//!   since, so that it is late by a small part of what it waits for, and long waits cost next to nothing.
-//! - On a simulated device each question runs an operation, so that the thread does there what the GPU would: it asks without pause
-//!   while anything is pending, and lets others have the processor once in a [`TURN`], not after each operation.
-//! - Threads stay behind when a process forks. A child that waits for what its parent's thread was to wake gets an error.
-//! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and one that panics there is contained. Closures run on a thread of their own
-//!   (`closures`): they may block.
+//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky
+//!   error (docs/soundness.md, obligation 11), and one that is enqueued delays the work behind it.
+//!   A query gives the error, so that a future ends in any case.
+//! - A stream runs in order, so that of all that waits for one stream the oldest is asked first,
+//!   and while it is pending only a few others are: thousands in flight cost a round about as much
+//!   as one for each stream.
+//! - The thread asks without pause while something arrived or was done a moment ago; after that it
+//!   sleeps a 64th of the time since, so that it is late by a small part of what it waits for, and
+//!   long waits cost next to nothing.
+//! - On a simulated device each question runs an operation, so that the thread does there what the
+//!   GPU would: it asks without pause while anything is pending, and lets others have the processor
+//!   once in a [`TURN`], not after each operation.
+//! - Threads stay behind when a process forks. A child that waits for what its parent's thread was
+//!   to wake gets an error.
+//! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and one that
+//!   panics there is contained. Closures run on a thread of their own (`closures`): they may block.
 //!
-//! The thread starts with the first wait and ends with the device. A future that was dropped or leaked has no part
-//! in the safety of its bundle: the bundle is in the handoff, and the thread holds the events alone (H27).
+//! The thread starts with the first wait and ends with the device. A future that was dropped or
+//! leaked has no part in the safety of its bundle: the bundle is in the handoff, and the thread
+//! holds the events alone (H27).
 
 mod closures;
 
@@ -39,18 +44,20 @@ use cuda_rt_driver::{Backend, DriverResult};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
 const SPIN: Duration = Duration::from_micros(50);
-/// Time for which the thread asks a simulated device before it lets others have the processor. Where all processors are busy it gets
-/// it back only some milliseconds later, whatever it has done until then.
+/// Time for which the thread asks a simulated device before it lets others have the processor.
+/// Where all processors are busy it gets it back only some milliseconds later, whatever it has done
+/// until then.
 const TURN: Duration = Duration::from_millis(1);
 /// It then sleeps this part of the time that it has been waiting.
 const SLEEP_PART: u32 = 64;
 /// But never longer than this.
 const LONGEST_SLEEP: Duration = Duration::from_micros(250);
-/// Of what waits behind the oldest of a stream, how many are asked in a round: they may have come in another order than
-/// their events were recorded in, or their futures may be gone.
+/// Of what waits behind the oldest of a stream, how many are asked in a round: they may have come
+/// in another order than their events were recorded in, or their futures may be gone.
 const PROBES: usize = 16;
 
-/// The way to one device's threads; they run while there is something to wait for, or the device is there.
+/// The way to one device's threads; they run while there is something to wait for, or the device is
+/// there.
 #[derive(Debug, Default)]
 pub(crate) struct Completion {
     /// `None` before the first wait and after the device is gone.
@@ -68,7 +75,8 @@ impl Completion {
 
     fn submit(&self, pool: &Arc<EventPool>, watcher: Watcher) -> io::Result<()> {
         let sender = self.sender(pool)?;
-        // The thread receives until the last sender is gone. The lock is free: what cannot be sent is dropped, with code of others.
+        // The thread receives until the last sender is gone. The lock is free: what cannot be sent
+        // is dropped, with code of others.
         let sent = sender.send(watcher);
         sent.map_err(|_| io::Error::other("the completion thread has ended"))
     }
@@ -174,7 +182,8 @@ impl Watch {
         }
     }
 
-    /// The outcome, or `waker` is the one to be woken from now on. An error where no thread will wake it.
+    /// The outcome, or `waker` is the one to be woken from now on. An error where no thread will
+    /// wake it.
     pub(crate) fn poll(&self, waker: &Waker) -> io::Result<Poll<DriverResult<()>>> {
         let poll = self.poll_state(waker);
         if poll.is_pending() {
@@ -189,7 +198,8 @@ impl Watch {
             State::Pending(old) if old.will_wake(waker) => return Poll::Pending,
             State::Pending(_) => {}
         }
-        // A waker's clone and drop are the executor's code: not under the lock, which the thread of all wake-ups takes.
+        // A waker's clone and drop are the executor's code: not under the lock, which the thread of
+        // all wake-ups takes.
         let mut waker = waker.clone();
         match &mut *self.lock() {
             State::Over(outcome) => return Poll::Ready(outcome.clone()),
@@ -239,8 +249,8 @@ impl Done {
 }
 
 impl Fence {
-    /// Does `done` once this is over or cannot be asked any more. Of a fence with no events nothing is done: it is over, or
-    /// never will be, and [`query`](Self::query) says which.
+    /// Does `done` once this is over or cannot be asked any more. Of a fence with no events nothing
+    /// is done: it is over, or never will be, and [`query`](Self::query) says which.
     pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
         let fence = self.share();
         let Some((pool, origin)) = fence.watched_by() else {
@@ -296,13 +306,15 @@ impl Watcher {
         };
         match self.done {
             Done::Wake(watch) => contain(|| watch.end(outcome)),
-            // Received until the last sender is gone, and this is one. Else the handoff in it is dropped, behind its fence.
+            // Received until the last sender is gone, and this is one. Else the handoff in it is
+            // dropped, behind its fence.
             Done::Run(jobs, body) => contain(|| drop(jobs.send(Box::new(move || body(outcome))))),
         }
     }
 }
 
-/// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it panics with.
+/// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it
+/// panics with.
 fn contain(body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
         // Drops no code of others, which may panic again.
@@ -351,8 +363,8 @@ impl Queue {
 struct Waiting(Vec<Queue>);
 
 impl Waiting {
-    /// Until no one can wait any more. With `pauses` it sleeps between rounds; on a simulated device it does not, for there
-    /// the questions are what makes work run.
+    /// Until no one can wait any more. With `pauses` it sleeps between rounds; on a simulated
+    /// device it does not, for there the questions are what makes work run.
     fn run(mut self, arrivals: &Receiver<Watcher>, pauses: bool) {
         let mut last = Instant::now();
         let mut turn = last;
@@ -426,7 +438,8 @@ mod tests {
     use crate::order::stream_ref::StreamRef;
     use cuda_rt_simulator::{Order, SimConfig, SimDriver};
 
-    /// A fence behind `copies` copies on a stream of its own, of a device that runs one operation for each question about it.
+    /// A fence behind `copies` copies on a stream of its own, of a device that runs one operation
+    /// for each question about it.
     fn fence(pool: &Arc<EventPool>, copies: usize) -> Fence {
         let driver = pool.driver();
         let raw = driver.create_stream(0).unwrap();
@@ -452,7 +465,8 @@ mod tests {
         (Watcher { fence, origin, done }, watch)
     }
 
-    /// A closure of the user's, which asks when it is dropped whether it could wait for something now.
+    /// A closure of the user's, which asks when it is dropped whether it could wait for something
+    /// now.
     struct AsksWhenDropped(Arc<EventPool>, Sender<bool>);
 
     impl Drop for AsksWhenDropped {

@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use crate::memory::Bundle;
 use crate::order::fence::Fence;
 
-/// A bundle in transit: released by one stream, and not yet acquired by another stream or by the host.
+/// A bundle in transit: released by one stream, and not yet acquired by another stream or by the
+/// host.
 ///
 /// ```text
 ///   DeviceBuffer<T, Compute> ──release──▶ Handoff<DeviceBuffer<T>> ──acquire──▶ DeviceBuffer<T, Download>
@@ -15,12 +16,12 @@ use crate::order::fence::Fence;
 ///                                        DeviceBuffer<T, Idle>
 /// ```
 ///
-/// It names no stream, so it can sit in a `Vec`, a struct or a channel. What is inside cannot be reached while it is
-/// pending: that is the point. Counterexample: if it dereferenced to the buffer, a host read of pinned memory
-/// would compile while the download still writes it (H13).
+/// It names no stream, so it can sit in a `Vec`, a struct or a channel. What is inside cannot be
+/// reached while it is pending: that is the point. Counterexample: if it dereferenced to the
+/// buffer, a host read of pinned memory would compile while the download still writes it (H13).
 ///
-/// Dropping it frees what is inside once its event is over, on a stream kept for that, without blocking. Leaking it leaks
-/// the memory and nothing else (H22).
+/// Dropping it frees what is inside once its event is over, on a stream kept for that, without
+/// blocking. Leaking it leaks the memory and nothing else (H22).
 ///
 /// # Invariants
 /// HANDOFF-1. Every use of every part that is enqueued anywhere is ordered before `fence`, or over.

@@ -34,8 +34,8 @@ pub enum Query<R: Bundle> {
 pub(crate) mod sealed {
     use super::{Bundle, Handoff};
 
-    /// A handoff, and nothing else. A trait, so that what is no handoff is refused in words that say what to do: a plain
-    /// `Handoff<R>` as a parameter is refused as a mismatch of types.
+    /// A handoff, and nothing else. A trait, so that what is no handoff is refused in words that
+    /// say what to do: a plain `Handoff<R>` as a parameter is refused as a mismatch of types.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a handoff",
         label = "no event says when its last use is over: no stream can wait for it",
@@ -74,14 +74,16 @@ impl<R: Bundle> Handoff<R> {
         unsafe { Self::pending(idle, Fence::DONE) }
     }
 
-    /// Blocks the host until all work that uses the bundle is over (`cuEventSynchronize`), and returns it, idle.
+    /// Blocks the host until all work that uses the bundle is over (`cuEventSynchronize`), and
+    /// returns it, idle.
     ///
     /// # Hazards prevented
     /// H13, H14, H16, H18: there is no other way from a pending pinned buffer to its elements.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is then leaked, never
-    /// returned to the host. [`try_synchronize`](Self::try_synchronize) keeps it.
+    /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is
+    /// then leaked, never returned to the host. [`try_synchronize`](Self::try_synchronize) keeps
+    /// it.
     #[track_caller]
     pub fn synchronize(self) -> Result<R>
     where
@@ -106,7 +108,8 @@ impl<R: Bundle> Handoff<R> {
         }
     }
 
-    /// The bundle if all work that uses it is over, or the handoff as it was (`cuEventQuery`). Does not block.
+    /// The bundle if all work that uses it is over, or the handoff as it was (`cuEventQuery`). Does
+    /// not block.
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
@@ -143,7 +146,8 @@ macro_rules! split {
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (($($value,)*), mut fence) = self.into_parts();
                 ($(
-                    // SAFETY: HANDOFF-1 held of the whole, and holds of each part with the same fence.
+                    // SAFETY: HANDOFF-1 held of the whole, and holds of each part with the same
+                    // fence.
                     unsafe { Handoff::pending($value, fence.share()) },
                 )*)
             }

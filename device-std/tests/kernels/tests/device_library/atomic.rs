@@ -1,4 +1,5 @@
-//! Atomic operations, by element, scope and memory. What all threads do together does not depend on their order.
+//! Atomic operations, by element, scope and memory. What all threads do together does not depend on
+//! their order.
 
 use cuda_rt::Grid1;
 use library_kernels::atomic::{self as kernels, RESULTS};
@@ -14,11 +15,14 @@ macro_rules! start {
     };
 }
 
-/// What is in the elements once threads with these values have worked on them; and what was passed on, in some order.
+/// What is in the elements once threads with these values have worked on them; and what was passed
+/// on, in some order.
 macro_rules! check_integers {
     ($type:ident, $values:expr, $results:expr, $passed:expr) => {
         let (values, results): (&[$type], &[$type]) = ($values, $results);
-        let sum = values.iter().fold(0, |all: $type, value| all.wrapping_add(*value));
+        let sum = values
+            .iter()
+            .fold(0, |all: $type, value| all.wrapping_add(*value));
         let expected = [
             ("fetch_add", sum),
             ("fetch_min", *values.iter().min().unwrap()),
@@ -32,7 +36,8 @@ macro_rules! check_integers {
             assert_eq!(*got, expected, "{operation}");
         }
         assert_eq!(&results[RESULTS..], values, "store");
-        // Each value was passed on once, but the last, which is still there; and first came what was there before.
+        // Each value was passed on once, but the last, which is still there; and first came what
+        // was there before.
         let mut passed: Vec<$type> = $passed.to_vec();
         passed.push(results[7]);
         passed.sort();

@@ -1,5 +1,5 @@
-//! Math. Fast functions are within the bounds that their documentation states, against `f64`; everything else is the same to the bit
-//! on all devices, and as plain Rust has it.
+//! Math. Fast functions are within the bounds that their documentation states, against `f64`;
+//! everything else is the same to the bit on all devices, and as plain Rust has it.
 
 use cuda_rt::Grid1;
 use device_std::{Bf16x2, F16x2, accurate, fast};
@@ -19,7 +19,8 @@ fn even(from: f64, to: f64) -> Vec<f32> {
         .collect()
 }
 
-/// Positive, of all magnitudes that are not subnormal, and not so small or large that their inverses are.
+/// Positive, of all magnitudes that are not subnormal, and not so small or large that their
+/// inverses are.
 fn magnitudes() -> Vec<f32> {
     random(STEPS, 3)
         .map(|bits| 2f32.powi((bits % 250) as i32 - 125) * (1.0 + (bits >> 40) as f32 / (1 << 24) as f32))
@@ -42,8 +43,9 @@ fn special() -> Vec<f32> {
     ]
 }
 
-/// Compares the kernel of the test's name with `$exact` in `f64`, and allows an error of `$bound` of the argument and the exact value. Then
-/// special arguments, for which it is to give what the function gives on the host.
+/// Compares the kernel of the test's name with `$exact` in `f64`, and allows an error of `$bound`
+/// of the argument and the exact value. Then special arguments, for which it is to give what the
+/// function gives on the host.
 macro_rules! fast {
     ($($name:ident($arguments:expr), $host:path, |$x:ident| $exact:expr, |$value:ident| $bound:expr;)*) => { $(
         #[test]
@@ -250,7 +252,8 @@ macro_rules! same_of_two {
     )* };
 }
 
-/// Sums and products of 16-bit floats are exact in `f64`, but for sums of far-off exponents, whose first bits decide.
+/// Sums and products of 16-bit floats are exact in `f64`, but for sums of far-off exponents, whose
+/// first bits decide.
 fn f16_of(value: f64) -> f16 {
     f16::from_f32(value as f32)
 }
@@ -346,7 +349,8 @@ fn bf16s(seed: u64) -> Vec<bf16> {
 /// Rounded to odd in single precision first: twice rounded to nearest would be wrong for some.
 fn fused_f16(x: f16, y: f16, z: f16) -> f16 {
     let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
-    // Products have 22 bits, from 2^-48 to 2^32, and `z` 11, so what a sum loses in 53 bits decides nothing that is not decided.
+    // Products have 22 bits, from 2^-48 to 2^32, and `z` 11, so what a sum loses in 53 bits decides
+    // nothing that is not decided.
     let sum = product + z;
     let nearest = sum as f32;
     if !nearest.is_finite() || f64::from(nearest) == sum || nearest.to_bits() & 1 == 1 {

@@ -251,8 +251,8 @@ random! {
 
 const PRINTS: &str = "LIBRARY_KERNELS_PRINT";
 
-/// Runs by itself in a process of its own, whose output the next test reads: on a GPU the text comes out of the driver, through the C
-/// library's buffer.
+/// Runs by itself in a process of its own, whose output the next test reads: on a GPU the text
+/// comes out of the driver, through the C library's buffer.
 #[test]
 fn kernel_that_prints() {
     let values: Vec<f32> = (0..100).map(|at| at as f32 / 4.0).collect();

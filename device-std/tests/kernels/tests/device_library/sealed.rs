@@ -1,6 +1,7 @@
-//! The methods of sealed traits, called as any crate may call them, through a bound: what they do is arithmetic.
-// Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement, device_std::accurate::Real
-// Through a bound: device_std::print::Arguments
+//! The methods of sealed traits, called as any crate may call them, through a bound: what they do
+//! is arithmetic.
+// Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement,
+// device_std::accurate::Real Through a bound: device_std::print::Arguments
 
 use device_std::accurate::Real;
 use device_std::print::Arguments;

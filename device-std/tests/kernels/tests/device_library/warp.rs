@@ -10,12 +10,14 @@ use crate::harness::{
     Alike, COUNT, Sample, THREADS, assert_alike, assert_bits, download, groups, random, upload,
 };
 
-/// Inputs for all threads of the launch's blocks; the last block lies only partly inside the launch.
+/// Inputs for all threads of the launch's blocks; the last block lies only partly inside the
+/// launch.
 fn inputs<T: Sample>() -> Vec<T> {
     T::samples(COUNT.next_multiple_of(THREADS))
 }
 
-/// Floats among which are both zeros, infinities, subnormals and what is not a number; one warp has nothing else.
+/// Floats among which are both zeros, infinities, subnormals and what is not a number; one warp has
+/// nothing else.
 fn special_floats() -> Vec<f64> {
     let special = [
         0.0,
@@ -40,7 +42,8 @@ fn special_floats() -> Vec<f64> {
     floats
 }
 
-/// Runs the kernel of the test's name, and compares thread n with `$expected` of its warp's values and its lane.
+/// Runs the kernel of the test's name, and compares thread n with `$expected` of its warp's values
+/// and its lane.
 macro_rules! lanes {
     ($assert:expr; $($name:ident($inputs:expr), |$warp:ident, $lane:ident| $expected:expr;)*) => { $(
         #[test]
@@ -79,7 +82,8 @@ fn tree<T: Copy>(values: &[T], combine: fn(T, T) -> T) -> T {
     }
 }
 
-/// By the definition of IEEE 754-2008's minNum, with zeros in order: of total order but for what is not a number.
+/// By the definition of IEEE 754-2008's minNum, with zeros in order: of total order but for what is
+/// not a number.
 fn smallest(values: &[f64]) -> f64 {
     let numbers = values.iter().copied().filter(|value| !value.is_nan());
     numbers
