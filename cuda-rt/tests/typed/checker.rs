@@ -1,0 +1,74 @@
+//! What the checker is told by the typed API, and where its reports point.
+
+use cuda_rt::checker::{Check, Site, at_statement};
+use cuda_rt::driver::{DeviceAddress, ForeignUse, RawStream};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, DeviceBuffer};
+
+cuda_rt::streams! {
+    Compute, priority = High;
+    Download;
+}
+
+/// One call of ours may make several: a race names the line of the program, not one of ours; or the
+/// statement that it is part of.
+#[test]
+fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
+    let config = SimConfig::new().check(Check::Record);
+    Device::simulated(config, |gpu| {
+        let (compute, other) = (
+            gpu.stream::<Compute<_>>().unwrap(),
+            gpu.stream::<Download<_>>().unwrap(),
+        );
+        let mut host = [0; 64];
+        let mut race_with = |copy: &mut dyn FnMut(&DeviceBuffer<u32, _>, &mut [u32])| {
+            let memory = compute.alloc_zeroed::<u32>(64).unwrap();
+            compute.synchronize().unwrap();
+            // SAFETY: live and in bounds. Nothing orders it before the copy, which is what is to be
+            // found; the simulated device runs one operation at a time.
+            unsafe { gpu.driver().fill(memory.address(), &[1], 256, other.raw()) }.unwrap();
+            copy(&memory, &mut host);
+            gpu.races().pop().expect("a race").second.operation
+        };
+
+        let line = line!() + 1;
+        let operation = race_with(&mut |memory, host| compute.copy_to_slice(memory, host).unwrap());
+        let Site::Code(location) = operation.site else {
+            panic!("{operation:?}");
+        };
+        assert_eq!((location.file(), location.line()), (file!(), line));
+
+        let operation = race_with(&mut |memory, host| {
+            at_statement(7, || compute.copy_to_slice(memory, host)).unwrap();
+        });
+        assert_eq!(operation.site, Site::Statement(7));
+    })
+    .unwrap();
+}
+
+const LEN: usize = 64;
+
+/// What a foreign call is said to use comes from anyone who asks for the driver: nonsense must not
+/// panic with the checker locked.
+#[test]
+fn attack_tell_the_checker_of_memory_past_the_end() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let uses = [ForeignUse {
+            address: DeviceAddress(u64::MAX - 1),
+            bytes: 16,
+            writes: false,
+        }];
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut ran = false;
+        let told = gpu
+            .driver()
+            .foreign("nonsense", stream.raw(), &uses, &mut || ran = true);
+        assert!(told.is_ok() && ran);
+        let _ = gpu
+            .driver()
+            .foreign("of no one's", RawStream(u64::MAX), &uses, &mut || ());
+        drop(stream.alloc_zeroed::<u32>(LEN).unwrap());
+        stream.synchronize().unwrap();
+    })
+    .unwrap();
+}

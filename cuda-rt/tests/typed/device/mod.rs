@@ -1,0 +1,4 @@
+//! The device: its pools, and its end.
+
+mod attacks;
+mod memory_pools;

@@ -1,0 +1,103 @@
+//! Memory that goes in and out of our types by its address.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use cuda_rt::driver::HostMemory;
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, DeviceBuffer, DeviceSlice, PinnedSlice};
+
+use super::{BYTES, Compute, Download, LEN, read};
+use crate::devices::for_each_device;
+
+#[test]
+#[should_panic(expected = "a part of a block cannot be given away")]
+fn a_part_is_not_given_away_by_its_address() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let mut first = compute.alloc_zeroed::<u32>(LEN).unwrap();
+        let second = first.split_off(LEN / 2);
+        // Whole again, it is.
+        let (address, len) = first.join(second).unwrap().into_raw();
+        // SAFETY: given away just now, in the order of the same stream.
+        let mut first = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
+        let _second = first.split_off(LEN / 2);
+        first.into_raw();
+    })
+    .unwrap();
+}
+
+#[test]
+fn memory_goes_in_and_out_of_our_types() {
+    for_each_device(|gpu| {
+        let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
+        // SAFETY: the stream is live.
+        let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
+        // SAFETY: allocated in the order of this stream just now, for no one else; of `LEN`
+        // elements, not initialised.
+        let buffer = unsafe { DeviceBuffer::<MaybeUninit<u32>, _>::from_raw(&compute, address, LEN) };
+        let buffer = compute.init_filled(buffer, 6).unwrap();
+        assert_eq!(buffer.address(), address);
+        let (address, len) = buffer.into_raw();
+        // SAFETY: as it was given away, and filled in this stream's order.
+        let buffer = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
+        assert_eq!(read(gpu, buffer), [6; LEN]);
+
+        let (address, len) = compute.alloc_zeroed::<u32>(LEN).unwrap().into_raw();
+        assert_eq!(len, LEN);
+        // SAFETY: given away just now, in this stream's order.
+        unsafe { driver.free(address, compute.raw()) }.unwrap();
+
+        // SAFETY: no memory at all.
+        let empty =
+            unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, cuda_rt::driver::DeviceAddress(0), 0) };
+        assert!(empty.is_empty() && empty[..].is_empty());
+        drop(empty);
+        if let Some(simulator) = gpu.simulator() {
+            compute.synchronize().unwrap();
+            gpu.stream::<Download<_>>().unwrap().synchronize().unwrap();
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    });
+}
+
+#[test]
+fn memory_that_others_keep_is_lent_to_a_stream() {
+    for_each_device(|gpu| {
+        let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
+        let memory = HostMemory::map(BYTES).unwrap();
+        // SAFETY: freshly mapped, and unmapped last.
+        unsafe { driver.register_host(&memory) }.unwrap();
+        let start: NonNull<u32> = memory.address().cast();
+        // SAFETY: the stream is live.
+        let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
+        {
+            // SAFETY: live in this block and until the stream is waited for; no one else uses it;
+            // written before it is read.
+            let device = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts_mut(address, LEN) };
+            // SAFETY: mapped, zeroed and registered above; as above.
+            let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts_mut(start, LEN) };
+            compute.fill(device, 8).unwrap();
+            compute.copy_to_host(device, host).unwrap();
+            // SAFETY: as above, and no one writes it.
+            let again = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts(address, LEN) };
+            let buffer = compute
+                .init_from(compute.alloc_uninit::<u32>(LEN).unwrap(), again)
+                .unwrap();
+            // SAFETY: as above: written in this stream's order only.
+            let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts(start, LEN) };
+            let mut copy = compute.alloc_zeroed::<u32>(LEN).unwrap();
+            compute.copy_to_device(host, &mut copy).unwrap();
+            assert_eq!(read(gpu, copy), [8; LEN]);
+            assert_eq!(read(gpu, buffer), [8; LEN]);
+        }
+        // SAFETY: used no more, in this stream's order.
+        unsafe { driver.free(address, compute.raw()) }.unwrap();
+        compute.synchronize().unwrap();
+        // SAFETY: the copies are over.
+        let host = unsafe { std::slice::from_raw_parts(start.as_ptr(), LEN) };
+        assert_eq!(host, [8; LEN]);
+        // SAFETY: registered above, and used by no pending work.
+        unsafe { driver.unregister_host(&memory) }.unwrap();
+    });
+}

@@ -1,0 +1,4 @@
+//! Attacks on `#[kernel]` by the program around it.
+
+mod methods;
+mod names;

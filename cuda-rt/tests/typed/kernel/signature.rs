@@ -1,0 +1,73 @@
+//! The layout tables of the host, against those that the device build left in the PTX. (A GPU's
+//! driver compares them when a kernel is first launched.)
+
+use cuda_rt::kernel::{ArgumentsOf, PositionOf, Signature, Simulate};
+use device_std::prelude::*;
+use device_std::ptx;
+
+const PTX: &str = include_str!("../../../../device-kernels/ptx/device_kernels.ptx");
+
+device_std::kernel_module!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../device-kernels/ptx/device_kernels.ptx"
+));
+
+type Floats<'k> = PerThread<'k, f32>;
+
+type Columns<'k> = PerThreadColumn<'k, f32, 4>;
+
+type Counts<'k> = Atomic<'k, u32>;
+
+type Bins<'k> = BlockUninit<'k, u32, 256>;
+
+type Tile<'k> = BlockUninit<'k, f32, 1024>;
+
+cuda_rt::__kernel! {
+    Scale, "scale", c"scale", crate::kernel::signature::__CUDA_RT_MODULE, Threads1,
+    block = [], slices = [0: f32;], outputs = [1: Floats, f32;], shared = [], values = [2: f32;],
+    parameters = [Slice 0; Output 1; Value 2;],
+}
+
+cuda_rt::__kernel! {
+    Histogram, "histogram", c"histogram", crate::kernel::signature::__CUDA_RT_MODULE, Blocks<OneD>,
+    block = [256, 1], slices = [1: u8;], outputs = [2: Counts, u32;], shared = [0: Bins;], values = [],
+    parameters = [SharedArg 0; Slice 1; AtomicOutput 2;],
+}
+
+cuda_rt::__kernel! {
+    Transpose, "transpose", c"transpose", crate::kernel::signature::__CUDA_RT_MODULE, Blocks<TwoD>,
+    block = [32, 8], slices = [1: f32;], outputs = [2: Columns, f32;], shared = [0: Tile;],
+    values = [3: u32; 4: u32;],
+    parameters = [SharedArg 0; Slice 1; Output 2; Value 3; Value 4;],
+}
+
+/// Nothing is launched here.
+macro_rules! not_simulated {
+    ($($kernel:ident)*) => { $(
+        impl Simulate for $kernel {
+            fn call<'k>(_: PositionOf<'k, Self>, _: ArgumentsOf<'k, Self>) {}
+        }
+    )* };
+}
+
+not_simulated!(Scale Histogram Transpose);
+
+#[test]
+fn the_host_has_the_tables_of_the_ptx() {
+    for (name, layout) in [
+        ("scale__", Scale::kernel().layout),
+        ("histogram__", Histogram::kernel().layout),
+        ("transpose__", Transpose::kernel().layout),
+    ] {
+        let entries = ptx::entries(PTX);
+        let symbol = entries
+            .iter()
+            .find(|entry| entry.starts_with(name))
+            .expect("an entry");
+        assert_eq!(
+            ptx::layout_table(PTX, symbol).as_deref(),
+            Some(layout),
+            "{symbol}"
+        );
+    }
+}

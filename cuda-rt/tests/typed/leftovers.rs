@@ -1,0 +1,31 @@
+//! What a simulated device has left once its last handle is gone.
+#![forbid(unsafe_code)]
+
+use cuda_rt::Device;
+use cuda_rt::simulator::{Order, SimConfig};
+
+/// Runs `body` in several orders; whatever it dropped and did not leak is gone with the device,
+/// whose last handle it gets.
+pub(crate) fn nothing_is_left(body: impl for<'id> Fn(Device<cuda_rt::Scoped<'id>>)) {
+    let random = (0..12).map(|seed| SimConfig::default().seed(seed));
+    for config in random.chain([SimConfig::default().order(Order::Lazy)]) {
+        let simulator = Device::simulated(config, |gpu| {
+            let simulator = gpu.simulator().unwrap().clone();
+            body(gpu);
+            simulator
+        })
+        .unwrap();
+        let left = simulator.counters();
+        let live = [
+            left.streams_live,
+            left.events_live,
+            left.graphs_live,
+            left.allocations_live,
+            left.registrations_live,
+        ];
+        assert_eq!(
+            live, [0; 5],
+            "streams, events, graphs, allocations, registrations"
+        );
+    }
+}

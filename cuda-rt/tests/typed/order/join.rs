@@ -1,0 +1,202 @@
+//! Fan-in and fan-out: handoffs of several streams, joined and split.
+#![forbid(unsafe_code)]
+
+use cuda_rt::driver::ErrorCode;
+use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::{Bundle, Device, DeviceBuffer, Handoff, Stream, StreamTag};
+
+use crate::buffers::{LEN, filled, read};
+use crate::devices::for_each_device;
+
+cuda_rt::streams! {
+    Left;
+    Right;
+    Compute, priority = High;
+}
+
+/// A bundle of handoffs from two streams is read behind both.
+#[test]
+fn h10_a_join_waits_for_every_stream() {
+    for_each_device(|gpu| {
+        let (left, right) = (
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Right<_>>().unwrap(),
+        );
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        for round in 0..4 {
+            let a = left.release(filled(&left, round + 1)).unwrap();
+            let b = right.release(filled(&right, round + 2)).unwrap();
+            let c = compute.release(filled(&compute, round + 3)).unwrap();
+            let (a, (b, c)) = match round {
+                0 => compute
+                    .acquire(Handoff::join((a, Handoff::join((b, c)))))
+                    .unwrap(),
+                1 => compute.acquire_all((a, (b, c))).unwrap(),
+                2 => {
+                    let [a, b, c] = compute.acquire_all([a, b, c]).unwrap();
+                    (a, (b, c))
+                }
+                _ => {
+                    let all = compute.acquire_all(vec![a, b, c]).unwrap();
+                    let [a, b, c] = all.try_into().unwrap();
+                    (a, (b, c))
+                }
+            };
+            for (buffer, value) in [(a, 1), (b, 2), (c, 3)] {
+                assert_eq!(read(gpu, &compute, &buffer), [round + value; LEN]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_join_reaches_the_host_behind_every_stream() {
+    for_each_device(|gpu| {
+        let (left, right) = (
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Right<_>>().unwrap(),
+        );
+        let mut a = left.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        let mut b = right.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+        let (from_a, from_b) = (filled(&left, 4), filled(&right, 5));
+        left.copy_to_host(&from_a, &mut a).unwrap();
+        right.copy_to_host(&from_b, &mut b).unwrap();
+        let both = Handoff::join((left.release(a).unwrap(), right.release(b).unwrap()));
+        let (a, b) = both.synchronize().unwrap();
+        assert_eq!((&*a, &*b), (&[4; LEN][..], &[5; LEN][..]));
+    });
+}
+
+/// Split and joined again and again, a handoff waits for each event once, and nothing grows.
+#[test]
+fn joining_what_was_split_waits_once() {
+    Device::simulated(SimConfig::default(), |gpu| {
+        let simulator = gpu.simulator().unwrap();
+        let (left, compute) = (
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Compute<_>>().unwrap(),
+        );
+        let parts: Vec<_> = (0..100).map(|value| filled(&left, value)).collect();
+        let mut all = left.release(parts).unwrap();
+        for _ in 0..100 {
+            all = Handoff::join(all.split());
+        }
+        let waits = simulator.counters().calls(Call::WaitEvent);
+        let parts = compute.acquire(all).unwrap();
+        assert_eq!(simulator.counters().calls(Call::WaitEvent), waits + 1);
+        assert_eq!(read(&gpu, &compute, &parts[99]), [99; LEN]);
+        // Nothing to wait for where everything came from, nor for what is idle.
+        let waits = simulator.counters().calls(Call::WaitEvent);
+        let parts = compute.acquire_all([compute.release(parts).unwrap()]).unwrap();
+        let idle = gpu.pinned::<u32>(1).unwrap();
+        let [idle] = compute.acquire_all([Handoff::ready(idle)]).unwrap();
+        assert_eq!(simulator.counters().calls(Call::WaitEvent), waits);
+        drop((parts, idle));
+        let empty: Vec<Handoff<DeviceBuffer<u32, _>>> = Vec::new();
+        assert!(
+            compute
+                .acquire_all::<Vec<Handoff<_>>>(swap(&left, empty))
+                .unwrap()
+                .is_empty()
+        );
+    })
+    .unwrap();
+}
+
+/// Ties an empty list to a device, for inference.
+fn swap<S: StreamTag, R: Bundle<Device = S::Device>>(
+    _: &Stream<S>,
+    handoffs: Vec<Handoff<R>>,
+) -> Vec<Handoff<R>> {
+    handoffs
+}
+
+/// A wait that fails half-way gives everything back, pending as before; dropping that frees behind
+/// every event.
+#[test]
+fn a_join_refused_is_a_join_still() {
+    for seed in 0..24 {
+        for nth in 1..3 {
+            let config = SimConfig::new().seed(seed).order(Order::Lazy);
+            let simulator = Device::simulated(config, |gpu| {
+                let simulator = gpu.simulator().unwrap();
+                let (left, right) = (
+                    gpu.stream::<Left<_>>().unwrap(),
+                    gpu.stream::<Right<_>>().unwrap(),
+                );
+                let compute = gpu.stream::<Compute<_>>().unwrap();
+                let a = left.release(filled(&left, 1)).unwrap();
+                let b = right.release(filled(&right, 2)).unwrap();
+                simulator.fail_nth(Call::WaitEvent, nth, ErrorCode::OUT_OF_MEMORY);
+                let refused = compute.try_acquire(Handoff::join((a, b))).unwrap_err();
+                if seed % 2 == 0 {
+                    let (a, b) = compute.acquire(refused.value).unwrap();
+                    assert_eq!(read(&gpu, &compute, &a), [1; LEN]);
+                    assert_eq!(read(&gpu, &compute, &b), [2; LEN]);
+                }
+                simulator.clone()
+            })
+            .unwrap();
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    }
+}
+
+/// A pending join is dropped: each part is freed behind its own stream's work.
+#[test]
+fn a_join_may_be_dropped() {
+    for_each_device(|gpu| {
+        let (left, right) = (
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Right<_>>().unwrap(),
+        );
+        let mut hosts = (
+            left.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap(),
+            right.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap(),
+        );
+        let (a, b) = (filled(&left, 1), filled(&right, 2));
+        left.copy_to_host(&a, &mut hosts.0).unwrap();
+        right.copy_to_host(&b, &mut hosts.1).unwrap();
+        drop(Handoff::join((
+            left.release(a).unwrap(),
+            right.release(b).unwrap(),
+        )));
+        let others = [(); 6].map(|()| filled(&right, 9));
+        assert_eq!(*left.release(hosts.0).unwrap().synchronize().unwrap(), [1; LEN]);
+        assert_eq!(*right.release(hosts.1).unwrap().synchronize().unwrap(), [2; LEN]);
+        drop(others);
+    });
+}
+
+/// A diamond: one upload fans out to two streams, and what they make is joined.
+#[test]
+fn a_diamond_of_streams_reads_one_upload() {
+    for_each_device(|gpu| {
+        let (left, right) = (
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Right<_>>().unwrap(),
+        );
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let shared = compute.share(filled(&compute, 6)).unwrap();
+        let copy_on_left = {
+            let lease = left.lease(&shared).unwrap();
+            left.init_from(left.alloc_uninit(LEN).unwrap(), &lease.view())
+                .unwrap()
+        };
+        let copy_on_right = {
+            let lease = right.lease(&shared).unwrap();
+            right
+                .init_from(right.alloc_uninit(LEN).unwrap(), &lease.view())
+                .unwrap()
+        };
+        let copies = (
+            left.release(copy_on_left).unwrap(),
+            right.release(copy_on_right).unwrap(),
+            shared.reclaim().unwrap(),
+        );
+        let (a, b, mut source) = compute.acquire_all(copies).unwrap();
+        compute.fill(&mut source, 1).unwrap();
+        assert_eq!(read(gpu, &compute, &a), [6; LEN]);
+        assert_eq!(read(gpu, &compute, &b), [6; LEN]);
+    });
+}
