@@ -37,7 +37,8 @@ impl ContextCheck {
 ///
 /// # Invariants
 /// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never
-/// released. CONTEXT-2. Nothing here resets or destroys a context.
+/// released.
+/// CONTEXT-2. Nothing here resets or destroys a context.
 pub(crate) struct Context {
     library: &'static Library,
     handle: ffi::CUcontext,

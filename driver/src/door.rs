@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the
-//! value again. DOOR-2. `holder` is the thread that is inside, or 0.
+//! value again.
+//! DOOR-2. `holder` is the thread that is inside, or 0.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -12,8 +12,8 @@ use memmap2::MmapMut;
 pub struct HostMemory {
     /// # Invariants
     /// HOST-MEMORY-1. Mapped, readable and writable for `map.len()` bytes until this value is
-    /// dropped. HOST-MEMORY-2. Never accessed through `map` itself: only through pointers made from
-    /// `base`.
+    /// dropped.
+    /// HOST-MEMORY-2. Never accessed through `map` itself: only through pointers made from `base`.
     map: MmapMut,
     base: NonNull<c_void>,
 }

@@ -26,8 +26,9 @@ pub struct Shared<R: Bundle>(Arc<Block<R>>);
 
 /// # Invariants
 /// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block
-/// exists. SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is
-/// over. SHARED-3. A lease that has not ended holds the block.
+/// exists.
+/// SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
+/// SHARED-3. A lease that has not ended holds the block.
 struct Block<R: Bundle> {
     bundle: ManuallyDrop<R>,
     written: ManuallyDrop<Fence>,
@@ -94,8 +95,10 @@ impl<R: Bundle> Shared<R> {
 ///
 /// # Invariants
 /// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over
-/// where it is `None`. LEASE-2. Every read under this lease is ordered before the present end of
-/// `at`, or over where it is `None`. LEASE-3. While `P` is a stream tag, `at` is that stream.
+/// where it is `None`.
+/// LEASE-2. Every read under this lease is ordered before the present end of `at`, or over where it
+/// is `None`.
+/// LEASE-3. While `P` is a stream tag, `at` is that stream.
 /// LEASE-4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
 pub struct Lease<R: Bundle, P = Idle> {

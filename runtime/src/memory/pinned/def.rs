@@ -25,9 +25,11 @@ use crate::tag::Idle;
 ///
 /// # Invariants
 /// PINNED-1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing
-/// else. PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
+/// else.
+/// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
 /// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`;
-/// over where `at` is `None`. PINNED-4. While `P` is a stream tag, `at` is that stream.
+/// over where `at` is `None`.
+/// PINNED-4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,
