@@ -65,7 +65,7 @@ fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
 }
 
 #[test]
-fn no_item_is_allocated_for() {
+fn a_pipeline_allocates_nothing_for_an_item() {
     // In this order no operation waits in a queue of the simulated device, which would allocate for
     // itself, as the checker does.
     let config = SimConfig::new().order(Order::Eager).check(Check::Off);

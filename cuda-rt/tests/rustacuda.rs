@@ -32,7 +32,7 @@ struct Settings {
 }
 
 #[test]
-fn wrapped_they_are_elements() {
+fn wrapped_types_are_elements() {
     for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let pixel = |i: usize| {
@@ -55,7 +55,7 @@ fn wrapped_they_are_elements() {
 }
 
 #[test]
-fn what_is_of_another_size_has_another_layout() {
+fn types_of_another_size_have_another_layout() {
     assert_ne!(
         <DeviceCopied<Pixel> as Element>::LAYOUT,
         <DeviceCopied<u32> as Element>::LAYOUT
@@ -124,7 +124,7 @@ unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T
 }
 
 #[test]
-fn by_value_they_are_parameters_whatever_their_bits() {
+fn types_passed_by_value_keep_all_their_bits() {
     for_each_device(|gpu| {
         const N: usize = 300;
         let compute = gpu.stream::<Compute<_>>().unwrap();
@@ -222,13 +222,13 @@ fn attack_compare_padding_in_an_update_of_a_graph() {
 /// `Stream` apart in it.)
 #[cfg(not(feature = "cust"))]
 #[test]
-fn those_that_not_any_bits_are_a_value_of_are_no_elements() {
+fn types_with_invalid_bits_are_no_elements() {
     trybuild::TestCases::new().compile_fail("tests/rustacuda/not_any_bits_are_a_value.rs");
 }
 
 #[test]
 #[should_panic(expected = "argument 2 of kernel `rustacuda::apply` has 8 bytes")]
-fn one_of_another_size_panics() {
+fn an_argument_of_another_size_panics() {
     for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let mut data = compute.alloc_zeroed::<f32>(1).unwrap();

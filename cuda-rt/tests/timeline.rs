@@ -308,7 +308,7 @@ fn recording_changes_no_modelled_time() {
 }
 
 #[test]
-fn one_recording_at_a_time_and_another_after_it() {
+fn a_device_has_one_recording_at_a_time() {
     for_each_device(|gpu| {
         let first = gpu.record_timeline().unwrap();
         assert!(matches!(gpu.record_timeline(), Err(Error::AlreadyRecording)));

@@ -359,21 +359,21 @@ mod tests {
         assert_eq!(complaints, "f:1: x is ok, and its verdict says race\n");
     }
 
-    /// The programs that others collected, where they are there: beside the checkout.
+    /// The project's own programs, and those of the file that `CUDA_RT_HAZARD_PROGRAMS` names.
     #[test]
-    fn the_collected_programs_get_their_verdicts() {
-        let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/hazards/programs.jsonl");
-        let file = std::env::var("CUDA_RT_HAZARD_PROGRAMS").unwrap_or_else(|_| beside.to_owned());
-        let Ok(text) = std::fs::read(&file) else {
-            let text = format!("\n*** SKIPPED: there are no hazard programs at {file} ***\n\n");
-            // Not `eprint!`, which the harness swallows where a test passes.
-            let _ = std::io::stderr().write_all(text.as_bytes());
-            return;
-        };
-        let (mut out, mut complaints) = (Vec::new(), Vec::new());
-        let counts = run(&text, &file, false, &mut out, &mut complaints).unwrap();
-        println!("{counts}");
-        assert_eq!(String::from_utf8(complaints).unwrap(), "");
-        assert!(counts.agree > 0 && counts.differ == 0);
+    fn programs_of_files_get_their_verdicts() {
+        let own = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../cuda-rt/tests/litmus/programs.jsonl"
+        );
+        let others = std::env::var("CUDA_RT_HAZARD_PROGRAMS").ok();
+        for file in std::iter::once(own.to_owned()).chain(others) {
+            let text = std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let (mut out, mut complaints) = (Vec::new(), Vec::new());
+            let counts = run(&text, &file, false, &mut out, &mut complaints).unwrap();
+            println!("{file}: {counts}");
+            assert_eq!(String::from_utf8(complaints).unwrap(), "");
+            assert!(counts.agree > 0 && counts.differ == 0);
+        }
     }
 }

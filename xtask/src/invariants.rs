@@ -3,7 +3,10 @@
 //! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a
 //! comment, `BUFFER-2. Every use …`, next to the fields that it is about. Comments,
 //! [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by that
-//! name. Comments cite obligations of docs/soundness.md by number, and documents by path.
+//! name. Comments cite obligations of docs/soundness.md by number, and documents by path. The tests
+//! that documents name exist too.
+
+mod cited_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -20,18 +23,20 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let mut found = Citations::default();
     let soundness = fs::read_to_string(root.join(SOUNDNESS))?;
     let obligations: BTreeSet<u32> = soundness.lines().filter_map(obligation_of).collect();
-    for file in files()? {
-        let text = fs::read_to_string(root.join(&file))?;
+    let files = files()?;
+    for file in &files {
+        let text = fs::read_to_string(root.join(file))?;
         match file.extension().and_then(|extension| extension.to_str()) {
-            Some("rs") => found.read_source(&file, &text),
-            _ => found.read_text(&file, &text),
+            Some("rs") => found.read_source(file, &text),
+            _ => found.read_text(file, &text),
         }
     }
     let exists = |from: &Path, path: &str| {
         let mut folders = from.ancestors().skip(1).chain([Path::new("docs")]);
         folders.any(|folder| root.join(folder).join(path).is_file())
     };
-    let wrong = found.wrong(&obligations, exists);
+    let mut wrong = found.wrong(&obligations, exists);
+    wrong.extend(cited_tests::wrong(root, &files)?);
     if wrong.is_empty() && found.defined.is_empty() {
         return Err("no invariant is defined: has their form changed?".into());
     }

@@ -37,8 +37,9 @@ cargo xtask <task>
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   sanitize [address|leak|thread] [TEST...]
-                           run the tests of the simulated device, or those binaries named (`lib`, `typed`, ...), under the
-                           address, leak and thread sanitizers of nightly, or one of them; half an hour for each
+                           run the tests of the simulated device, or those binaries and modules named (`lib`,
+                           `typed::order`, ...), under the address, leak and thread sanitizers of nightly, or one of
+                           them; half an hour for each
   surface                  list what other crates can name, call or implement, into docs/surface; needs nightly
   surface --check          list it again, and compare
   unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt

@@ -65,7 +65,7 @@ impl Sanitizer {
 
 /// Binaries that are left out unless they are named, and why.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("async_load", "measures time"),
+    ("completion_load", "measures time"),
     ("cust", "links the CUDA driver"),
     ("litmus", "uses no device"),
     ("nvtx", "links NVTX"),
@@ -77,10 +77,11 @@ const CASES: &str = "4";
 /// A binary that deadlocks must not run for ever. Its build takes as long as it takes.
 const LIMIT_S: u32 = 900;
 
-/// Runs the binaries called `names`, or all, under each of `sanitizers`.
+/// Runs the binaries called `names`, or their modules, or all binaries, under each of `sanitizers`.
 pub(crate) fn run(sanitizers: &[Sanitizer], names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = binaries()?;
-    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|known| known == *name)) {
+    let is_known = |name: &&&str| all.iter().any(|known| known == parts(name).0);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         return Err(format!("there is no test binary `{unknown}`: {}", all.join(", ")).into());
     }
     let chosen: Vec<&str> = match names {
@@ -122,6 +123,14 @@ fn is_left_out(name: &str) -> bool {
     LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
 }
 
+/// A binary, and the module of its tests that are meant: `typed::order` are those of `order`.
+fn parts(name: &str) -> (&str, Option<&str>) {
+    match name.split_once("::") {
+        Some((binary, module)) => (binary, Some(module)),
+        None => (name, None),
+    }
+}
+
 /// Where unit tests are.
 const LIBRARIES: [&str; 7] = [
     "cuda-handoff-runtime",
@@ -150,10 +159,10 @@ fn binaries() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Builds and runs one binary; its log stays.
+/// Builds and runs one binary, or a module of it; its log stays.
 fn test(sanitizer: Sanitizer, name: &str, host: &str) -> Result<&'static str, Box<dyn Error>> {
     fs::create_dir_all(logs())?;
-    let log = logs().join(format!("{}-{name}.log", sanitizer.name()));
+    let log = logs().join(format!("{}-{}.log", sanitizer.name(), name.replace("::", "-")));
     let mut code = cargo(sanitizer, name, host, &log, &["--no-run"], None)?;
     if code == Some(0) {
         code = cargo(sanitizer, name, host, &log, &[], Some(LIMIT_S))?;
@@ -187,7 +196,12 @@ fn cargo(
         "lib" => command
             .args(["--lib"])
             .args(LIBRARIES.map(|package| format!("--package={package}"))),
-        name => command.args(["--package=cuda-handoff", "--test", name]),
+        name => {
+            let (binary, module) = parts(name);
+            command.args(["--package=cuda-handoff", "--test", binary]);
+            // Names of tests begin with their module.
+            command.args(module.map(|module| format!("{module}::")))
+        }
     };
     let status = command
         .current_dir(root())
@@ -275,9 +289,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_have_a_module() {
+        assert_eq!(parts("typed"), ("typed", None));
+        assert_eq!(parts("typed::order::join"), ("typed", Some("order::join")));
+    }
+
+    #[test]
     fn what_is_left_out_is_there() {
         let all = binaries().unwrap();
-        assert!(all.len() > 30, "{all:?}");
+        assert!(all.len() > 15, "{all:?}");
         for (name, _) in LEFT_OUT {
             assert!(all.iter().any(|known| known == name), "{name}");
         }

@@ -42,7 +42,7 @@ fn is_there(shown_by: &str) -> bool {
 }
 
 #[test]
-fn each_is_shown() {
+fn each_collected_capture_is_shown_by_a_test() {
     let lines: Vec<Value> = LINES
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))

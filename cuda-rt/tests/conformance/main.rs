@@ -81,7 +81,7 @@ suite! {
         a_wait_keeps_the_record_it_saw,
         an_event_never_recorded_holds_nothing_up,
         many_streams_wait_for_one_event,
-        query_turns_true,
+        a_query_turns_true_once_the_record_is_done,
         synchronize_waits_for_the_record_only,
         elapsed_time_is_positive,
         destroying_an_event_keeps_the_order_it_made,
@@ -99,10 +99,10 @@ suite! {
         host_memory_is_readable_once_unregistered,
     }
     copies {
-        at_odd_offsets_and_lengths,
-        within_the_device,
+        copies_at_odd_offsets_and_lengths_arrive,
+        copies_within_the_device_arrive,
         a_copy_of_nothing_does_nothing,
-        large_and_asynchronous,
+        large_copies_are_asynchronous,
     }
     kernels {
         parameters_of_every_size_arrive,
@@ -123,7 +123,7 @@ suite! {
         a_graph_may_be_destroyed_while_it_runs,
         an_empty_capture_is_a_graph,
         an_unjoined_fork_fails_and_the_streams_go_on,
-        others_work_while_a_stream_is_captured,
+        other_threads_work_while_a_stream_is_captured,
         an_update_changes_later_launches_only,
         an_update_to_other_work_is_refused,
         a_launch_is_set_for_later_replays_only,

@@ -8,7 +8,7 @@ fn error(statement: &str) -> ProgramError {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_of_the_parser_name_the_column_and_the_fault() {
     for (text, column, message) in [
         ("", 1, "expected a statement, found the end"),
         ("frob(x)", 1, "there is no statement `frob`"),
@@ -58,7 +58,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn names_that_are_not_declared_are_refused_by_name() {
     let run = |statements: &[&str]| Program::parse(statements).unwrap().run().unwrap_err().to_string();
     assert_eq!(
         run(&["host R d"]),

@@ -54,7 +54,7 @@ fn a_closure_that_fails_or_panics_stops_the_rest_and_loses_no_finished_item() {
 }
 
 #[test]
-fn of_several_failures_it_is_that_of_the_first_item() {
+fn the_failure_of_the_first_item_is_returned() {
     ends(|| {
         for_each_device(|gpu| {
             let failing = AtomicU64::new(0);

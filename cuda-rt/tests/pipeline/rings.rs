@@ -36,7 +36,7 @@ fn a_ring_gives_a_slot_out_once_and_takes_it_back_pending() {
 }
 
 #[test]
-fn h22_a_leaked_turn_is_a_slot_that_never_comes_home() {
+fn h22_a_leaked_turn_is_a_slot_that_never_comes_back() {
     for_each_device(|gpu| {
         let ring = Ring::new(gpu, vec![Handoff::ready(gpu.pinned::<u8>(8).unwrap())]);
         assert_eq!(ring.slots(), 1);

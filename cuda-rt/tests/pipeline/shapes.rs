@@ -28,7 +28,7 @@ fn items_of_any_length_come_through_in_order() {
 }
 
 #[test]
-fn nothing_runs_ahead_of_what_waits_for_it_in_a_lazy_order() {
+fn a_pipeline_in_lazy_order_delivers_every_item() {
     ends(|| {
         for seed in 0..24 {
             let config = SimConfig::new().seed(seed).order(Order::Lazy);
@@ -42,7 +42,7 @@ fn nothing_runs_ahead_of_what_waits_for_it_in_a_lazy_order() {
 }
 
 #[test]
-fn input_only_output_only_and_on_the_device_alone() {
+fn a_pipeline_may_lack_its_input_or_its_output_or_both() {
     ends(|| {
         for_each_device(|gpu| {
             // Input only: sums on the device.
@@ -191,7 +191,7 @@ fn a_cancelled_pipeline_finishes_what_has_begun() {
 }
 
 #[test]
-fn nothing_is_made_for_an_item_once_the_slots_have_gone_round() {
+fn no_event_or_memory_is_made_for_an_item_once_each_slot_was_used() {
     ends(|| {
         let counters = |items| {
             Device::simulated(SimConfig::new().seed(1), |gpu| {
@@ -224,6 +224,6 @@ fn nothing_is_made_for_an_item_once_the_slots_have_gone_round() {
 
 #[test]
 #[should_panic(expected = "at least one buffer")]
-fn no_buffers_are_too_few() {
+fn a_pipeline_without_buffers_panics() {
     let _ = Device::simulated(SimConfig::new(), |gpu| drop(Pipeline::new(&gpu, 0)));
 }

@@ -47,7 +47,7 @@ fn an_unordered_sink_gets_each_item_once_on_several_threads() {
 }
 
 #[test]
-fn of_several_workers_the_others_go_on_when_one_fails() {
+fn other_workers_go_on_when_one_fails() {
     ends(|| {
         for_each_device(|gpu| {
             let got = Mutex::new(BTreeSet::new());
@@ -225,7 +225,7 @@ fn an_ordered_sink_that_fails_finishes_what_comes_before_and_nothing_after() {
 }
 
 #[test]
-fn of_two_failures_in_an_ordered_sink_the_earlier_item_counts() {
+fn the_earlier_of_two_failures_in_an_ordered_sink_is_returned() {
     ends(|| {
         for_each_device(|gpu| {
             let later_failed = AtomicU64::new(0);

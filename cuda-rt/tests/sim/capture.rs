@@ -134,7 +134,7 @@ fn illegal_calls_invalidate_the_capture() {
 }
 
 #[test]
-fn captures_keep_apart() {
+fn two_captures_never_merge() {
     let rig = Rig::seeded(1);
     let (a, b, outside) = (rig.stream(), rig.stream(), rig.stream());
     rig.begin_capture(a).unwrap();

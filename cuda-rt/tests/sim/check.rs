@@ -48,7 +48,7 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
 /// By what one thread lets another know that it has waited is not seen here, so its wait counts for
 /// all of them. Waits between streams count for streams, whichever thread asks for them.
 #[test]
-fn what_one_host_thread_has_waited_for_is_over_for_all() {
+fn work_that_one_host_thread_waited_for_is_over_for_all() {
     let program = |rig: &Rig, waited: bool| {
         let (a, b) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, a).unwrap();

@@ -134,7 +134,7 @@ fn the_checker_keeps_up_and_forgets() {
 
 /// Streams, events and blocks of many sizes come and go: their traces go too.
 #[test]
-fn what_is_gone_is_forgotten() {
+fn the_checker_forgets_freed_memory_and_destroyed_streams() {
     let rig = Rig::new(SimConfig::new().order(Order::Eager));
     for round in 0..5_000 {
         let stream = rig.stream();

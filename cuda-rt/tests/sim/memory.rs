@@ -133,7 +133,7 @@ fn patterns_of_any_length_are_repeated() {
 }
 
 #[test]
-fn what_is_not_device_memory_is_an_error() {
+fn addresses_outside_device_memory_are_refused() {
     let rig = Rig::seeded(3);
     let s = rig.stream();
     let data = rig.alloc(4, s).unwrap();

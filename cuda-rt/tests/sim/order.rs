@@ -82,7 +82,7 @@ fn starving_one_of_two_streams_shows_the_missing_wait() {
 
 /// A host that is slow finds all done, and still has not waited.
 #[test]
-fn what_ran_while_the_host_was_slow_is_not_ordered_by_it() {
+fn a_slow_host_orders_nothing() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(16, a).unwrap();
@@ -154,7 +154,7 @@ fn an_event_means_its_most_recent_record() {
 }
 
 #[test]
-fn lazy_runs_only_what_someone_waits_for() {
+fn a_lazy_device_runs_only_what_someone_waits_for() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy).seed(4));
     let streams = [rig.stream(), rig.stream(), rig.stream()];
     let data = streams.map(|s| rig.alloc(4, s).unwrap());

@@ -2,12 +2,10 @@
 //! frame.
 #![forbid(unsafe_code)]
 
-mod common;
-
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{ends, overlapped, stream_420};
+use crate::common::{ends, overlapped, stream_420};
 use cuda_rt::Device;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, SimConfig, Simulator};

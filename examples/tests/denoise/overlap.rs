@@ -1,11 +1,9 @@
 //! The stages do overlap, by the simulated device's clock.
 #![forbid(unsafe_code)]
 
-mod common;
-
 use std::io;
 
-use common::{overlapped, stream_420};
+use crate::common::{overlapped, stream_420};
 use cuda_rt::Device;
 use cuda_rt::simulator::{Model, SimConfig};
 use cuda_rt_examples::denoise::report::Pass;

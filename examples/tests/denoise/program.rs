@@ -1,14 +1,12 @@
 //! The program as a user meets it: exit codes, messages, files.
 #![forbid(unsafe_code)]
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::stream_420;
+use crate::common::stream_420;
 use tempfile::TempDir;
 
 /// The example, which `cargo test` builds beside the directory of the tests.

@@ -1,9 +1,7 @@
 //! What comes out is right, and the same whatever the order, the number of buffers and the format.
 #![forbid(unsafe_code)]
 
-mod common;
-
-use common::{FILTER, denoised, denoised_serially, stream, stream_420};
+use crate::common::{FILTER, denoised, denoised_serially, stream, stream_420};
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt_examples::denoise::clip::NoisyClip;
 use cuda_rt_examples::y4m::{FrameLine, Reader};

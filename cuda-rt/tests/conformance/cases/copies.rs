@@ -14,7 +14,7 @@ fn numbered(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-pub(crate) fn at_odd_offsets_and_lengths(driver: &Arc<dyn Driver>) {
+pub(crate) fn copies_at_odd_offsets_and_lengths_arrive(driver: &Arc<dyn Driver>) {
     const GUARD: u8 = 0x5A;
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -45,7 +45,7 @@ pub(crate) fn at_odd_offsets_and_lengths(driver: &Arc<dyn Driver>) {
     }
 }
 
-pub(crate) fn within_the_device(driver: &Arc<dyn Driver>) {
+pub(crate) fn copies_within_the_device_arrive(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let bytes = 66_000;
@@ -86,7 +86,7 @@ pub(crate) fn a_copy_of_nothing_does_nothing(driver: &Arc<dyn Driver>) {
 }
 
 /// The host changes the source only after the copy, and the target is complete when the event is.
-pub(crate) fn large_and_asynchronous(driver: &Arc<dyn Driver>) {
+pub(crate) fn large_copies_are_asynchronous(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let (up, down) = (rig.stream(), rig.stream());
     let bytes = if rig.is_cuda() { 64 << 20 } else { 1 << 20 };

@@ -108,7 +108,7 @@ pub(crate) fn many_streams_wait_for_one_event(driver: &Arc<dyn Driver>) {
     }
 }
 
-pub(crate) fn query_turns_true(driver: &Arc<dyn Driver>) {
+pub(crate) fn a_query_turns_true_once_the_record_is_done(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let (stream, event) = (rig.stream(), rig.event());
     let (block, host) = (rig.zeroed(BYTES, stream), rig.host(BYTES));

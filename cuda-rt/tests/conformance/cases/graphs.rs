@@ -167,7 +167,7 @@ pub(crate) fn an_unjoined_fork_fails_and_the_streams_go_on(driver: &Arc<dyn Driv
 
 /// Whatever other threads and streams do while one stream is captured stays out of the capture, and
 /// works.
-pub(crate) fn others_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
+pub(crate) fn other_threads_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let block = rig.zeroed(400, stream);
