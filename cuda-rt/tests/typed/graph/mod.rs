@@ -13,23 +13,23 @@ use cuda_rt::{
 use device_kernels::{saxpy, scale};
 
 cuda_rt::streams! {
-    pub(super) Compute;
+    Compute;
 }
 
-pub(super) const LEN: usize = 300;
+const LEN: usize = 300;
 
-pub(super) type View<'g, D> = DeviceViewMut<'g, f32, Captured<'g, Compute<D>>>;
+type View<'g, D> = DeviceViewMut<'g, f32, Captured<'g, Compute<D>>>;
 
-pub(super) type Pair<D> = (DeviceBuffer<f32, Idle<D>>, DeviceBuffer<f32, Idle<D>>);
+type Pair<D> = (DeviceBuffer<f32, Idle<D>>, DeviceBuffer<f32, Idle<D>>);
 
-pub(super) fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> DeviceBuffer<f32, Compute<D>> {
+fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> DeviceBuffer<f32, Compute<D>> {
     stream
         .init_filled(stream.alloc_uninit(LEN).unwrap(), value)
         .unwrap()
 }
 
 /// A copy of what the memory holds at this place in the stream's work, in flight.
-pub(super) fn copied<D: Live>(
+fn copied<D: Live>(
     gpu: &Device<D>,
     stream: &Stream<Compute<D>>,
     view: &cuda_rt::DeviceSlice<f32, Compute<D>>,
@@ -41,7 +41,7 @@ pub(super) fn copied<D: Live>(
 
 /// The one value that all elements have.
 #[track_caller]
-pub(super) fn value<D: Live>(stream: &Stream<Compute<D>>, host: PinnedBuffer<f32, Compute<D>>) -> f32 {
+fn value<D: Live>(stream: &Stream<Compute<D>>, host: PinnedBuffer<f32, Compute<D>>) -> f32 {
     let host = stream.release(host).unwrap().synchronize().unwrap();
     let first = host[0];
     assert!(host.iter().all(|value| *value == first), "{host:?}");
@@ -49,7 +49,7 @@ pub(super) fn value<D: Live>(stream: &Stream<Compute<D>>, host: PinnedBuffer<f32
 }
 
 /// `b = first * a; b = second * b + b`, by two launches.
-pub(super) fn two_launches<'g, D: Live>(
+fn two_launches<'g, D: Live>(
     stream: &Stream<Captured<'g, Compute<D>>>,
     (a, mut b): (View<'g, D>, View<'g, D>),
     [first, second]: [f32; 2],
@@ -60,18 +60,18 @@ pub(super) fn two_launches<'g, D: Live>(
     saxpy(stream, Grid1::covering(b.len()), second, &sum, &mut b)
 }
 
-pub(super) fn calls(simulator: Option<&Simulator>, call: Call) -> u64 {
+fn calls(simulator: Option<&Simulator>, call: Call) -> u64 {
     simulator.map_or(0, |simulator| simulator.counters().calls(call))
 }
 
 /// A graph of `two_launches` whose result is `8 * value`, and whether it still is that.
-pub(super) struct Known<D: Live> {
-    pub(super) compute: Stream<Compute<D>>,
-    pub(super) graph: Graph<Pair<D>, Compute<D>>,
+struct Known<D: Live> {
+    compute: Stream<Compute<D>>,
+    graph: Graph<Pair<D>, Compute<D>>,
 }
 
 impl<D: Live> Known<D> {
-    pub(super) fn new(gpu: &Device<D>) -> Self {
+    fn new(gpu: &Device<D>) -> Self {
         let compute = gpu.stream::<Compute<D>>().unwrap();
         let bundle = (filled(&compute, 2.0), filled(&compute, 0.0));
         let graph = compute
@@ -81,12 +81,12 @@ impl<D: Live> Known<D> {
     }
 
     #[track_caller]
-    pub(super) fn is_as_it_was(&mut self, gpu: &Device<D>) {
+    fn is_as_it_was(&mut self, gpu: &Device<D>) {
         self.replays(gpu, 8.0);
     }
 
     #[track_caller]
-    pub(super) fn replays(&mut self, gpu: &Device<D>, expected: f32) {
+    fn replays(&mut self, gpu: &Device<D>, expected: f32) {
         self.graph.launch(&self.compute).unwrap();
         let host = copied(gpu, &self.compute, &self.graph.views().1);
         assert_eq!(value(&self.compute, host), expected);
@@ -94,7 +94,7 @@ impl<D: Live> Known<D> {
 
     /// And it can be updated.
     #[track_caller]
-    pub(super) fn works(mut self, gpu: &Device<D>) {
+    fn works(mut self, gpu: &Device<D>) {
         self.is_as_it_was(gpu);
         self.graph
             .update(|stream, pair| two_launches(stream, pair, [3.0, 2.0]))

@@ -10,16 +10,16 @@ mod stream;
 use cuda_rt::{Bundle, Device, DeviceBuffer, Error, Live, Stream};
 
 cuda_rt::streams! {
-    pub(super) Compute, priority = High;
-    pub(super) Download;
+    Compute, priority = High;
+    Download;
 }
 
-pub(super) const LEN: usize = 100;
+const LEN: usize = 100;
 
-pub(super) const BYTES: usize = LEN * 4;
+const BYTES: usize = LEN * 4;
 
 /// What is in a buffer of the compute stream.
-pub(super) fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<u32> {
+fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<u32> {
     let (compute, download) = (
         gpu.stream::<Compute<D>>().unwrap(),
         gpu.stream::<Download<D>>().unwrap(),
@@ -31,7 +31,7 @@ pub(super) fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D
 }
 
 /// Runs `body` on a stream of someone else's, which is gone when this returns.
-pub(super) fn on_a_foreign_stream<D: Live, R: Bundle<Device = D>>(
+fn on_a_foreign_stream<D: Live, R: Bundle<Device = D>>(
     gpu: &Device<D>,
     body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<cuda_rt::Handoff<R>, Error>,
 ) -> cuda_rt::Handoff<R> {

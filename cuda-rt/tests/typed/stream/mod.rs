@@ -1,4 +1,4 @@
-//! Copies, fills and allocations in the order of one stream; what lies beside each has a file.
+//! Copies, fills and allocations in the order of one stream.
 #![forbid(unsafe_code)]
 
 mod host_copy;
