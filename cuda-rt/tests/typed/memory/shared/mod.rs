@@ -204,6 +204,34 @@ fn a_graph_holds_a_lease() {
     });
 }
 
+/// The end of a later lease covers the ends of earlier ones on its stream.
+#[test]
+fn leases_that_end_on_one_stream_cost_the_writer_one_wait() {
+    Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
+        let waits = || gpu.simulator().unwrap().counters().calls(Call::WaitEvent);
+        let (writer, left, right) = (
+            gpu.stream::<Writer<_>>().unwrap(),
+            gpu.stream::<Left<_>>().unwrap(),
+            gpu.stream::<Right<_>>().unwrap(),
+        );
+        let shared = writer.share(filled(&writer, 3)).unwrap();
+        let mut copies = Vec::new();
+        for _ in 0..10 {
+            let (lease, _other) = (left.lease(&shared).unwrap(), right.lease(&shared).unwrap());
+            let copy = left.init_from(left.alloc_uninit(LEN).unwrap(), &lease.view());
+            copies.push(copy.unwrap());
+        }
+        let before = waits();
+        let mut buffer = writer.acquire(shared.reclaim().unwrap()).unwrap();
+        assert_eq!(waits() - before, 2, "one for each stream that read");
+        writer.fill(&mut buffer, 9).unwrap();
+        for copy in &copies {
+            assert_eq!(read(&gpu, &left, copy), [3; LEN]);
+        }
+    })
+    .unwrap();
+}
+
 /// A lease in a dropped handoff whose events fail later: the bundle is leaked rather than written
 /// under a reader.
 #[test]
