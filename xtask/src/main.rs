@@ -33,7 +33,8 @@ cargo xtask <task>
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
-  invariants --check       see that each invariant, obligation and document that comments cite exists, once
+  invariants --check       see that each invariant, obligation and document that comments cite exists, once, and each test
+                           that documents name
   ptx                      build the PTX of device-kernels and of those in device-std/tests
   ptx --check              build it again, compare, and assemble it where there is a ptxas
   sanitize [address|leak|thread] [TEST...]
