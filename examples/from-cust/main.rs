@@ -84,7 +84,8 @@ fn run(args: &Args) -> Outcome<usize> {
             buffer
         };
         let squared = gpu.adopt_cust_stream(&stream, |adopted| -> Outcome<_> {
-            let mut data = adopted.adopt_cust_buffer(buffer).map_err(cuda_rt::Error::from)?;
+            // SAFETY: no slice of it is kept, and there is one context.
+            let mut data = unsafe { adopted.adopt_cust_buffer(buffer) }.map_err(cuda_rt::Error::from)?;
             let mut twice = adopted.alloc_zeroed::<f32>(args.len)?;
             // cust's kernel, as before, with what it uses said: the checker follows it, and rustc
             // knows that `data` is written.
@@ -110,7 +111,7 @@ fn run(args: &Args) -> Outcome<usize> {
         let as_computed = |(x, y): &(&f32, &f32)| **y == 3.0 * *x * *x;
         right = right.min(input.iter().zip(result.iter()).filter(as_computed).count());
 
-        // And back: cust goes on with the memory, and frees it.
+        // And back: cust goes on with a copy, and frees it.
         let data = data.into_cust().map_err(cuda_rt::Error::from)?;
         // SAFETY: one launch, within the buffer, which is waited for before it is dropped.
         unsafe {

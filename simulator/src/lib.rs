@@ -27,7 +27,6 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 mod clock;
 mod collective;
@@ -70,13 +69,13 @@ pub struct SimDevice {
     properties: Properties,
     /// Its number among the devices of its host.
     device: usize,
+    /// How others name it.
+    peer: RawPeer,
     simulator: Simulator,
 }
 
 /// What the drivers of one host and their [`Simulator`] handles share.
 struct Core {
-    /// Tells this host from others.
-    host: u64,
     config: Arc<SimConfig>,
     state: Door<State>,
     watch: Arc<Watch>,
@@ -89,13 +88,9 @@ impl Simulates for SimDevice {
     /// Makes a device. The first one of the process installs a panic hook that notes where a
     /// simulated kernel panicked, and then does what the hook before it did.
     fn open(config: SimConfig) -> (Arc<Self>, Arc<Watch>) {
-        static HOSTS: AtomicU64 = AtomicU64::new(0);
-
         launch::note_panics();
         let config = Arc::new(config);
         let core = Arc::new(Core {
-            // A counter needs no ordering.
-            host: HOSTS.fetch_add(1, Ordering::Relaxed),
             state: Door::new(State::new(Arc::clone(&config))),
             watch: Watch::new(config.check, Some(config.seed)),
             config,
@@ -119,12 +114,14 @@ impl Simulates for SimDevice {
 impl SimDevice {
     /// One more device of a host.
     fn of(core: Arc<Core>) -> (Arc<Self>, Arc<Watch>) {
-        let device = core.look(State::add_device);
+        let added = core.look(|state| Some(state.add_device()));
+        // Each call on a device of a host that a panic has lost fails.
+        let (device, peer) = added.unwrap_or_else(|| (0, peer::new_peer()));
         let watch = Arc::clone(&core.watch);
-        (Arc::new(Self::new(core, device)), watch)
+        (Arc::new(Self::new(core, device, peer)), watch)
     }
 
-    fn new(core: Arc<Core>, device: usize) -> Self {
+    fn new(core: Arc<Core>, device: usize, peer: RawPeer) -> Self {
         let config = &core.config;
         let properties = Properties {
             ordinal: device,
@@ -140,6 +137,7 @@ impl SimDevice {
         Self {
             properties,
             device,
+            peer,
             simulator: Simulator(core, device),
         }
     }
@@ -383,7 +381,7 @@ unsafe impl Driver for SimDevice {
     }
 
     fn peer(&self) -> RawPeer {
-        self.peer_at(self.device)
+        self.peer
     }
 
     fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {

@@ -1,5 +1,7 @@
 //! Other devices of the same host: access to their memory, and copies from and to it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::clock::SpanKind;
 use super::collective::SimCommunicator;
 use super::fault::Call;
@@ -7,17 +9,20 @@ use super::stream::Op;
 use super::{SimDevice, State};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAccess, RawPeer, RawStream};
 
-impl SimDevice {
-    /// How others name a device of this host.
-    pub(super) fn peer_at(&self, device: usize) -> RawPeer {
-        // Not a number that a GPU could have.
-        RawPeer(1 << 63 | self.simulator.0.host << 16 | device as u64)
-    }
+/// A name that no other device of the process has, of this host or of another.
+pub(super) fn new_peer() -> RawPeer {
+    static DEVICES: AtomicU64 = AtomicU64::new(0);
 
+    // A counter needs no ordering. 2^63 devices are more than a process lives to make.
+    let number = DEVICES.fetch_add(1, Ordering::Relaxed);
+    // Not a number that a GPU could have.
+    RawPeer(1 << 63 | number)
+}
+
+impl SimDevice {
     /// The device of this host that others name so.
     fn device_of(&self, state: &State, call: Call, peer: RawPeer) -> DriverResult<usize> {
-        let mut devices = 0..state.memories.len();
-        let found = devices.find(|device| self.peer_at(*device) == peer);
+        let found = state.peers.iter().position(|name| *name == peer);
         found.ok_or_else(|| {
             let detail = format!("no device of the same simulated host ({})", state.origin());
             DriverError::with_detail(call.name(), ErrorCode::INVALID_DEVICE, detail)
@@ -68,5 +73,32 @@ impl SimDevice {
             let ranges = [(to, destination), (from, source)];
             state.transfer(Call::CopyPeer, stream, &ranges, bytes, op)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cuda_rt_driver::Driver;
+
+    use crate::{SimConfig, SimDriver};
+
+    /// Counterexample: a name was the host's number, shifted, and the device's. Device 65,536 of
+    /// the first host was then device 0 of the second, and each took the other's handles.
+    #[test]
+    fn devices_of_two_hosts_never_have_one_name() {
+        let (first, second) = (SimDriver::new(SimConfig::new()), SimDriver::new(SimConfig::new()));
+        let mut more: Vec<Arc<SimDriver>> = Vec::new();
+        for _ in 0..1 << 16 {
+            more.push(first.another());
+            // Only their names matter.
+            more.truncate(1);
+        }
+        assert!(first.peer_access(more[0].peer()).is_ok());
+        assert!(first.peer_access(second.peer()).is_err());
+        assert!(second.peer_access(first.peer()).is_err());
+        let last = first.another();
+        assert!(second.peer_access(last.peer()).is_err());
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::peer::new_peer;
 use super::stream::{Op, Stream};
 use super::{Call, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
-use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawStream};
+use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
 
 /// All that changes; one thread at a time runs calls and operations.
 pub(super) struct State {
@@ -20,6 +21,8 @@ pub(super) struct State {
     pub(super) graphs: slab::Slab<graph::Graph>,
     /// By device.
     pub(super) memories: Vec<memory::Memory>,
+    /// By device: how others name it.
+    pub(super) peers: Vec<RawPeer>,
     /// Nodes ever made.
     pub(super) nodes_made: u64,
     /// Addresses of registered host memory.
@@ -42,6 +45,7 @@ impl State {
             captures: slab::Slab::default(),
             graphs: slab::Slab::default(),
             memories: Vec::new(),
+            peers: Vec::new(),
             nodes_made: 0,
             registered: HashSet::new(),
             counters: Counters::default(),
@@ -50,13 +54,15 @@ impl State {
         }
     }
 
-    /// Adds a device; gives its number.
-    pub(super) fn add_device(&mut self) -> usize {
+    /// Adds a device; gives its number, and how others name it.
+    pub(super) fn add_device(&mut self) -> (usize, RawPeer) {
         let device = self.memories.len();
         let (seed, bytes) = (self.config.seed ^ (device as u64) << 32, self.config.memory_bytes);
         self.memories.push(memory::Memory::new(seed, bytes));
         self.clock.add_device();
-        device
+        let peer = new_peer();
+        self.peers.push(peer);
+        (device, peer)
     }
 
     pub(super) fn enter(&mut self, call: Call) -> DriverResult<()> {

@@ -11,7 +11,7 @@ fn download(
 ) -> Result<(), Error> {
     let host = gpu.pinned::<f32>(16)?;
     gpu.adopt_cust_stream(theirs, |ours| {
-        let data = ours.adopt_cust_buffer(buffer)?;
+        let data = unsafe { ours.adopt_cust_buffer(buffer) }?;
         let mut host = compute.adopt(host)?;
         // cust's stream may still be writing it.
         compute.copy_to_host(&data, &mut host)

@@ -109,6 +109,10 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     /// at most 16 bytes; or if the size is 0, for which an entry has no parameter.
     #[track_caller]
     pub fn value<T: Element>(mut self, value: T) -> Self {
+        // Evaluated for each type: a value with padding does not build.
+        const {
+            let _ = T::LAYOUT;
+        }
         self.push(&value, |kind| kind == ParameterKind::Scalar);
         self
     }

@@ -53,8 +53,29 @@ const ALIGNMENT: usize = 256;
 /// let gpu = cuda_rt::Device::open_or_simulate().unwrap();
 /// let idle = gpu.pinned::<Wide>(1);
 /// ```
-pub(crate) fn size_in_bytes<T>(len: usize, during: &'static str) -> Result<usize> {
+///
+/// An element with padding does not build either: its layout is computed here, for each type.
+/// Counterexample: the layout of a struct with parameters was computed for kernels only. Another
+/// crate's `Pod`, true of the packed struct that a derive had seen, let the library read padding.
+///
+/// ```compile_fail,E0080
+/// # use bytemuck::{Pod, Zeroable};
+/// #[derive(Clone, Copy, device_std::Element)]
+/// #[repr(C)]
+/// struct Padded<T: Copy> {
+///     tag: u8,
+///     number: T,
+/// }
+/// unsafe impl<T: Zeroable + Copy> Zeroable for Padded<T> {}
+/// // Not so: there are three bytes between a `u8` and a `u32`.
+/// unsafe impl<T: Pod> Pod for Padded<T> {}
+/// let gpu = cuda_rt::Device::open_or_simulate().unwrap();
+/// let idle = gpu.pinned::<Padded<u32>>(1);
+/// ```
+pub(crate) fn size_in_bytes<T: Element>(len: usize, during: &'static str) -> Result<usize> {
     const {
+        // Evaluated whether or not a kernel takes a `T`.
+        let _ = T::LAYOUT;
         assert!(
             align_of::<T>() <= ALIGNMENT,
             "device memory is aligned to 256 bytes: elements cannot need more"

@@ -236,9 +236,15 @@ impl<S: StreamTag> Stream<S> {
             let Some(copied) = copied else { return Ok(()) };
             // Also behind a copy that failed: nothing rests on the driver's word that it was not
             // made.
-            let (fence, recorded) = self.after_copy();
-            // SAFETY: HANDOFF-1: the copy is before this fence, and behind the old one, which every
-            // earlier use is before.
+            let (mut fence, recorded) = self.after_copy();
+            if copied.is_err() {
+                // Two devices that cannot copy may not wait for each other either: the wait for the
+                // old fence may have ordered nothing.
+                fence = Fence::all([theirs.share_fence(), fence]);
+            }
+            // SAFETY: HANDOFF-1: the copy, if it was made, is before the new fence. Every earlier
+            // use is before the old one, which the copy waited for. After an error nothing rests on
+            // that wait: the fence holds both.
             unsafe { theirs.set_fence(fence) };
             copied.and(recorded).during(during)
         });

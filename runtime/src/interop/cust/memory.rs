@@ -7,9 +7,10 @@ use super::stream::{check, cuda};
 use crate::device::Device;
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
+use crate::order::unless::Unless;
 use crate::stream::Stream;
 use crate::tag::{Idle, Live, Place, StreamTag};
-use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode};
+use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawStream};
 
 impl<T: DeviceCopy, P> DeviceSlice<T, P> {
     /// Its address as cust writes it. A number: it keeps nothing alive, and using it takes
@@ -40,16 +41,25 @@ where
     /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied into memory
     /// of ours, which is waited for, and then freed by cust.
     ///
+    /// # Safety
+    /// Cust's types promise less than ownership, so the caller promises the rest:
+    /// - No [`cust::memory::DeviceSlice`] of the buffer is used afterwards. It is `Copy` and has no
+    ///   lifetime, and its safe methods copy and fill.
+    /// - The buffer owns its memory: it does not come from `DeviceBuffer::cast` or `try_cast` to
+    ///   elements of another size. Those free the memory and keep its address.
+    /// - No work on the memory is pending in a context that is not the device's primary one. Cust's
+    ///   `context::legacy` makes them, and its safe `copy_from` and `set_8` do not wait.
+    ///
     /// # Hazards prevented
-    /// H02, H21: nothing is pending on the memory when it changes hands, and cust can free it no
-    /// more.
+    /// H02, H21, under these promises: nothing is pending on the memory when it changes hands, and
+    /// cust can free it no more.
     ///
     /// # Errors
     /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not
     /// memory of this device, the context cannot be waited for, or the device is simulated; and
     /// those of [`alloc_zeroed`](Self::alloc_zeroed). Without the buffer, which is leaked, if its
     /// copy cannot be waited for: a failed wait is not a finished wait.
-    pub fn adopt_cust_buffer<T: Element + DeviceCopy>(
+    pub unsafe fn adopt_cust_buffer<T: Element + DeviceCopy>(
         &self,
         buffer: CustBuffer<T>,
     ) -> Result<DeviceBuffer<T, S>, Refused<Option<CustBuffer<T>>>> {
@@ -73,13 +83,15 @@ where
         match origin {
             Origin::Pool => {
                 std::mem::forget(buffer);
-                // SAFETY: it came from a pool, as CUDA says, at its start, and cust no longer owns
-                // it; the contract of cust's own `from_raw_parts` makes it of that length. All work
-                // is done. It is aligned as allocations are, and any bits are a `T`.
+                // SAFETY: the memory is from a pool, as CUDA says, and `address` is its start. The
+                // caller promises that cust's buffer owned it and that no slice is used; the buffer
+                // is forgotten. `settle` waited for the primary context, and the caller promises
+                // that nothing is pending in others. Allocations are aligned, and any bits are a `T`.
                 Ok(unsafe { DeviceBuffer::from_raw(self, address, len) })
             }
-            // SAFETY: it is live while cust's buffer is, of that length, any bits are a `T`, and
-            // all work is done.
+            // SAFETY: the caller promises that cust's buffer owns the memory, of that length, so it
+            // is live as long as the buffer. `settle` waited for the primary context, and the caller
+            // promises that nothing is pending in others. Any bits are a `T`.
             Origin::Allocated => unsafe { self.copied(buffer, address, len, CALL) },
         }
     }
@@ -126,35 +138,108 @@ impl<T: Element + DeviceCopy, D: Live> DeviceBuffer<T, Idle<D>>
 where
     Idle<D>: Place,
 {
-    /// Gives the memory to cust, which frees it with `cuMemFree`. It is idle, so nothing is
-    /// pending.
+    /// Copies the buffer into memory of cust's, and frees it.
+    ///
+    /// **Blocks** until the copy is done (`cuMemAlloc`, `cuMemcpyDtoD` on the default stream,
+    /// `cuStreamSynchronize`).
+    ///
+    /// The memory itself stays here, for it is from a pool. Cust's safe `copy_from` and `set_8` do
+    /// not wait. They are sound because `cuMemFree` waits for all work on memory of `cuMemAlloc`; on
+    /// memory of a pool it does not, and the pool would hand the memory out under that work.
+    ///
+    /// # Hazards prevented
+    /// H21: no memory of the device's pool is used by work that its streams are not ordered after.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was, on a simulated device, or if a
-    /// [loan](crate::Stream::lend) there could not be joined.
-    ///
-    /// # Panics
-    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again.
+    /// [`Refused`] with the buffer, as it was, on a simulated device, without memory for the copy,
+    /// or if a [loan](crate::Stream::lend) there could not be joined. Without the buffer, which is
+    /// leaked, if the copy cannot be waited for.
     #[track_caller]
-    pub fn into_cust(self) -> Result<CustBuffer<T>, Refused<Self>> {
-        let core = self.core();
+    pub fn into_cust(self) -> Result<CustBuffer<T>, Refused<Option<Self>>> {
         const CALL: &str = "DeviceBuffer::into_cust";
-        let driver = cuda(core).during(CALL);
-        if let Err(error) = driver.and_then(|_| core.check().during(CALL)) {
-            return Err(Refused { error, value: self });
-        }
-        let (address, len) = (self.address(), self.len());
-        self.forget_memory();
-        let pointer = if len == 0 || size_of::<T>() == 0 {
-            DevicePointer::null()
-        } else {
-            DevicePointer::from_raw(address.0)
+        let core = self.core();
+        let driver = match core.check().during(CALL).and_then(|()| cuda(core).during(CALL)) {
+            Ok(driver) => driver,
+            Err(error) => {
+                let value = Some(self);
+                return Err(Refused { error, value });
+            }
         };
-        // SAFETY: an allocation of that length which nothing else owns (BUFFER-1); memory from a
-        // pool may be freed by `cuMemFree` once its uses are over, which they are (BUFFER-2, and
-        // idle).
-        Ok(unsafe { CustBuffer::from_raw_parts(pointer, len) })
+        let (source, len) = (self.address().0, self.len());
+        if len == 0 || size_of::<T>() == 0 {
+            // SAFETY: cust writes an empty buffer as a null pointer, and frees nothing.
+            return Ok(unsafe { CustBuffer::from_raw_parts(DevicePointer::null(), len) });
+        }
+        // A failed wait is not a finished wait, and what unwinds is not known to be over.
+        let ours = Unless::leaked(self);
+        let mut copied = None;
+        let mut copy = || copied = Some(copy_out(source, len * size_of::<T>()));
+        let entered = cuda_rt_driver::Driver::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
+        match (entered, copied) {
+            (Ok(()), Some(Ok(copy))) => {
+                drop(ours.take_back());
+                // SAFETY: memory of `cuMemAlloc`, of that length, which nothing else owns. The copy
+                // into it is done, and wrote all of it with values of `T`.
+                Ok(unsafe { CustBuffer::from_raw_parts(DevicePointer::from_raw(copy), len) })
+            }
+            (Ok(()), Some(Err(CopyOut { error, may_run }))) => {
+                let value = (!may_run).then(|| ours.take_back());
+                let error = Err::<(), _>(error).during(CALL).expect_err("made of an error");
+                Err(Refused { error, value })
+            }
+            (entered, _) => {
+                // The copy was not made.
+                let unknown = || DriverError::new("cuCtxPushCurrent", ErrorCode::UNKNOWN);
+                let error = entered.err().unwrap_or_else(unknown);
+                let error = Err::<(), _>(error).during(CALL).expect_err("made of an error");
+                let value = Some(ours.take_back());
+                Err(Refused { error, value })
+            }
+        }
     }
+}
+
+/// The legacy default stream, on which `cuMemcpyDtoD` runs. [`CudaDriver`] enters its context for a
+/// foreign call, and does nothing with the stream.
+///
+/// [`CudaDriver`]: cuda_rt_driver_cuda::CudaDriver
+const DEFAULT_STREAM: RawStream = RawStream(0);
+
+/// Why memory could not be copied out.
+struct CopyOut {
+    error: DriverError,
+    /// Whether the copy may still be running: its wait failed.
+    may_run: bool,
+}
+
+/// Copies `bytes` from `source` to new memory of `cuMemAlloc`, and waits for the copy. The device's
+/// context must be current.
+fn copy_out(source: sys::CUdeviceptr, bytes: usize) -> Result<sys::CUdeviceptr, CopyOut> {
+    let mut target = 0;
+    // SAFETY: the pointer is to a live address.
+    let allocated = check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut target, bytes) });
+    allocated.map_err(|error| CopyOut {
+        error,
+        may_run: false,
+    })?;
+    // SAFETY: both are live, of that length, and not one memory. No work uses the target, which is
+    // new, nor the source, which is idle (BUFFER-2).
+    let copied = check("cuMemcpyDtoD", unsafe {
+        sys::cuMemcpyDtoD_v2(target, source, bytes)
+    });
+    // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
+    // SAFETY: the default stream always exists.
+    let waited = check("cuStreamSynchronize", unsafe {
+        sys::cuStreamSynchronize(ptr::null_mut())
+    });
+    let may_run = waited.is_err();
+    copied.and(waited).map(|()| target).map_err(|error| {
+        if !may_run {
+            // SAFETY: allocated above, and nothing uses it. An error leaks it.
+            let _ = unsafe { sys::cuMemFree_v2(target) };
+        }
+        CopyOut { error, may_run }
+    })
 }
 
 impl<D: Live> Device<D> {

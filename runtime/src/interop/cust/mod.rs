@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `Context` | [`Device::from_cust`](crate::Device::from_cust), [`Device::with_cust`](crate::Device::with_cust) | yes | by value; it is the device's primary context, which ours is too |
 //! | `Stream` | [`Device::adopt_cust_stream`](crate::Device::adopt_cust_stream) | yes | borrowed for a closure, so that no one destroys it |
-//! | `DeviceBuffer` | [`Stream::adopt_cust_buffer`](crate::Stream::adopt_cust_buffer) | yes | by value; waits for the context, as work may be pending |
+//! | `DeviceBuffer` | [`Stream::adopt_cust_buffer`](crate::Stream::adopt_cust_buffer) | no | by value; cust's slices of it outlive it, and its safe calls do not wait |
 //! | `LockedBuffer` | [`Device::adopt_cust_pinned`](crate::Device::adopt_cust_pinned) | yes | by value; copied, as cust's goes with its context |
 //! | `Module` | [`Device::adopt_cust_module`](crate::Device::adopt_cust_module) | no | by value; the types say nothing of what its kernels do |
 //!
@@ -12,7 +12,7 @@
 //! |---|---|---|---|
 //! | `Stream` | [`ForeignCall::enqueue_cust`](crate::interop::ForeignCall::enqueue_cust) | no | with the memory that cust's call reads and writes |
 //! | `DeviceSlice` | [`DeviceSlice::cust_pointer`](crate::DeviceSlice::cust_pointer) | yes | an address; using it is not safe |
-//! | `DeviceBuffer` | [`DeviceBuffer::into_cust`](crate::DeviceBuffer::into_cust) | yes | idle, so that nothing is pending |
+//! | `DeviceBuffer` | [`DeviceBuffer::into_cust`](crate::DeviceBuffer::into_cust) | yes | copied: memory of a pool is not what cust's type promises |
 //!
 //! [`CustDriver`] is the runtime's whole seam to the hardware made of cust's objects, as far as
 //! cust has them.

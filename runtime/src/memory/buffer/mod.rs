@@ -283,7 +283,7 @@ impl Memory {
     }
 }
 
-impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
+impl<T: Element, S> DeviceBuffer<MaybeUninit<T>, S> {
     /// Allocates on the stream.
     pub(crate) fn uninit(stream: &Stream<S>, len: usize, during: &'static str) -> Result<Self> {
         let (core, at) = (stream.core(), stream.at());
