@@ -111,9 +111,12 @@ impl<D: Live> Meter<D> {
     /// Reads the marks of all items up to `item`, whose work is over: a stream runs in order.
     pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64) -> Result<()> {
         loop {
-            let Some(marks) = lock(&self.pending).pop_front_if(|marks| marks.item <= item) else {
-                return Ok(());
+            let settled = {
+                let mut pending = lock(&self.pending);
+                let due = pending.front().is_some_and(|marks| marks.item <= item);
+                due.then(|| pending.pop_front()).flatten()
             };
+            let Some(marks) = settled else { return Ok(()) };
             let (start, end) = (marks.start.synchronize()?, marks.end.synchronize()?);
             let start_ms = f64::from(start.elapsed_ms_since(&epoch.mark)?);
             // Of the two marks themselves: far from the epoch a float holds the time less exactly.
