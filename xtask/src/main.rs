@@ -3,7 +3,6 @@
 
 mod coexist;
 mod fuzz_kernels;
-mod hazard_programs;
 mod hazards;
 mod invariants;
 mod mutants;
@@ -59,10 +58,7 @@ fn main() -> ExitCode {
         ["coexist", names @ ..] => coexist::run(names),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
-        ["hazards", "check", file] => hazard_programs::check(file, false),
-        ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
-            hazard_programs::check(file, true)
-        }
+        ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),

@@ -1,8 +1,10 @@
-//! `cargo xtask hazards check FILE`: hazard programs, one JSON object a line, and the checker's
-//! verdict on each.
+//! `check-hazard-programs FILE [--json]`, which `cargo xtask hazards check` calls: hazard programs,
+//! one JSON object a line, and the checker's verdict on each.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io::Write;
+use std::process::ExitCode;
 
 use cuda_rt_checker::Race;
 use hazard_programs::Program;
@@ -90,8 +92,28 @@ impl fmt::Display for Counts {
     }
 }
 
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["--json", file] | [file, "--json"] => check(file, true),
+        [file] => check(file, false),
+        _ => {
+            eprintln!("check-hazard-programs FILE [--json]");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Checks every program of a file, and prints a line each.
-pub(crate) fn check(file: &str, as_json: bool) -> Result<(), Box<dyn std::error::Error>> {
+fn check(file: &str, as_json: bool) -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
     let mut out = std::io::stdout().lock();
     let counts = run(&text, file, as_json, &mut out, &mut std::io::stderr().lock())?;

@@ -1,0 +1,54 @@
+//! What the tests of `ui-tests` share with the tasks: the headers of programs that must not compile.
+//!
+//! `xtask` depends on published packages only, so that `cargo package --workspace` can verify it.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+/// What the first lines of a case say: `// H01 (E0277): ..`, and perhaps `// Twin: ..`.
+#[derive(Debug)]
+pub struct Header {
+    /// `H01`.
+    pub hazard: String,
+    /// How it is refused, in the words of [`refusals`].
+    pub expected: BTreeSet<String>,
+    /// What would go wrong.
+    pub reason: String,
+    /// The twin, where it is another case's.
+    pub twin: Option<String>,
+}
+
+impl Header {
+    /// Reads the header of a case; none if its first line is not as it should be.
+    #[must_use]
+    pub fn of(source: &str) -> Option<Self> {
+        let (hazard, rest) = source.lines().next()?.strip_prefix("// ")?.split_once(" (")?;
+        let (expected, reason) = rest.split_once("): ")?;
+        let twin = source.lines().find_map(|line| line.strip_prefix("// Twin: "));
+        (!reason.is_empty()).then(|| Self {
+            hazard: hazard.to_owned(),
+            expected: expected.split(", ").map(str::to_owned).collect(),
+            reason: reason.to_owned(),
+            twin: twin.map(str::to_owned),
+        })
+    }
+}
+
+/// How the compiler refused a program: error codes, `lifetime`, `lint` and `macro`.
+#[must_use]
+pub fn refusals(stderr: &str) -> BTreeSet<String> {
+    let kind = |line: &str| {
+        let error = line.strip_prefix("error")?;
+        if let Some(code) = error.strip_prefix('[') {
+            return Some(code.split(']').next()?.to_owned());
+        }
+        let kind = match error.strip_prefix(": ")? {
+            text if text.starts_with("lifetime may not live long enough") => "lifetime",
+            text if text.ends_with("is not general enough") => "lifetime",
+            text if text.contains("`unsafe`") => "lint",
+            _ => "macro",
+        };
+        Some(kind.to_owned())
+    };
+    stderr.lines().filter_map(kind).collect()
+}
