@@ -113,6 +113,7 @@
 //! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct, and that grid, block
 //! and shared memory are those the kernel was compiled for. This crate proves that no two threads
 //! of one launch conflict.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",

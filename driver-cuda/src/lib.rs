@@ -12,6 +12,7 @@
 //!   (`library`).
 //!
 //! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made in this folder only.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
 #[cfg(feature = "nccl")]

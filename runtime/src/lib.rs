@@ -14,6 +14,8 @@
 //! | `interop` | code that is not ours |
 //! | `timeline` | the recorder: what ran when |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod checker;
 mod collective;
 mod device;

@@ -37,7 +37,13 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
 /// Runs the hazard programs of a file through the checker: `FILE [--json]`.
 pub(crate) fn check_programs(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let status = Command::new("cargo")
-        .args(["run", "--quiet", "--package", "hazard-programs", "--manifest-path"])
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "hazard-programs",
+            "--manifest-path",
+        ])
         .arg(root().join("Cargo.toml"))
         .arg("--")
         .args(arguments)
