@@ -511,8 +511,9 @@ impl<'env, D: Live + 'env> Ready<'env, D> {
     /// have ended and all work is done.
     ///
     /// # Errors
-    /// [`PipelineError`]: the first item's first stage that failed or panicked. The items that were past that stage have been
-    /// finished, unless the device is lost; later ones have been given up.
+    /// [`PipelineError`]: the first item's first stage that failed or panicked. The items that were
+    /// past that stage have been finished, unless the device is lost; later ones have been given
+    /// up.
     pub fn run(self) -> Result<Report, PipelineError> {
         self.0.run()
     }

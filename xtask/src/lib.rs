@@ -1,4 +1,4 @@
-//! What the tests of `ui-tests` share with the tasks: the headers of programs that must not compile.
+//! What `ui-tests` shares with the tasks: the headers of programs that must not compile.
 //!
 //! `xtask` depends on published packages only, so that `cargo package --workspace` can verify it.
 #![forbid(unsafe_code)]

@@ -4,6 +4,7 @@
 mod coexist;
 mod fuzz_kernels;
 mod hazards;
+mod house;
 mod invariants;
 mod mutants;
 mod platforms;
@@ -31,6 +32,7 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print the
                            verdict of each, and fail where one differs from the file's
+  house --check            see that files are short, that lines are wrapped, and that documents lead somewhere
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that comments cite exists, once, and each test
                            that documents name
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
+        ["house", "--check"] => house::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),

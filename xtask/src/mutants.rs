@@ -222,10 +222,10 @@ fn cells(broken: &Broken) -> String {
 fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> String {
     let mut text = String::from(
         "# Mutants\n\n\
-         Each guard below was taken out of the core, by itself, and the tests named with it were seen to fail; without the break they \
-         pass. What was taken out is in `xtask/mutants`, one file each. `cargo xtask mutants` does all of it again, and writes \
-         this page; `cargo xtask mutants NAME` does one, and writes its row; `cargo xtask mutants --check` sees that the \
-         descriptions still fit the code.\n\n\
+         Each guard below was taken out of the core, by itself, and the tests named with it were seen to\n\
+         fail; without the break they pass. What was taken out is in `xtask/mutants`, one file each. `cargo\n\
+         xtask mutants` does all of it again, and writes this page; `cargo xtask mutants NAME` does one, and\n\
+         writes its row; `cargo xtask mutants --check` sees that the descriptions still fit the code.\n\n\
          A program of `ui-tests/cases` has noticed where it compiles, not where it is refused in other words.\n\n\
          | core | what is broken | guard | noticed by |\n|---|---|---|---|\n",
     );

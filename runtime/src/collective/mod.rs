@@ -256,8 +256,8 @@ impl<G> Communicator<G> {
     /// block.
     ///
     /// # Errors
-    /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for its collectives may then take for ever:
-    /// [`abort`](Self::abort) ends them.
+    /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for
+    /// its collectives may then take for ever: [`abort`](Self::abort) ends them.
     pub fn status(&self) -> Result<()> {
         self.check()
             .and_then(|()| self.inner.status())

@@ -12,10 +12,12 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask hazards`, which fails where something is missing; the list is
 [`ui-tests/hazards.txt`](../ui-tests/hazards.txt).
 
-*Cases* are programs that must not compile; beside each lies what rustc says of it. *Twins* are the corrected programs, which run. *Raw
-programs* are the same races as sequences of CUDA calls, in [`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl): the checker
-reports the race, and nothing in the mended one. Besides rustc's error codes, `lifetime` is an error about lifetimes, which has no
-code, `lint` is the crate's `#![forbid(unsafe_code)]`, and `macro` is an error of one of our macros.
+*Cases* are programs that must not compile; beside each lies what rustc says of it. *Twins* are the
+corrected programs, which run. *Raw programs* are the same races as sequences of CUDA calls, in
+[`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl): the checker reports the race, and
+nothing in the mended one. Besides rustc's error codes, `lifetime` is an error about lifetimes,
+which has no code, `lint` is the crate's `#![forbid(unsafe_code)]`, and `macro` is an error of one
+of our macros.
 ";
 
 /// What is printed.
