@@ -77,6 +77,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `cuda` | yes | the CUDA driver, loaded at run time; without it there is only the simulated device |
+//! | `pipeline` | yes | the module `pipeline`; without it there is a package less to build |
 //! | `nccl` | no | collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they run on simulated devices only |
 //! | `half` | no | `half::f16` and `half::bf16` as elements and in kernels |
 //! | `cupti` | no | times of kernels and copies from CUPTI, where it can be loaded; else from timing events |
@@ -91,6 +92,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "pipeline")]
 #[doc(inline)]
 pub use cuda_rt_pipeline as pipeline;
 #[cfg(feature = "cuda")]

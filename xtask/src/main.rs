@@ -66,11 +66,9 @@ fn main() -> ExitCode {
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
-        ["sanitize", rest @ ..] => match rest {
-            [first, names @ ..] if let Some(one) = sanitize::Sanitizer::named(first) => {
-                sanitize::run(&[one], names)
-            }
-            names => sanitize::run(&sanitize::Sanitizer::ALL, names),
+        ["sanitize", rest @ ..] => match rest.first().and_then(|first| sanitize::Sanitizer::named(first)) {
+            Some(one) => sanitize::run(&[one], &rest[1..]),
+            None => sanitize::run(&sanitize::Sanitizer::ALL, rest),
         },
         ["surface"] => surface::write(),
         ["surface", "--check"] => surface::check(),
