@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn links_that_lead_somewhere_are_right() {
-        let document = "[a](other.md), [b](../src/lib.rs) and [c](../src) [d](https://e.org/x.md)\n\
+        let document = "[a](other.md), [b](../src/lib.rs) and [c](../src) [d](https://e.org/x)\n\
                         [e]: ../README.md\n```\n[f](nothing)\n```\n";
         assert_eq!(wrong_in(document, false), [""; 0]);
     }
