@@ -27,7 +27,7 @@ pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> 
 }
 
 /// # Safety
-/// As [`Driver::destroy_event`](cuda_rt_driver::Driver::destroy_event).
+/// As [`Events::destroy_event`](cuda_rt_driver::Events::destroy_event).
 pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up a live handle.
@@ -76,7 +76,7 @@ pub(super) unsafe fn synchronize(context: &Context, event: RawEvent) -> DriverRe
 }
 
 /// # Safety
-/// As [`Driver::elapsed_ms`](cuda_rt_driver::Driver::elapsed_ms).
+/// As [`Events::elapsed_ms`](cuda_rt_driver::Events::elapsed_ms).
 pub(super) unsafe fn elapsed_ms(context: &Context, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
     let _entered = context.enter()?;
     let mut milliseconds = 0.0;

@@ -49,9 +49,11 @@ pub use context::ContextCheck;
 #[cfg(not(feature = "nccl"))]
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
     MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
@@ -59,7 +61,7 @@ use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]
 pub(crate) use module::{compare_layouts, compare_parameters, ptx_for};
-use peer::Peers;
+use peer::ReachedPeers;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -68,7 +70,7 @@ pub struct CudaDriver {
     context: Context,
     pool: Pool,
     modules: Modules,
-    peers: Peers,
+    peers: ReachedPeers,
     /// The kernel launched last, to be named when one of them is found to have trapped.
     last_kernel: AtomicPtr<Kernel>,
 }
@@ -116,7 +118,7 @@ impl CudaDriver {
         let properties = properties::read(&context)?;
         Ok(Self {
             pool: Pool::create(&context)?,
-            peers: Peers::new(library::device_count()?),
+            peers: ReachedPeers::new(library::device_count()?),
             context,
             modules: Modules::new(properties.compute_capability),
             properties,
@@ -197,23 +199,7 @@ impl CudaDriver {
     }
 }
 
-// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
-// only this driver uses, which hands out an address again after its free in the same stream, or
-// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
-unsafe impl Driver for CudaDriver {
-    fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    #[cfg(feature = "cupti")]
-    fn begin_trace(&self) -> Option<Box<dyn cuda_rt_driver::Trace>> {
-        Some(Box::new(cupti::CuptiTrace::begin(&self.context)?))
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.report(memory::info(&self.context))
-    }
-
+impl Streams for CudaDriver {
     fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
         let range = self.properties.priority_range;
         self.report(stream::create(&self.context, priority, range))
@@ -234,6 +220,20 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { event::wait(&self.context, stream, event) })
     }
 
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        let _entered = self.report(self.context.enter())?;
+        body();
+        Ok(())
+    }
+}
+
+impl Events for CudaDriver {
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
         self.report(event::create(&self.context, timing))
     }
@@ -261,6 +261,12 @@ unsafe impl Driver for CudaDriver {
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         // SAFETY: the same contract.
         self.report(unsafe { event::elapsed_ms(&self.context, start, end) })
+    }
+}
+
+impl Memory for CudaDriver {
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.report(memory::info(&self.context))
     }
 
     unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
@@ -298,7 +304,9 @@ unsafe impl Driver for CudaDriver {
         // SAFETY: the same contract.
         self.report(unsafe { memory::unregister_host(&self.context, memory) })
     }
+}
 
+impl Copies for CudaDriver {
     unsafe fn copy_to_device(
         &self,
         destination: DeviceAddress,
@@ -332,20 +340,19 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
     }
 
-    #[cfg(feature = "nccl")]
-    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
+    unsafe fn fill(
+        &self,
+        destination: DeviceAddress,
+        pattern: &[u8],
+        count: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
     }
+}
 
-    #[cfg(not(feature = "nccl"))]
-    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        Err(DriverError::with_detail(
-            "ncclCommInitAll",
-            ErrorCode::NOT_SUPPORTED,
-            "cuda-rt was built without its feature `nccl`",
-        ))
-    }
-
+impl Peers for CudaDriver {
     fn peer(&self) -> RawPeer {
         RawPeer(self.context.ordinal() as u64)
     }
@@ -365,17 +372,22 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
     }
 
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
+    #[cfg(feature = "nccl")]
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.report(collective::NcclCommunicator::new(ranks).map(|made| Box::new(made) as _))
     }
 
+    #[cfg(not(feature = "nccl"))]
+    fn communicator(&self, _ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        Err(DriverError::with_detail(
+            "ncclCommInitAll",
+            ErrorCode::NOT_SUPPORTED,
+            "cuda-rt was built without its feature `nccl`",
+        ))
+    }
+}
+
+impl Kernels for CudaDriver {
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
         self.report(self.modules.function(&self.context, kernel).map(drop))
     }
@@ -395,18 +407,15 @@ unsafe impl Driver for CudaDriver {
         Ok(())
     }
 
-    fn foreign(
-        &self,
-        _name: &'static str,
-        _stream: RawStream,
-        _uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        let _entered = self.report(self.context.enter())?;
-        body();
-        Ok(())
+    cuda_rt_driver::kernel_calls! { |this|
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract; `launch` copies the values and looks at none of their bytes.
+            unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
     }
+}
 
+impl Graphs for CudaDriver {
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::begin(&self.context, stream) })
@@ -448,6 +457,39 @@ unsafe impl Driver for CudaDriver {
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::destroy(&self.context, graph) })
+    }
+}
+
+// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
+// only this driver uses, which hands out an address again after its free in the same stream, or
+// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
+unsafe impl Driver for CudaDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+}
+
+impl Tools for CudaDriver {
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        None
+    }
+
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    fn hint(&self, _note: Hint<'_>) {}
+
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        #[cfg(feature = "cupti")]
+        let begun = Some(Box::new(cupti::CuptiTrace::begin(&self.context)?) as _);
+        #[cfg(not(feature = "cupti"))]
+        let begun = None;
+        begun
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn create(
 }
 
 /// # Safety
-/// As [`Driver::destroy_stream`](cuda_rt_driver::Driver::destroy_stream).
+/// As [`Streams::destroy_stream`](cuda_rt_driver::Streams::destroy_stream).
 pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up a live handle.

@@ -53,10 +53,11 @@ use crate::stream::{Op, Pattern, Stream};
 use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::door::{Door, Shut};
 use cuda_rt_driver::{
-    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
     MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
-    Simulated,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
@@ -198,29 +199,7 @@ impl Core {
     }
 }
 
-// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
-// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
-// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
-unsafe impl Driver for SimDevice {
-    fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    fn simulator(&self) -> Option<&dyn Simulated> {
-        Some(&self.simulator)
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.enter(Call::MemoryInfo, |state| {
-            let memory = &state.memories[self.device];
-            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
-            Ok(MemoryInfo {
-                free_bytes: total_bytes - used_bytes,
-                total_bytes,
-            })
-        })
-    }
-
+impl Streams for SimDevice {
     fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
         let stream = Stream {
             device: self.device,
@@ -243,6 +222,20 @@ unsafe impl Driver for SimDevice {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }
 
+    fn foreign(
+        &self,
+        _name: &'static str,
+        _stream: RawStream,
+        _uses: &[ForeignUse],
+        body: &mut dyn FnMut(),
+    ) -> DriverResult<()> {
+        // There is no context to make current.
+        body();
+        Ok(())
+    }
+}
+
+impl Events for SimDevice {
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
         self.enter(Call::CreateEvent, |state| Ok(state.create_event(timing)))
     }
@@ -265,6 +258,19 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         self.enter(Call::ElapsedMs, |state| state.elapsed_ms(start, end))
+    }
+}
+
+impl Memory for SimDevice {
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.enter(Call::MemoryInfo, |state| {
+            let memory = &state.memories[self.device];
+            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
+            Ok(MemoryInfo {
+                free_bytes: total_bytes - used_bytes,
+                total_bytes,
+            })
+        })
     }
 
     unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
@@ -317,7 +323,9 @@ unsafe impl Driver for SimDevice {
             Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
         })
     }
+}
 
+impl Copies for SimDevice {
     unsafe fn copy_to_device(
         &self,
         destination: DeviceAddress,
@@ -380,28 +388,6 @@ unsafe impl Driver for SimDevice {
         })
     }
 
-    fn peer(&self) -> RawPeer {
-        self.peer
-    }
-
-    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        self.access_to(peer)
-    }
-
-    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
-    }
-
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.copy_between(destination, source, bytes, stream)
-    }
-
     unsafe fn fill(
         &self,
         destination: DeviceAddress,
@@ -421,7 +407,33 @@ unsafe impl Driver for SimDevice {
             state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
         })
     }
+}
 
+impl Peers for SimDevice {
+    fn peer(&self) -> RawPeer {
+        self.peer
+    }
+
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.access_to(peer)
+    }
+
+    unsafe fn copy_peer(
+        &self,
+        destination: (RawPeer, DeviceAddress),
+        source: (RawPeer, DeviceAddress),
+        bytes: usize,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        self.copy_between(destination, source, bytes, stream)
+    }
+
+    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
+        self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
+    }
+}
+
+impl Kernels for SimDevice {
     fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
         self.enter(Call::Prepare, |_| Ok(()))
     }
@@ -444,6 +456,15 @@ unsafe impl Driver for SimDevice {
         })
     }
 
+    cuda_rt_driver::kernel_calls! { |this|
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract; `launch` copies the values and looks at none of their bytes.
+            unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
+    }
+}
+
+impl Graphs for SimDevice {
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::BeginCapture, |state| state.begin_capture(stream))
     }
@@ -502,6 +523,37 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+}
+
+// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
+// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
+// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
+unsafe impl Driver for SimDevice {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+}
+
+impl Tools for SimDevice {
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        Some(&self.simulator)
+    }
+
+    /// The checker is above it, in [`SimDriver`].
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    fn hint(&self, _note: Hint<'_>) {}
+
+    /// Its spans are [`Simulator::record_spans`]'s.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        None
     }
 }
 

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use cuda_rt_driver::Site;
+use super::calls;
+use cuda_rt_driver::{CallSite, Operation, Site};
 
 thread_local! {
     /// The call of the typed API, or the statement of a program, that this thread is in.
@@ -13,6 +14,21 @@ thread_local! {
 // With a destructor it would be gone where a user's thread-local is dropped and calls the library,
 // and calls would panic there.
 const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
+
+/// The operation of a call that is followed: its name, and the place of the call of the typed API
+/// that it is part of, or its own.
+pub(super) fn operation(call: CallSite) -> Operation {
+    let site = match CALLED_AT.get() {
+        Some(site) => site,
+        // Through `dyn Driver` the caller is the method itself.
+        None if calls::FILES.contains(&call.at.file()) => Site::Unknown,
+        None => Site::Code(call.at),
+    };
+    Operation {
+        name: call.during,
+        site,
+    }
+}
 
 /// Until it is dropped, the driver calls of this thread count as made at one place: that of the
 /// outermost call of the typed API, where one is made of others.

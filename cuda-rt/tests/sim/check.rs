@@ -2,7 +2,9 @@
 
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
-use cuda_rt::driver::{CallSite, DeviceAddress, Driver, ErrorCode, Hint};
+use cuda_rt::driver::{
+    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, Hint, Memory, Streams, Tools,
+};
 use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use crate::kernels;
@@ -379,7 +381,10 @@ fn a_race_with_the_host_fails_the_next_call() {
 fn any_driver_can_be_checked_and_none_must_be() {
     let rig = Rig::with_check(SimConfig::new(), Check::Off);
     assert!(!rig.driver.is_checked());
-    let checked = Checked::over(rig.driver.clone() as std::sync::Arc<dyn Driver>, Check::Record);
+    let checked = Checked::over(
+        rig.driver.clone() as std::sync::Arc<dyn DriverWithTools>,
+        Check::Record,
+    );
     let (a, b) = (
         checked.create_stream(0).unwrap(),
         checked.create_stream(0).unwrap(),

@@ -1,6 +1,8 @@
 use std::ffi::c_void;
 
-use cuda_rt::driver::{Collective, Driver, DriverError, ErrorCode, Number, Part, Reduction};
+use cuda_rt::driver::{
+    Collective, DriverError, ErrorCode, Events, Kernels, Memory, Number, Part, Peers, Reduction, Streams,
+};
 use cuda_rt::kernel::LaunchShape;
 use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
+    Copies, DeviceAddress, DriverResult, Events, Graphs, HostMemory, Kernels, Memory, Peers, RawEvent,
+    RawGraph, RawNode, RawStream, Streams,
 };
 use cuda_rt::kernel::{Extent, Kernel};
 use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};

@@ -12,7 +12,8 @@ use crate::order::event_pool::EventPool;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Priority;
 use cuda_rt_checker::CalledAt;
-use cuda_rt_driver::{Driver, DriverError, DriverResult, Trace, Traced};
+use cuda_rt_driver::{Driver, DriverError, DriverResult};
+use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and
 /// streams keep it alive.
@@ -24,6 +25,7 @@ use cuda_rt_driver::{Driver, DriverError, DriverResult, Trace, Traced};
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
+    tools: Arc<dyn Tools>,
     streams: Mutex<HashMap<TypeId, StreamRef>>,
     /// Streams without a tag, for pools and captures.
     anonymous: Mutex<Vec<StreamRef>>,
@@ -39,14 +41,16 @@ pub(crate) struct DeviceCore {
 }
 
 impl DeviceCore {
-    pub(crate) fn new(driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
+    pub(crate) fn new(over: Arc<dyn DriverWithTools>) -> DriverResult<Arc<Self>> {
+        let tools: Arc<dyn Tools> = Arc::<dyn DriverWithTools>::clone(&over);
+        let driver: Arc<dyn Driver> = over;
         let (least_urgent, _) = driver.properties().priority_range;
         let raw = driver.create_stream(least_urgent)?;
         let reaper = StreamRef {
             raw,
             id: StreamId::new(),
         };
-        Ok(Arc::new(Self::with_reaper(driver, reaper, false)))
+        Ok(Arc::new(Self::with_reaper(driver, tools, reaper, false)))
     }
 
     /// A core whose streams take part in a capture that begins on its reaper, and what notes their
@@ -61,17 +65,19 @@ impl DeviceCore {
         };
         let tape = CaptureLog::new(Arc::clone(&self.driver));
         let driver: Arc<dyn Driver> = Arc::<CaptureLog>::clone(&tape);
-        Ok((Arc::new(Self::with_reaper(driver, origin, true)), tape))
+        let tools = Arc::clone(&self.tools);
+        Ok((Arc::new(Self::with_reaper(driver, tools, origin, true)), tape))
     }
 
-    fn with_reaper(driver: Arc<dyn Driver>, reaper: StreamRef, graph: bool) -> Self {
+    fn with_reaper(driver: Arc<dyn Driver>, tools: Arc<dyn Tools>, reaper: StreamRef, graph: bool) -> Self {
         Self {
             events: EventPool::new(Arc::clone(&driver)),
             pinned: PinnedPool::new(Arc::clone(&driver)),
-            checked: driver.is_checked(),
+            checked: tools.is_checked(),
             streams: Mutex::default(),
             anonymous: Mutex::default(),
             driver,
+            tools,
             reaper,
             graph,
             broken: OnceLock::new(),
@@ -80,6 +86,11 @@ impl DeviceCore {
 
     pub(crate) fn driver(&self) -> &dyn Driver {
         &*self.driver
+    }
+
+    /// What looks at the device from the side: a checker, a trace, a simulated device's handle.
+    pub(crate) fn tools(&self) -> &Arc<dyn Tools> {
+        &self.tools
     }
 
     /// The driver, for work that relies on every earlier ordering having been made.

@@ -15,7 +15,7 @@ use crate::memory::{Element, PinnedBuffer};
 use crate::stream::Stream;
 use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
 use cuda_rt_driver::Race;
-use cuda_rt_driver::{Backend, Driver, DriverError, DriverResult, Hint, MemoryInfo, Properties};
+use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, MemoryInfo, Properties};
 use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 
 /// One GPU: a context with streams, memory and kernels of its own.
@@ -54,7 +54,7 @@ static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(N
 /// The instance of `key`, made at the first call. A failure is not remembered.
 pub(crate) fn instance(
     key: TypeId,
-    make: impl FnOnce() -> Result<Arc<dyn Driver>>,
+    make: impl FnOnce() -> Result<Arc<dyn DriverWithTools>>,
 ) -> Result<Arc<DeviceCore>> {
     // Only ever inserted into, so a panic while the lock was held left it whole.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,13 +68,13 @@ pub(crate) fn instance(
 }
 
 #[cfg(feature = "cuda")]
-fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+fn cuda(ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
     Ok(checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?))
 }
 
 /// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
 #[cfg(feature = "cuda")]
-pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
+pub(crate) fn checked(driver: Arc<dyn DriverWithTools>) -> Arc<dyn DriverWithTools> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
     if wanted {
         cuda_rt_checker::Checked::over_with_others(driver, cuda_rt_checker::Check::Deny)
@@ -84,7 +84,7 @@ pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda(_ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+fn cuda(_ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
     Err(DriverError::with_detail(
         "cuInit",
         cuda_rt_driver::ErrorCode::NO_DEVICE,
@@ -199,7 +199,7 @@ impl Device {
     /// record, count or delay its calls. The instance has streams of its own, and is branded so
     /// that nothing of it leaves.
     ///
-    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the
+    /// Safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: whoever implements it has promised what the
     /// typed API relies on.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl Device {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn with_driver<R>(
-        driver: Arc<dyn Driver>,
+        driver: Arc<dyn DriverWithTools>,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R> {
         let core = DeviceCore::new(driver).during("Device::with_driver")?;
@@ -282,7 +282,7 @@ impl<D> Device<D> {
 
     /// The controls of a simulated device: its seed, faults, counts and modelled times.
     pub fn simulator(&self) -> Option<&Simulator> {
-        Simulator::of(self.core.driver())
+        Simulator::of(&**self.core.tools())
     }
 
     /// Runs `body` with one more simulated device of the same host, like this one, branded
@@ -319,7 +319,7 @@ impl<D> Device<D> {
     /// The races that the checker found: it follows every simulated device, and a GPU where
     /// `CUDA_RT_CHECK` is 1. Programs in safe code have none.
     pub fn races(&self) -> Vec<Race> {
-        self.core.driver().races()
+        self.core.tools().races()
     }
 }
 
@@ -336,7 +336,7 @@ impl<D: Live> Device<D> {
             .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
             .during("Device::stream")?;
         let (stream, name) = (at.raw, S::NAME);
-        self.core.driver().hint(Hint::StreamName { stream, name });
+        self.core.tools().hint(Hint::StreamName { stream, name });
         Ok(Stream::from_parts(at, Arc::clone(&self.core)))
     }
 

@@ -7,13 +7,14 @@ use crate::device::core::DeviceCore;
 use crate::order::completion::Done;
 use crate::order::event_pool::EventPool;
 use crate::order::fence::Fence;
-use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint};
+use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint, Tools};
 
 /// What gives foreign memory back, and to whom that is told.
 pub(crate) struct Foreign {
     address: DeviceAddress,
     bytes: usize,
     events: Arc<EventPool>,
+    tools: Arc<dyn Tools>,
     passed: CallSite,
     release: Release,
 }
@@ -55,6 +56,7 @@ impl Foreign {
             address,
             bytes,
             events: Arc::clone(core.events()),
+            tools: Arc::clone(core.tools()),
             passed,
             release: Release(Mutex::new(Some(Box::new(release)))),
         };
@@ -64,7 +66,7 @@ impl Foreign {
 
     fn tell(&self, ends: bool) {
         if self.bytes > 0 {
-            self.events.driver().hint(Hint::ForeignMemory {
+            self.tools.hint(Hint::ForeignMemory {
                 address: self.address,
                 bytes: self.bytes,
                 passed: self.passed,

@@ -49,7 +49,7 @@ impl<D: Live> Device<D> {
             return self.start_recording(Session::new(clock, Source::Model, EventLog::default(), None));
         }
         if !self.core().events().recorder().is_on()
-            && let Some(trace) = self.core().driver().begin_trace()
+            && let Some(trace) = self.core().tools().begin_trace()
         {
             let clock = HostClock::Real(Instant::now());
             let session = Session::new(clock, Source::Cupti, EventLog::default(), Some(trace));

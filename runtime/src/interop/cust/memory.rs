@@ -104,7 +104,7 @@ where
         let mut result = Ok(Origin::Allocated);
         let mut ask = || result = ask(address, ordinal);
         // With the context current.
-        cuda_rt_driver::Driver::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
+        cuda_rt_driver::Streams::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
         result
     }
 }

@@ -141,7 +141,7 @@ impl<T, P> PinnedBuffer<T, P> {
         let bytes = self.len() * size_of::<T>();
         if bytes > 0 {
             let address = self.base().cast();
-            self.memory().core.driver().hint(Hint::HostAccess {
+            self.memory().core.tools().hint(Hint::HostAccess {
                 address,
                 bytes,
                 passed,
