@@ -215,6 +215,11 @@ impl Streams for CudaDriver {
         self.report(unsafe { stream::synchronize(&self.context, stream) })
     }
 
+    unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::query(&self.context, stream) })
+    }
+
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { event::wait(&self.context, stream, event) })

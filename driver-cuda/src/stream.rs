@@ -3,6 +3,7 @@
 use std::ptr;
 
 use super::context::Context;
+use super::error::is_done;
 use super::ffi::{self, CUstream_flags};
 use cuda_rt_driver::{DriverResult, RawStream};
 
@@ -45,4 +46,13 @@ pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> Driver
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
     unsafe { context.library().cuStreamSynchronize(handle(stream)) }
+}
+
+/// # Safety
+/// The handle is live.
+pub(super) unsafe fn query(context: &Context, stream: RawStream) -> DriverResult<bool> {
+    let _entered = context.enter()?;
+    // SAFETY: the handle is live.
+    let status = unsafe { (context.library().cuStreamQuery)(handle(stream)) };
+    is_done("cuStreamQuery", status)
 }

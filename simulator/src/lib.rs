@@ -218,6 +218,10 @@ impl Streams for SimDevice {
         self.enter(Call::SynchronizeStream, |state| state.synchronize_stream(stream))
     }
 
+    unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool> {
+        self.enter(Call::QueryStream, |state| state.query_stream(stream))
+    }
+
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }

@@ -30,6 +30,12 @@ impl<D: Driver + ?Sized> Streams for Checked<D> {
         create_stream(priority) => this.follow(call, |monitor, stream| monitor.create_stream(stream.0));
         destroy_stream(stream) => this.follow(call, |monitor, ()| monitor.destroy_stream(stream.0));
         synchronize_stream(stream) => this.synchronize(|monitor| monitor.stream_contents(stream.0), call);
+        query_stream(stream) => this.follow(call, |monitor, done| {
+            if *done {
+                let contents = monitor.stream_contents(stream.0);
+                monitor.seen_done(&contents);
+            }
+        });
         wait_event(stream, event) => this.follow(call, |monitor, ()| monitor.wait_event(stream.0, event.0));
 
         #[track_caller]

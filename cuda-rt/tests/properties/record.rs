@@ -134,6 +134,7 @@ impl Streams for Recorder {
     }
 
     cuda_rt::driver::stream_calls! { |_this|
+        query_stream(_stream) => unreachable!("plans ask events");
         foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
     }
 }

@@ -204,6 +204,31 @@ fn the_host_waits_by_stream_event_and_query() {
     );
 }
 
+#[test]
+fn a_query_of_a_stream_orders_what_the_host_calls_next_once_it_says_yes() {
+    let program = |rig: &Rig, until_done: bool| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.fill(data, &[1], 64, a).unwrap();
+        while until_done && !rig.query_stream(a).unwrap() {}
+        rig.fill(data, &[2], 64, b).unwrap();
+    };
+    assert_eq!(races(|rig| program(rig, false)).len(), 2);
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn a_query_of_a_stream_that_says_no_orders_nothing() {
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy).check(Check::Record));
+    let (a, b) = (rig.stream(), rig.stream());
+    let data = rig.alloc(64, a).unwrap();
+    rig.fill(data, &[1], 64, a).unwrap();
+    // A lazy device runs one operation at each query.
+    assert!(!rig.query_stream(a).unwrap(), "two operations were pending");
+    rig.fill(data, &[2], 64, b).unwrap();
+    assert_eq!(named(&rig.sim().races()), [("alloc", "fill"), ("fill", "fill")]);
+}
+
 fn note_host_access(rig: &Rig, host: Host) {
     let (memory, passed) = (host.memory(), CallSite::here("the host"));
     rig.driver.hint(Hint::HostAccess {

@@ -107,6 +107,7 @@ impl Rig {
     forward! {
         fn destroy_stream(stream: RawStream) -> ();
         fn synchronize_stream(stream: RawStream) -> ();
+        fn query_stream(stream: RawStream) -> bool;
         fn wait_event(stream: RawStream, event: RawEvent) -> ();
         fn destroy_event(event: RawEvent) -> ();
         fn record_event(event: RawEvent, stream: RawStream) -> ();

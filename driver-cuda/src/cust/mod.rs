@@ -118,7 +118,7 @@ unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usiz
 
 impl Streams for CustDriver {
     cuda_rt_driver::stream_calls! { forward to |this| &*this.cuda;
-        create_stream, synchronize_stream, wait_event, foreign,
+        create_stream, synchronize_stream, query_stream, wait_event, foreign,
     }
 
     unsafe fn destroy_stream(&self, raw: RawStream) -> DriverResult<()> {

@@ -22,6 +22,15 @@ group! {
         /// The handle is live.
         unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()>;
 
+        /// Whether all work of the stream is done; never blocks (`cuStreamQuery`). A simulated
+        /// device makes some progress at each call, so that a loop of queries ends. A stream that
+        /// is being captured is no more to be asked than to be waited for: the call fails, and ends
+        /// the capture.
+        ///
+        /// # Safety
+        /// The handle is live.
+        unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool>;
+
         /// Makes later work of `stream` wait for `event`'s most recent record; an event never
         /// recorded counts as done (`cuStreamWaitEvent`). The stream may be another device's, if
         /// [`peer_access`](crate::Peers::peer_access) knows that device.

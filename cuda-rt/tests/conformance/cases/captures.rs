@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cuda_rt::driver::{Backend, Driver, ErrorCode};
+use cuda_rt::driver::{Backend, Driver, DriverResult, ErrorCode, RawStream};
 
 use crate::support::{Block, Rig, SLOW};
 
@@ -25,14 +25,23 @@ pub(super) fn works(rig: &Rig, streams: &[cuda_rt::driver::RawStream]) {
 
 /// HC01.
 pub(crate) fn waiting_for_the_captured_stream_ends_the_capture(driver: &Arc<dyn Driver>) {
+    // SAFETY: the stream is live.
+    ends_the_capture(driver, |stream| unsafe { driver.synchronize_stream(stream) });
+}
+
+pub(crate) fn asking_the_captured_stream_ends_the_capture(driver: &Arc<dyn Driver>) {
+    // SAFETY: the stream is live.
+    ends_the_capture(driver, |stream| unsafe { driver.query_stream(stream) }.map(drop));
+}
+
+fn ends_the_capture(driver: &Arc<dyn Driver>, call: impl FnOnce(RawStream) -> DriverResult<()>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let block = rig.zeroed(400, stream);
     rig.synchronize(stream);
     rig.begin_capture(stream);
     rig.step(block, 0, 1, 1, stream);
-    // SAFETY: live.
-    let error = unsafe { driver.synchronize_stream(stream) }.expect_err("it is captured");
+    let error = call(stream).expect_err("it is captured");
     assert_eq!(error.code(), ErrorCode::STREAM_CAPTURE_UNSUPPORTED, "{error}");
     let error = rig.end_capture(stream).expect_err("it is no graph any more");
     assert_eq!(error.code(), ErrorCode::STREAM_CAPTURE_INVALIDATED, "{error}");

@@ -111,7 +111,7 @@ unsafe impl Driver for CaptureLog {
 
 impl Streams for CaptureLog {
     cuda_rt_driver::stream_calls! { forward to |this| &*this.inner;
-        create_stream, destroy_stream, synchronize_stream,
+        create_stream, destroy_stream, synchronize_stream, query_stream,
     }
 
     cuda_rt_driver::stream_calls! { |this, call|
