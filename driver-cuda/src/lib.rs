@@ -474,7 +474,8 @@ unsafe impl Driver for CudaDriver {
     }
 }
 
-impl Tools for CudaDriver {
+// SAFETY: the trace is of this context, whose streams the driver makes.
+unsafe impl Tools for CudaDriver {
     fn simulator(&self) -> Option<&dyn Simulated> {
         None
     }

@@ -8,7 +8,12 @@ use crate::{Driver, Hint, Race, Simulated, Trace};
 /// tracing, and the handle of a simulated device. The work of the device is the same without.
 ///
 /// No method has a default: a driver that wraps another says of each what becomes of it.
-pub trait Tools: Send + Sync + fmt::Debug {
+///
+/// # Safety
+///
+/// A trace that [`begin_trace`](Self::begin_trace) gives is of the device of the driver that has
+/// these tools: it is asked about that driver's streams.
+pub unsafe trait Tools: Send + Sync + fmt::Debug {
     /// The handle of the simulated device, if it is one.
     fn simulator(&self) -> Option<&dyn Simulated>;
 

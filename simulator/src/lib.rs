@@ -539,7 +539,8 @@ unsafe impl Driver for SimDevice {
     }
 }
 
-impl Tools for SimDevice {
+// SAFETY: it gives no trace.
+unsafe impl Tools for SimDevice {
     fn simulator(&self) -> Option<&dyn Simulated> {
         Some(&self.simulator)
     }

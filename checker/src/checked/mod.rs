@@ -95,7 +95,8 @@ impl<D: Driver + ?Sized> Checked<D> {
     }
 }
 
-impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
+// SAFETY: the streams are those of `inner`, and so are the traces.
+unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
     }

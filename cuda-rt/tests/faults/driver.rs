@@ -208,7 +208,8 @@ impl Peers for Unwinding {
     }
 }
 
-impl Tools for Unwinding {
+// SAFETY: the streams are those of `inner`, and so are the traces.
+unsafe impl Tools for Unwinding {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
     }

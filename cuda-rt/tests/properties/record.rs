@@ -262,7 +262,8 @@ impl Graphs for Recorder {
     }
 }
 
-impl Tools for Recorder {
+// SAFETY: the streams are those of `inner`, and so are the traces.
+unsafe impl Tools for Recorder {
     fn simulator(&self) -> Option<&dyn Simulated> {
         Tools::simulator(&*self.inner)
     }

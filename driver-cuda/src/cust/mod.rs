@@ -353,7 +353,8 @@ unsafe impl Driver for CustDriver {
     }
 }
 
-impl Tools for CustDriver {
+// SAFETY: as of `cuda`, whose streams and traces these are.
+unsafe impl Tools for CustDriver {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.cuda.simulator()
     }
