@@ -225,16 +225,12 @@ impl Streams for CudaDriver {
         self.report(unsafe { event::wait(&self.context, stream, event) })
     }
 
-    fn foreign(
-        &self,
-        _name: &'static str,
-        _stream: RawStream,
-        _uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        let _entered = self.report(self.context.enter())?;
-        body();
-        Ok(())
+    cuda_rt_driver::stream_calls! { |this|
+        foreign(_name, _stream, _uses, body) => {
+            let _entered = this.report(this.context.enter())?;
+            body();
+            Ok(())
+        };
     }
 }
 
@@ -312,48 +308,26 @@ impl Memory for CudaDriver {
 }
 
 impl Copies for CudaDriver {
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy_to_device(&self.context, destination, source, bytes, stream) })
-    }
+    cuda_rt_driver::copy_calls! { |this|
+        copy_to_device(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy_to_device(&this.context, destination, source, bytes, stream) })
+        };
 
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy_to_host(&self.context, destination, source, bytes, stream) })
-    }
+        copy_to_host(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy_to_host(&this.context, destination, source, bytes, stream) })
+        };
 
-    unsafe fn copy(
-        &self,
-        destination: DeviceAddress,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
-    }
+        copy(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy(&this.context, destination, source, bytes, stream) })
+        };
 
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
+        fill(destination, pattern, count, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { fill::fill(&this.context, destination, pattern, count, stream) })
+        };
     }
 }
 
@@ -364,17 +338,6 @@ impl Peers for CudaDriver {
 
     fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
         self.report(self.reach(peer).map(|reached| reached.access))
-    }
-
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
     }
 
     #[cfg(feature = "nccl")]
@@ -390,6 +353,13 @@ impl Peers for CudaDriver {
             "cuda-rt was built without its feature `nccl`",
         ))
     }
+
+    cuda_rt_driver::peer_calls! { |this|
+        copy_peer(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { this.copy_between(destination, source, bytes, stream) })
+        };
+    }
 }
 
 impl Kernels for CudaDriver {
@@ -397,24 +367,18 @@ impl Kernels for CudaDriver {
         self.report(self.modules.function(&self.context, kernel).map(drop))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        let launched =
-            unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
-        self.report(launched)?;
-        self.remember(kernel);
-        Ok(())
-    }
-
     cuda_rt_driver::kernel_calls! { |this|
+        launch(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract.
+            let launched =
+                unsafe { launch::launch(&this.context, &this.modules, kernel, shape, parameters, stream) };
+            this.report(launched)?;
+            this.remember(kernel);
+            Ok(())
+        };
+
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` copies the values and looks at none of their bytes.
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
@@ -441,19 +405,6 @@ impl Graphs for CudaDriver {
         self.report(unsafe { graph::update(&self.context, graph, stream) })
     }
 
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        let function = self.report(self.modules.function(&self.context, kernel))?;
-        // SAFETY: the same contract; the function is the kernel's.
-        self.report(unsafe { graph::set_launch(&self.context, graph, node, function, shape, parameters) })
-    }
-
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::launch(&self.context, graph, stream) })
@@ -462,6 +413,16 @@ impl Graphs for CudaDriver {
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::destroy(&self.context, graph) })
+    }
+
+    cuda_rt_driver::graph_calls! { |this|
+        set_launch(graph, node, kernel, shape, parameters) => {
+            let function = this.report(this.modules.function(&this.context, kernel))?;
+            // SAFETY: the same contract; the function is the kernel's.
+            let set =
+                unsafe { graph::set_launch(&this.context, graph, node, function, shape, parameters) };
+            this.report(set)
+        };
     }
 }
 

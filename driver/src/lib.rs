@@ -20,17 +20,17 @@
 //!
 //! # Drivers that wrap others
 //!
-//! A wrapper names each call, and writes no signature: those come from the one list that the trait of
-//! the group is made from too. A call that a wrapper does not name is missing from its `impl`, which
-//! does not compile. The types of the signatures are those in scope at the macro.
+//! A wrapper names each call, and writes no signature: those come from the one list that the trait
+//! of the group is made from too. A call that a wrapper does not name is missing from its `impl`,
+//! which does not compile. The types of the signatures are those in scope at the macro.
 //!
 //! ```
 //! use std::ffi::c_void;
 //! use std::sync::Arc;
 //!
-//! use cuda_rt_driver::{
-//!     Driver, DriverResult, Events, ForeignUse, Kernel, Kernels, LaunchShape, RawEvent, RawStream, Streams,
-//! };
+//! use cuda_rt_driver::{Driver, DriverResult, ForeignUse, RawEvent, RawStream};
+//! use cuda_rt_driver::{Events, Kernels, Streams};
+//! use cuda_rt_driver::{Kernel, LaunchShape};
 //!
 //! struct Counting(Arc<dyn Driver>);
 //!
@@ -61,7 +61,9 @@
 //!
 //! // 3. All of a group in one way.
 //! impl Events for Counting {
-//!     cuda_rt_driver::event_calls! { each |this, name, call| this.counted(name, || call(&*this.0)) }
+//!     cuda_rt_driver::event_calls! { each |this, name, call|
+//!         this.counted(name, || call(&*this.0))
+//!     }
 //! }
 //! ```
 //!

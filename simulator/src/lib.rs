@@ -226,16 +226,12 @@ impl Streams for SimDevice {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }
 
-    fn foreign(
-        &self,
-        _name: &'static str,
-        _stream: RawStream,
-        _uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        // There is no context to make current.
-        body();
-        Ok(())
+    cuda_rt_driver::stream_calls! { |_this|
+        foreign(_name, _stream, _uses, body) => {
+            // There is no context to make current.
+            body();
+            Ok(())
+        };
     }
 }
 
@@ -330,86 +326,64 @@ impl Memory for SimDevice {
 }
 
 impl Copies for SimDevice {
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
-        let op = Op::Copy {
-            kind,
-            destination: destination.0,
-            source,
-            bytes,
-        };
-        let ranges = [(self.device, destination)];
-        self.enter(Call::CopyToDevice, |state| {
-            state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
-        })
-    }
-
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let (kind, destination) = (
-            SpanKind::CopyToHost,
-            destination.as_ptr().expose_provenance() as u64,
-        );
-        let op = Op::Copy {
-            kind,
-            destination,
-            source: source.0,
-            bytes,
-        };
-        let ranges = [(self.device, source)];
-        self.enter(Call::CopyToHost, |state| {
-            state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
-        })
-    }
-
-    unsafe fn copy(
-        &self,
-        destination: DeviceAddress,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let op = Op::Copy {
-            kind: SpanKind::Copy,
-            destination: destination.0,
-            source: source.0,
-            bytes,
-        };
-        let ranges = [(self.device, destination), (self.device, source)];
-        self.enter(Call::Copy, |state| {
-            state.transfer(Call::Copy, stream, &ranges, bytes, op)
-        })
-    }
-
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.enter(Call::Fill, |state| {
-            let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
-                return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
-            };
-            let op = Op::Fill {
+    cuda_rt_driver::copy_calls! { |this|
+        copy_to_device(destination, source, bytes, stream) => {
+            let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+            let op = Op::Copy {
+                kind,
                 destination: destination.0,
-                pattern: Pattern::new(pattern),
+                source,
                 bytes,
             };
-            state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
-        })
+            let ranges = [(this.device, destination)];
+            this.enter(Call::CopyToDevice, |state| {
+                state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
+            })
+        };
+
+        copy_to_host(destination, source, bytes, stream) => {
+            let (kind, destination) = (
+                SpanKind::CopyToHost,
+                destination.as_ptr().expose_provenance() as u64,
+            );
+            let op = Op::Copy {
+                kind,
+                destination,
+                source: source.0,
+                bytes,
+            };
+            let ranges = [(this.device, source)];
+            this.enter(Call::CopyToHost, |state| {
+                state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
+            })
+        };
+
+        copy(destination, source, bytes, stream) => {
+            let op = Op::Copy {
+                kind: SpanKind::Copy,
+                destination: destination.0,
+                source: source.0,
+                bytes,
+            };
+            let ranges = [(this.device, destination), (this.device, source)];
+            this.enter(Call::Copy, |state| {
+                state.transfer(Call::Copy, stream, &ranges, bytes, op)
+            })
+        };
+
+        fill(destination, pattern, count, stream) => {
+            this.enter(Call::Fill, |state| {
+                let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
+                    return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
+                };
+                let op = Op::Fill {
+                    destination: destination.0,
+                    pattern: Pattern::new(pattern),
+                    bytes,
+                };
+                state.transfer(Call::Fill, stream, &[(this.device, destination)], bytes, op)
+            })
+        };
     }
 }
 
@@ -422,18 +396,14 @@ impl Peers for SimDevice {
         self.access_to(peer)
     }
 
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.copy_between(destination, source, bytes, stream)
-    }
-
     fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
         self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
+    }
+
+    cuda_rt_driver::peer_calls! { |this|
+        copy_peer(destination, source, bytes, stream) => {
+            this.copy_between(destination, source, bytes, stream)
+        };
     }
 }
 
@@ -442,27 +412,22 @@ impl Kernels for SimDevice {
         self.enter(Call::Prepare, |_| Ok(()))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.enter(Call::Launch, |state| {
-            state.stream(Call::Launch, stream)?;
-            if !self.is_valid(kernel, shape, parameters) {
-                return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
-            }
-            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-            state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
-        })
-    }
-
     cuda_rt_driver::kernel_calls! { |this|
+        launch(kernel, shape, parameters, stream) => {
+            this.enter(Call::Launch, |state| {
+                state.stream(Call::Launch, stream)?;
+                if !this.is_valid(kernel, shape, parameters) {
+                    return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+                }
+                // SAFETY: the caller promises one pointer for each parameter, to a live value of
+                // its size.
+                let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+                state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+            })
+        };
+
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` copies the values and looks at none of their bytes.
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
@@ -503,30 +468,26 @@ impl Graphs for SimDevice {
         ended
     }
 
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        self.enter(Call::SetLaunch, |state| {
-            if !self.is_valid(kernel, shape, parameters) {
-                return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
-            }
-            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-            state.set_launch(graph, node, launch)
-        })
-    }
-
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::LaunchGraph, |state| state.launch_graph(graph, stream))
     }
 
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+
+    cuda_rt_driver::graph_calls! { |this|
+        set_launch(graph, node, kernel, shape, parameters) => {
+            this.enter(Call::SetLaunch, |state| {
+                if !this.is_valid(kernel, shape, parameters) {
+                    return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+                }
+                // SAFETY: the caller promises one pointer for each parameter, to a live value of
+                // its size.
+                let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+                state.set_launch(graph, node, launch)
+            })
+        };
     }
 }
 

@@ -332,7 +332,7 @@ impl Kernels for CustDriver {
 
     cuda_rt_driver::kernel_calls! { |this|
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` copies the values and looks at none of their bytes.
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }

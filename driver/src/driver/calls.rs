@@ -1,10 +1,10 @@
-//! One list of each group's calls: it makes the group's trait, and the macro by which a driver that
-//! wraps another writes the same calls.
+//! One list of each group's calls: it makes the group's trait, and the macro by which a driver
+//! writes those calls without their signatures.
 //!
-//! The crate's page shows how a wrapper uses them. A group is declared once, in its own file; nothing
-//! else lists its calls.
+//! The crate's page shows how a driver that wraps another uses it. A group is declared once, in its
+//! own file; nothing else lists its calls.
 
-/// Makes a trait of calls, and the macro `$calls` that writes them in a wrapper.
+/// Makes a trait of calls, and the macro `$calls` that writes them in a driver.
 macro_rules! group {
     (
         $(#[$about:meta])*
@@ -27,7 +27,7 @@ macro_rules! group {
             )*
         }
 
-        #[doc = concat!("Writes calls of [`", stringify!($Group), "`] in a driver that wraps another:")]
+        #[doc = concat!("Writes calls of [`", stringify!($Group), "`] in the `impl` of a driver:")]
         /// - `forward to |this| inner; call, call`: passed on to the driver that `inner` refers to;
         /// - `|this, call| name(arguments) => body;`: with a body, in which `call(inner)` makes the
         ///   call on another driver;

@@ -40,10 +40,10 @@ use crate::Properties;
 /// the context is lost: every later call fails too, and no pending work can be assumed to have
 /// finished.
 ///
-/// **Unwinding.** No method unwinds, here or in [`Communicator`](crate::Communicator): a panic inside an implementation
-/// is a sticky error. [`foreign`](Streams::foreign) alone passes on a panic of its `body`. The typed
-/// API stays sound under an implementation that unwinds (`unless.rs`): it leaks what the GPU may
-/// still use, and refuses what it can no longer order.
+/// **Unwinding.** No method unwinds, here or in [`Communicator`](crate::Communicator): a panic
+/// inside an implementation is a sticky error. [`foreign`](Streams::foreign) alone passes on a
+/// panic of its `body`. The typed API stays sound under an implementation that unwinds
+/// (`unless.rs`): it leaks what the GPU may still use, and refuses what it can no longer order.
 ///
 /// # Safety
 ///

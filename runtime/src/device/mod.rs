@@ -199,8 +199,8 @@ impl Device {
     /// record, count or delay its calls. The instance has streams of its own, and is branded so
     /// that nothing of it leaves.
     ///
-    /// Safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: whoever implements it has promised what the
-    /// typed API relies on.
+    /// Safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: whoever implements it
+    /// has promised what the typed API relies on.
     ///
     /// # Errors
     /// [`Error::Driver`] if the driver makes no stream.
