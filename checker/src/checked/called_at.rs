@@ -8,7 +8,7 @@ use cuda_rt_driver::{CallSite, Operation, Site};
 
 thread_local! {
     /// The call of the typed API, or the statement of a program, that this thread is in.
-    pub(super) static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
+    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
 // With a destructor it would be gone where a user's thread-local is dropped and calls the library,
@@ -27,6 +27,16 @@ pub(super) fn operation(call: CallSite) -> Operation {
     Operation {
         name: call.during,
         site,
+    }
+}
+
+/// What the host does at a call by which memory passes: at the statement of a program, if there is
+/// one.
+pub(super) fn host_operation(passed: CallSite) -> Operation {
+    let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
+    Operation {
+        name: passed.during,
+        site: statement.unwrap_or(Site::Code(passed.at)),
     }
 }
 

@@ -18,9 +18,8 @@ mod follow;
 mod simulates;
 mod watch;
 
-use called_at::CALLED_AT;
-pub use called_at::CalledAt;
-pub use called_at::at_statement;
+use called_at::host_operation;
+pub use called_at::{CalledAt, at_statement};
 pub use simulates::Simulates;
 pub use watch::Watch;
 
@@ -124,12 +123,7 @@ unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
                     bytes,
                     passed,
                 } => {
-                    let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
-                    let operation = Operation {
-                        name: passed.during,
-                        site: statement.unwrap_or(Site::Code(passed.at)),
-                    };
-                    monitor.host_access(host(address, bytes), Write, operation);
+                    monitor.host_access(host(address, bytes), Write, host_operation(passed));
                 }
                 Hint::ForeignMemory {
                     address,
