@@ -148,6 +148,22 @@ impl SimDevice {
         self.simulator.0.enter(call, body)
     }
 
+    /// Makes a call that ends the capture of `stream`, also where it fails.
+    fn finish_capture<R>(
+        &self,
+        call: Call,
+        stream: RawStream,
+        body: impl FnOnce(&mut State) -> DriverResult<R>,
+    ) -> DriverResult<R> {
+        let ended = self.enter(call, body);
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let state = &self.simulator.0.state;
+            let _ = state.enter(|state| state.abandon_capture(stream));
+        }
+        ended
+    }
+
     /// What CUDA checks of a launch.
     fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
         let limits = &self.properties;
@@ -439,16 +455,7 @@ impl Graphs for SimDevice {
     }
 
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        let ended = self.enter(Call::EndCapture, |state| state.end_capture(stream));
-        if ended.is_err() {
-            // A call that failed before it began left the capture open.
-            let _ = self
-                .simulator
-                .0
-                .state
-                .enter(|state| state.abandon_capture(stream));
-        }
-        ended
+        self.finish_capture(Call::EndCapture, stream, |state| state.end_capture(stream))
     }
 
     unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
@@ -456,16 +463,9 @@ impl Graphs for SimDevice {
     }
 
     unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        let ended = self.enter(Call::UpdateGraph, |state| state.update_graph(graph, stream));
-        if ended.is_err() {
-            // A call that failed before it began left the capture open.
-            let _ = self
-                .simulator
-                .0
-                .state
-                .enter(|state| state.abandon_capture(stream));
-        }
-        ended
+        self.finish_capture(Call::UpdateGraph, stream, |state| {
+            state.update_graph(graph, stream)
+        })
     }
 
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
