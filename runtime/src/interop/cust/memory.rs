@@ -175,7 +175,7 @@ where
         let ours = Unless::leaked(self);
         let mut copied = None;
         let mut copy = || copied = Some(copy_out(source, len * size_of::<T>()));
-        let entered = cuda_rt_driver::Driver::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
+        let entered = cuda_rt_driver::Streams::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
         match (entered, copied) {
             (Ok(()), Some(Ok(copy))) => {
                 drop(ours.take_back());
