@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use rustacuda_core::DeviceCopy;
 
 use crate::element::{Element, Scalar};
-use crate::layout::Layout;
+use crate::hash::Layout;
 
 /// A value of a type that is [`DeviceCopy`], as an element of device memory and as a parameter of a
 /// kernel: for types whose crate knows of `rustacuda_derive` and not of `Element`. Where the type

@@ -1,6 +1,6 @@
 use bytemuck::Pod;
 
-use crate::layout::Layout;
+use crate::hash::Layout;
 
 /// A type that device memory can hold: any bits are a value, there is no padding, and the layout is
 /// the same on host and device.

@@ -1,4 +1,4 @@
-use crate::layout::Layout;
+use crate::hash::Layout;
 
 /// The exact number of threads that a launch covers, (x, y, z). Threads outside it do not enter the
 /// kernel.

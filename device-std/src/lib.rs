@@ -155,6 +155,7 @@ pub mod fast;
 mod float;
 #[cfg(feature = "half")]
 mod half_floats;
+mod hash;
 mod image;
 mod index;
 pub mod layout;

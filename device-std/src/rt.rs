@@ -8,9 +8,9 @@ use crate::atomic::{Atomic, AtomicElement};
 use crate::block::{Block, BlockUninit, Dimensions};
 use crate::element::{Element, Scalar};
 use crate::extent::Extent;
+use crate::hash::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::layout::Layout;
 use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
 #[cfg(not(target_arch = "nvptx64"))]

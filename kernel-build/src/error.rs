@@ -124,6 +124,13 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    pub(crate) fn not_a_crate(path: impl Into<PathBuf>, reason: String) -> Self {
+        Self::NotAKernelCrate {
+            path: path.into(),
+            reason,
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { path, reason }

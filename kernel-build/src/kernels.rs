@@ -7,33 +7,13 @@ use serde_json::Value;
 
 use crate::error::BuildError;
 use crate::inspect::inspect;
+use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::shim;
 use crate::statics;
 use crate::text::renumber_crate_hashes;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{TARGET, Toolchain};
 use crate::verify::provable;
 
-pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
-/// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
-const PROFILE: &str = "cuda-rt-kernels";
-/// Entries survive only under LTO, and only with a `cdylib` that names the crates which have them.
-pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
-    "inherits=\"release\"",
-    "opt-level=3",
-    "panic=\"abort\"",
-    "lto=true",
-    "codegen-units=1",
-    "overflow-checks=false",
-    "debug-assertions=false",
-];
-/// No debug information, and no path that says where the sources lie.
-const WITHOUT_LINES: [&str; 2] = ["debug=false", "trim-paths=\"all\""];
-/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the
-/// sources; no code changes for it.
-const WITH_LINES: [&str; 2] = [
-    "debug=\"line-directives-only\"",
-    "trim-paths=[\"macro\", \"diagnostics\"]",
-];
 /// What PTX is built for unless it is said: PTX 7.0, which every driver since CUDA 11.0 compiles
 /// for every GPU since.
 const DEFAULT_ARCHITECTURE: &str = "sm_80";
@@ -187,7 +167,7 @@ impl Kernels {
         let manifest = package.join("Cargo.toml");
         let manifest = manifest
             .canonicalize()
-            .map_err(|error| not_a_crate(&package, error.to_string()))?;
+            .map_err(|error| BuildError::not_a_crate(&package, error.to_string()))?;
         let library = library(toolchain, &package, &manifest)?;
 
         let architectures = self.architectures();
@@ -293,18 +273,12 @@ fn library(toolchain: &Toolchain, package: &Path, manifest: &Path) -> Result<Lib
     let output = cargo.output().map_err(BuildError::NoRustup)?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(not_a_crate(package, reason));
+        return Err(BuildError::not_a_crate(package, reason));
     }
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(package, error.to_string()))?;
-    Library::of(&metadata, manifest).ok_or_else(|| not_a_crate(package, "it has no library".to_owned()))
-}
-
-pub(crate) fn not_a_crate(path: &Path, reason: String) -> BuildError {
-    BuildError::NotAKernelCrate {
-        path: path.to_owned(),
-        reason,
-    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| BuildError::not_a_crate(package, error.to_string()))?;
+    Library::of(&metadata, manifest)
+        .ok_or_else(|| BuildError::not_a_crate(package, "it has no library".to_owned()))
 }
 
 struct Library {

@@ -45,6 +45,7 @@ mod environment;
 mod error;
 mod inspect;
 mod kernels;
+mod profile;
 mod script;
 mod shim;
 mod sources;

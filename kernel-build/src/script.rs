@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::BuildError;
-use crate::kernels::{Kernels, Source, TARGET};
+use crate::kernels::{Kernels, Source};
 use crate::sources::{Sources, noted};
+use crate::toolchain::TARGET;
 use crate::verify::verify;
 
 /// Set to 1, a build writes the PTX that is committed.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::BuildError;
-use crate::kernels::not_a_crate;
 use crate::toolchain::Toolchain;
 
 /// The package made.
@@ -22,16 +21,16 @@ pub(crate) struct Shim {
 pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> Result<Shim, BuildError> {
     let module = module
         .canonicalize()
-        .map_err(|error| not_a_crate(module, error.to_string()))?;
-    let owner =
-        owner(&module).ok_or_else(|| not_a_crate(&module, "no Cargo.toml lies above it".to_owned()))?;
+        .map_err(|error| BuildError::not_a_crate(module, error.to_string()))?;
+    let owner = owner(&module)
+        .ok_or_else(|| BuildError::not_a_crate(&module, "no Cargo.toml lies above it".to_owned()))?;
     let metadata = metadata(toolchain, &owner)?;
     let (package, device_std) = packages(&metadata, &owner).ok_or_else(|| BuildError::NoDeviceStd {
         path: owner.to_owned(),
     })?;
 
-    let name =
-        module_name(&module).ok_or_else(|| not_a_crate(&module, "it is called by no name".to_owned()))?;
+    let name = module_name(&module)
+        .ok_or_else(|| BuildError::not_a_crate(&module, "it is called by no name".to_owned()))?;
     let mut text = toml_manifest(package, &device_std);
     replace(&directory.join("Cargo.toml"), &text)?;
     // The package may forbid `unsafe` in its root, which is not compiled here.
@@ -81,12 +80,12 @@ fn metadata(toolchain: &Toolchain, owner: &Path) -> Result<Value, BuildError> {
         .arg(owner.join("Cargo.toml"));
     let output = cargo.output().map_err(BuildError::NoRustup)?;
     if !output.status.success() {
-        return Err(not_a_crate(
+        return Err(BuildError::not_a_crate(
             owner,
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         ));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(owner, error.to_string()))
+    serde_json::from_slice(&output.stdout).map_err(|error| BuildError::not_a_crate(owner, error.to_string()))
 }
 
 /// The package whose library is `device_std`.

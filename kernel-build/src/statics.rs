@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::BuildError;
-use crate::kernels::{PROFILE_SETTINGS, TARGET};
-use crate::toolchain::Toolchain;
+use crate::profile::PROFILE_SETTINGS;
+use crate::toolchain::{TARGET, Toolchain};
 
 /// Flags that only say what rustc writes, and that it optimises nothing.
 const FLAGS: [&str; 4] = [

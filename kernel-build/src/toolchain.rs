@@ -3,7 +3,9 @@ use std::process::Command;
 
 use crate::environment;
 use crate::error::BuildError;
-use crate::kernels::TARGET;
+
+/// The target that kernels are compiled for.
+pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// A nightly toolchain with the sources of `core`.
 #[derive(Debug)]

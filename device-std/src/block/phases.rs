@@ -2,11 +2,9 @@ use core::marker::PhantomData;
 
 use super::phase_safe::PhaseSafe;
 use super::private::Private;
-use super::shared::BlockShared;
 use super::thread::{Brand, Dimensions, Lane, OneD, Thread, TwoD};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::registers;
-use crate::element::Element;
 use crate::extent::Extent;
 
 /// One block of a launch, seen as a whole.
@@ -147,18 +145,6 @@ impl<'k, D: Dimensions> Block<'k, D> {
     {
         self.run(|thread| f(thread, private.slot(thread.index())));
         self.end_of_phase();
-    }
-
-    /// Reads element `at` of shared memory at block level.
-    ///
-    /// # Panics
-    /// Beyond the end.
-    #[inline(always)]
-    pub fn broadcast<T: Element, const N: usize>(&mut self, shared: &BlockShared<'_, T, N>, at: usize) -> T {
-        let value = shared.read(at);
-        // A later phase may write what a slow thread is still to read here.
-        self.barrier();
-        value
     }
 
     /// Runs `f` once in every thread.

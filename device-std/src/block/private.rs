@@ -1,7 +1,7 @@
 use core::fmt;
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::shuffle::WARP;
+use super::thread::WARP;
 use super::thread::{Dimensions, Lane};
 
 /// A value of each thread's own: a register on the device, one slot for each thread in simulation.

@@ -9,8 +9,8 @@ use super::operator::Operator;
 use super::phases::Block;
 use super::private::Private;
 use super::shared::BlockUninit;
-use super::shuffle::{ShuffleElement, WARP};
-use super::thread::Dimensions;
+use super::shuffle::ShuffleElement;
+use super::thread::{Dimensions, WARP};
 
 impl<'k, D: Dimensions> Block<'k, D> {
     /// Every lane gets the values of its whole warp, combined (`redux.sync` for 32-bit integers,

@@ -3,8 +3,7 @@ use core::marker::PhantomData;
 use super::opening;
 use super::phase_safe::PhaseSafe;
 use super::phases::Block;
-use super::shuffle::WARP;
-use super::thread::{Dimensions, Thread};
+use super::thread::{Dimensions, Thread, WARP};
 use crate::atomic::{AtomicElement, InBlock, operations};
 use crate::element::Element;
 use crate::rt::MAX_SHARED_BYTES;
@@ -279,13 +278,27 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     }
 
     #[inline(always)]
-    pub(super) fn read(&self, at: usize) -> T {
+    fn read(&self, at: usize) -> T {
         opening::broadcast(self.ptr, N);
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
         // SAFETY: initialised before a barrier, and nothing writes while `self` is shared.
         unsafe { *slot }
+    }
+}
+
+impl<D: Dimensions> Block<'_, D> {
+    /// Reads element `at` of shared memory at block level.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    #[inline(always)]
+    pub fn broadcast<T: Element, const N: usize>(&mut self, shared: &BlockShared<'_, T, N>, at: usize) -> T {
+        let value = shared.read(at);
+        // A later phase may write what a slow thread is still to read here.
+        self.barrier();
+        value
     }
 }
 

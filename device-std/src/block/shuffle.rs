@@ -2,13 +2,10 @@
 
 use super::phases::Block;
 use super::private::Private;
-use super::thread::Dimensions;
+use super::thread::{Dimensions, WARP};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::warp;
 use crate::element::Element;
-
-/// Lanes of a warp.
-pub(crate) const WARP: usize = 32;
 
 pub(crate) mod sealed {
     pub trait Sealed {}

@@ -1,9 +1,11 @@
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-use super::shuffle::WARP;
 use crate::extent::Extent;
 use crate::index::{Index1, Index2};
+
+/// Lanes of a warp.
+pub(crate) const WARP: usize = 32;
 
 mod sealed {
     pub trait Sealed {}

@@ -6,7 +6,7 @@ use super::phases::Block;
 use super::private::Private;
 use super::shuffle::ShuffleElement;
 #[cfg(not(target_arch = "nvptx64"))]
-use super::shuffle::WARP;
+use super::thread::WARP;
 use super::thread::{Dimensions, Lane, Thread};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::{registers, warp};

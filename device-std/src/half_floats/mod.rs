@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 
 use crate::element::{Element, Scalar};
-use crate::layout::Layout;
+use crate::hash::Layout;
 
 /// By the compiler's own `f16`, whose name is `half`'s elsewhere.
 #[cfg(target_arch = "nvptx64")]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::error::{Refusal, text};
 use super::lex::{Cursor, END_OF_LINE};
-use super::parse::{Space, Variable, number, type_size, variable};
+use super::variable::{Space, Variable, number, type_size, variable};
 
 /// A register or a variable of a function: an index into [`Body::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

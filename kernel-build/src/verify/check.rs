@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
-use super::graph::{Graph, callee};
-use super::instruction::{Collective, Effect, PATHS, effect};
+use super::graph::Graph;
+use super::instruction::{Collective, Effect, PATHS, arguments, callee, effect};
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
+use super::parse::{Function, Module};
 use super::reason::{place, reasons, reasons_of};
-use super::uniform::{Analysis, Differs, Given, Summary, arguments, is_uniform};
+use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
+use super::variable::Space;
 
 /// What of CUDA's own is called: it ends the launch.
 const ENDS_THE_LAUNCH: &str = "__assertfail";

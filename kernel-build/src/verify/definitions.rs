@@ -16,7 +16,8 @@ use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
 use super::error::Refusal;
 use super::graph::{End, Graph};
 use super::instruction::PATHS;
-use super::parse::{Module, type_size};
+use super::parse::Module;
+use super::variable::type_size;
 
 /// Gives the values of all functions names of their own.
 ///

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
-use super::instruction::{Collective, Effect, effect};
+use super::instruction::{Collective, Effect, callee, effect};
 
 /// A block: it is entered at its start only, and left at its end only.
 #[derive(Debug, Default)]
@@ -169,14 +169,6 @@ impl<'b, 'a> Builder<'b, 'a> {
         }
         Ok(())
     }
-}
-
-/// The function that is called.
-pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
-    instruction.operands.iter().find_map(|operand| match operand {
-        Operand::Symbol(name) => Some(*name),
-        _ => None,
-    })
 }
 
 impl<'b, 'a> Graph<'b, 'a> {

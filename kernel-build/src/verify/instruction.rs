@@ -2,7 +2,7 @@
 //! Set").
 
 use super::body::{Instruction, Operand};
-use super::parse::Space;
+use super::variable::Space;
 
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +141,33 @@ pub(super) fn uses_carry(opcode: &str) -> (bool, bool) {
         matches!(base, "addc" | "subc" | "madc"),
         opcode.split('.').any(|part| part == "cc"),
     )
+}
+
+/// The function that is called.
+pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
+    instruction.operands.iter().find_map(|operand| match operand {
+        Operand::Symbol(name) => Some(*name),
+        _ => None,
+    })
+}
+
+/// The operands of a call: `(results), function, (arguments)`.
+pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    let at = instruction
+        .operands
+        .iter()
+        .position(|o| matches!(o, Operand::Symbol(_)));
+    match at.and_then(|at| instruction.operands.get(at + 1)) {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
+}
+
+pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    match instruction.operands.first() {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
 }
 
 impl<'a> Instruction<'a> {

@@ -28,6 +28,7 @@ mod parameters;
 mod parse;
 mod reason;
 mod uniform;
+mod variable;
 
 pub use check::Proved;
 pub use error::{Place, Reasons, Refusal};

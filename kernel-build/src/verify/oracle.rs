@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::body::{Body, Kind, Name, Operand};
 use super::graph::{End, Graph};
 use super::instruction::{Collective, Effect};
-use super::parse::Space;
+use super::variable::Space;
 
 /// More blocks than these are not run.
 const LONGEST: usize = 400;

@@ -8,10 +8,10 @@ use std::ops::{BitOr, BitOrAssign};
 
 use super::body::{Body, Kind, Name, Operand};
 use super::graph::Graph;
-use super::instruction::{Access, Effect};
+use super::instruction::{Access, Effect, arguments, results};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
-use super::uniform::{arguments, results};
+use super::parse::{Function, Module};
+use super::variable::Space;
 
 /// A set of kinds of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

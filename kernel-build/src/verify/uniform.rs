@@ -23,12 +23,13 @@
 //! launch; one that never ends keeps all from going on.)
 
 use super::body::{Body, Instruction, Name, Operand};
-use super::graph::{End, Graph, callee};
-use super::instruction::{Collective, Effect, uses_carry};
+use super::graph::{End, Graph};
+use super::instruction::{Collective, Effect, arguments, callee, results, uses_carry};
 use super::interval::written_meanwhile;
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
+use super::parse::{Function, Module};
+use super::variable::Space;
 
 /// Which threads may have different values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -369,25 +370,6 @@ impl<'b, 'a> Analysis<'b, 'a> {
 
     pub(super) fn text(&self, name: Name) -> &str {
         &self.body.names[name.0].0
-    }
-}
-
-/// The operands of a call: `(results), function, (arguments)`.
-pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
-    let at = instruction
-        .operands
-        .iter()
-        .position(|o| matches!(o, Operand::Symbol(_)));
-    match at.and_then(|at| instruction.operands.get(at + 1)) {
-        Some(Operand::List(list)) => list,
-        _ => &[],
-    }
-}
-
-pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
-    match instruction.operands.first() {
-        Some(Operand::List(list)) => list,
-        _ => &[],
     }
 }
 
