@@ -1,5 +1,5 @@
-//! What a launch got wrong ends in an error, not in memory that is not its own. Simulated only: a
-//! GPU whose kernel traps is lost to the process.
+//! A kernel with wrong arguments ends in an error, and never accesses memory of others. The tests
+//! run on the simulated device only, because a process whose kernel traps loses the GPU.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::SimConfig;

@@ -1,14 +1,14 @@
 //! Hash of a type's layout, which the host and the PTX compare.
 
-/// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not
-/// forgery.
+/// FNV-1a over the parts of a layout. It is not a cryptographic hash: it guards against mistakes,
+/// not against forgery.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Layout(u64);
 
 impl Layout {
-    /// The layout of a `T`: its size and alignment, and for primitives and arrays a name that tells
-    /// `f32` from `u32`.
+    /// The layout of a `T`: its size, its alignment, and a name, which tells primitives of one size
+    /// apart (`f32` from `u32`).
     pub const fn of<T>(name: &str) -> Self {
         Self(0xcbf2_9ce4_8422_2325)
             .text(name)
@@ -16,7 +16,7 @@ impl Layout {
             .number(align_of::<T>() as u64)
     }
 
-    /// Adds a field: its name, its offset in bytes, and the hash of its own type.
+    /// Adds a field: its name, its offset in bytes, and the hash of its type.
     pub const fn field(self, name: &str, offset_bytes: usize, layout: u64) -> Self {
         self.text(name).number(offset_bytes as u64).number(layout)
     }
@@ -43,7 +43,7 @@ impl Layout {
     }
 
     const fn text(self, text: &str) -> Self {
-        // The length first: ("ab", "c") and ("a", "bc") differ.
+        // The length comes first, so that ("ab", "c") and ("a", "bc") differ.
         let bytes = text.as_bytes();
         let mut this = self.number(bytes.len() as u64);
         let mut at = 0;
