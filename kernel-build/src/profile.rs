@@ -1,8 +1,9 @@
-//! Profile that kernels are compiled with, whatever the settings of their crate and workspace are.
+//! The cargo profile that kernels are compiled with.
 
-/// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
+/// A profile of its own, so that neither the crate's settings nor the workspace's change the code.
 pub(crate) const PROFILE: &str = "cuda-rt-kernels";
-/// Entries survive only under LTO, and only with a `cdylib` that names the crates which have them.
+/// Settings of the profile. The linker keeps entries only with LTO, and only in a `cdylib` that
+/// names the entries' crates.
 pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
     "inherits=\"release\"",
     "opt-level=3",
@@ -12,10 +13,10 @@ pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
     "overflow-checks=false",
     "debug-assertions=false",
 ];
-/// No debug information, and no path that says where the sources lie.
+/// Settings without debug information, and without paths of the sources.
 pub(crate) const WITHOUT_LINES: [&str; 2] = ["debug=false", "trim-paths=\"all\""];
-/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the
-/// sources; no code changes for it.
+/// Settings for `.loc` and `.file`, as `nvcc -lineinfo` writes them, with paths at which a profiler
+/// finds the sources. The code stays the same.
 pub(crate) const WITH_LINES: [&str; 2] = [
     "debug=\"line-directives-only\"",
     "trim-paths=[\"macro\", \"diagnostics\"]",

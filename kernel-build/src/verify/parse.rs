@@ -1,4 +1,4 @@
-//! A module of PTX: its variables and functions (PTX ISA, chapters 4 and 5).
+//! Parses a module of PTX into its variables and functions (PTX ISA, chapters 4 and 5).
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::variable::{Space, Variable, variable};
 pub(super) struct Module<'a> {
     pub(super) variables: Vec<Variable<'a>>,
     pub(super) functions: Vec<Function<'a>>,
-    /// What `.file` numbers.
+    /// Source files, by their number in `.file`.
     pub(super) files: HashMap<u32, &'a str>,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Function<'a> {
     pub(super) is_entry: bool,
     pub(super) results: Vec<Variable<'a>>,
     pub(super) parameters: Vec<Variable<'a>>,
-    /// `None` where it is declared only.
+    /// `None` if the text only declares the function.
     pub(super) body: Option<Body<'a>>,
 }
 
 impl<'a> Module<'a> {
-    /// The modules of a text: each starts with `.version`.
+    /// Parses the modules of a text. Each module starts with `.version`.
     pub(super) fn parse(ptx: &'a str) -> Result<Vec<Self>, Refusal> {
         let tokens = tokens(ptx)?;
         let mut cursor = Cursor::new(&tokens);
@@ -64,7 +64,7 @@ impl<'a> Module<'a> {
             ";" => cursor.next().map(drop),
             ".entry" | ".func" => {
                 let function = self.function(cursor)?;
-                // A definition follows its declaration.
+                // A definition may follow a declaration of the same function.
                 match self.functions.iter_mut().find(|f| f.name == function.name) {
                     Some(known) if known.body.is_none() => *known = function,
                     Some(_) if function.body.is_none() => {}
@@ -94,7 +94,7 @@ impl<'a> Module<'a> {
         } else {
             Vec::new()
         };
-        // Directives for performance, and `.noreturn`.
+        // Skips directives for performance, and `.noreturn`.
         while !matches!(cursor.peek(), Some("{" | ";") | None) {
             cursor.next()?;
         }
@@ -121,7 +121,7 @@ fn parameters<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Vec<Variable<'a>>, Refu
         let line = cursor.line();
         let parameter = variable(cursor)?;
         if parameter.space != Space::Param {
-            return text(line, "a parameter that is not in `.param`");
+            return text(line, "the parameter is not in the state space `.param`");
         }
         parameters.push(parameter);
         cursor.take(",");

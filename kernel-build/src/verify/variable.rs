@@ -1,9 +1,10 @@
-//! Variables and parameters of PTX: state space, type, size and initialiser (PTX ISA, chapter 5).
+//! Variables and parameters of PTX: state space, type, size and initialiser (PTX ISA, chapter 5,
+//! "State Spaces, Types, and Variables").
 
 use super::error::{Refusal, text};
 use super::lex::Cursor;
 
-/// Where a variable lies.
+/// The state space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Global,
@@ -33,19 +34,19 @@ pub(super) struct Variable<'a> {
     pub(super) space: Space,
     pub(super) line: u32,
     pub(super) align: u64,
-    /// `None` where the length is left to the launch: `[]`.
+    /// The size in bytes; `None` for `[]`, where the launch decides it.
     pub(super) size: Option<u64>,
     pub(super) is_initialised: bool,
-    /// The bytes of one element.
+    /// The size of one element in bytes.
     element: u64,
-    /// The numbers of its initialiser, as they are written.
+    /// The numbers of the initialiser, as the text writes them.
     values: Vec<String>,
     /// Whether its initialiser names other variables.
     pub(super) has_addresses: bool,
 }
 
 impl Variable<'_> {
-    /// Its contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as
+    /// The contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as
     /// words, and may leave out zeros at the end.
     pub(super) fn words(&self) -> Option<Vec<u64>> {
         let size = usize::try_from(self.size?).ok()?;
@@ -73,7 +74,7 @@ fn unsigned(text: &str) -> Option<u64> {
         .or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
 }
 
-/// The bytes of a type such as `.b32`.
+/// The size in bytes of a type, such as `.b32`.
 pub(super) fn type_size(directive: &str) -> Option<u64> {
     Some(match directive {
         ".pred" => 1,
@@ -90,7 +91,7 @@ pub(super) fn type_size(directive: &str) -> Option<u64> {
 pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, Refusal> {
     let line = cursor.line();
     let Some(space) = Space::of(cursor.next()?) else {
-        return text(line, "a variable without a state space");
+        return text(line, "the variable has no state space");
     };
     let (mut align, mut element, mut lanes, mut is_pointer) = (None, None, 1, false);
     let name = loop {
@@ -99,7 +100,7 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
             ".ptr" => is_pointer = true,
             ".align" => {
                 let number = number(cursor)?;
-                // After `.ptr`, of what it points to.
+                // After `.ptr`, the alignment belongs to the memory that the pointer points to.
                 if !is_pointer {
                     align = Some(number);
                 }
@@ -156,6 +157,6 @@ pub(super) fn number(cursor: &mut Cursor<'_, '_>) -> Result<u64, Refusal> {
     let word = cursor.next()?;
     match word.parse() {
         Ok(number) => Ok(number),
-        Err(_) => text(line, format!("a number was expected, and there is `{word}`")),
+        Err(_) => text(line, format!("expected a number, found `{word}`")),
     }
 }
