@@ -21,7 +21,9 @@ pub enum Refusal {
         cycle: Vec<String>,
     },
     /// Only some threads may reach a barrier, or an exchange between lanes.
-    #[error("the kernel `{kernel}`: {operation} needs all threads {group}, and possibly only some reach it (H32)\n{reasons}")]
+    #[error(
+        "the kernel `{kernel}`: {operation} needs all threads {group}, and possibly only some reach it (H32)\n{reasons}"
+    )]
     Divergent {
         /// The entry.
         kernel: String,

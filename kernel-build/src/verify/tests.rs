@@ -413,7 +413,10 @@ fn variables_that_a_kernel_could_change_are_refused() {
 fn an_entry_with_other_parameters_than_its_launch_is_refused() {
     whole(WRITES, "").unwrap();
     for (table, words) in [
-        ("562984313159688", "a launch passes 1 parameters, and the entry takes 2"),
+        (
+            "562984313159688",
+            "a launch passes 1 parameters, and the entry takes 2",
+        ),
         ("562984313159688, 17179869184", "parameter 1 has no size"),
         (
             "562984313159688, 34359738376",
