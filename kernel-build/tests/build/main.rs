@@ -1,6 +1,7 @@
 //! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly
 //! where there is none.
 
+mod aliases;
 mod openings;
 mod proof;
 
