@@ -17,6 +17,14 @@
 //! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM compiles it
 //! to a division, a truncation and a multiply-add, which give 1e8 % 3 = -2. `kernel-build` refuses
 //! kernels that use the operator.
+//!
+//! ```
+//! use device_std::accurate;
+//!
+//! assert_eq!(accurate::rem(1e8f32, 3.0), 1.0);
+//! assert_eq!(accurate::rem_euclid(-1.0f64, 3.0), 2.0);
+//! assert!((accurate::sin(0.5f64) - 0.5f64.sin()).abs() < 1e-15);
+//! ```
 
 mod sealed {
     pub trait Sealed {}

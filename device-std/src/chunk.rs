@@ -163,6 +163,13 @@ pub trait Chunks<T> {
     ///
     /// The matching output is [`PerThreadChunk`](crate::PerThreadChunk), in which each thread
     /// writes `N` elements.
+    ///
+    /// ```
+    /// use device_std::Chunks;
+    ///
+    /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(0, 0), [1, 2, 3, 4]);
+    /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(1, 0), [5, 0, 0, 0]);
+    /// ```
     fn chunk_or<const N: usize>(&self, at: usize, fill: T) -> [T; N];
 }
 

@@ -40,8 +40,8 @@ unsafe impl<T: Zeroable> Zeroable for DeviceCopied<T> {}
 // SAFETY: the wrapper is transparent, and `T: Pod` has no padding and takes every bit pattern.
 unsafe impl<T: Pod> Pod for DeviceCopied<T> {}
 
-/// A type without padding, of which every bit pattern is a value. It is [`Pod`] under another name,
-/// so that an error message can explain why `Pod` is needed.
+/// A type that has no padding, and takes every bit pattern as a value. It is [`Pod`] under another
+/// name, so that an error message can explain why `Pod` is needed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is `DeviceCopy`, which promises too little for device memory",
     label = "rustc does not know that every bit pattern is a value of this type",

@@ -8,6 +8,19 @@ use crate::hash::Layout;
 /// Integers, floats and arrays of elements implement it; with the feature `half`, `half::f16` and
 /// `half::bf16` do too. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
 ///
+/// ```
+/// use device_std::Element;
+/// use device_std::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Pod, Zeroable, Element)]
+/// #[repr(C)]
+/// struct Point { x: f32, y: f32 }
+/// ```
+///
+/// # Hazards prevented
+/// H31 (a type whose bits the device must not choose), H39 (memory that nobody
+/// wrote), H40 (zeros that are no value).
+///
 /// # Safety
 /// The type has the layout of `repr(C)`. `LAYOUT` differs for types whose sizes, alignments, field
 /// names, field offsets or field layouts differ.

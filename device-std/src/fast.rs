@@ -22,6 +22,13 @@
 //! functions are accurate to about a unit in the last place, so its results differ from the GPU's
 //! within these bounds. On both devices, subnormal arguments and results count as 0 (except for
 //! `tanh`). [`accurate`](crate::accurate) has functions whose results are equal on both devices.
+//!
+//! ```
+//! use device_std::fast;
+//!
+//! assert!((fast::exp2(0.5) - 2f32.sqrt()).abs() < 1e-6);
+//! assert!((fast::tanh(0.1) - 0.1f32.tanh()).abs() < 1e-4);
+//! ```
 
 use crate::float::Float;
 

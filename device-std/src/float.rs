@@ -3,6 +3,13 @@
 /// On the host, `x.sqrt()` calls the inherent method of `std`, which has the same name. The result
 /// is the same, because all five functions are exact on both sides. Functions that round
 /// differently are in [`accurate`](crate::accurate) and [`fast`](crate::fast).
+///
+/// ```
+/// use device_std::Float;
+///
+/// assert_eq!(Float::mul_add(2.0f32, 3.0, 1.0), 7.0);
+/// assert_eq!(Float::floor(-1.5f64), -2.0);
+/// ```
 pub trait Float: Copy {
     /// `self * a + b`, rounded once (`fma.rn`). The compiler never fuses `a * b + c` by itself.
     fn mul_add(self, a: Self, b: Self) -> Self;

@@ -6,6 +6,14 @@ use crate::element::Element;
 /// The compiler does not move the checks of `input[y * width + x]` out of a stencil's loops, and
 /// does not unroll loops that can panic. (A bilateral filter of radius 3, for sm_90, needs 39
 /// registers with checks, and 32 with this type.)
+///
+/// ```
+/// use device_std::Image;
+///
+/// let image = Image::new(&[1u8, 2, 3, 4, 5, 6], 3, 2);
+/// assert_eq!(image.clamped(1, 0), 2);
+/// assert_eq!(image.clamped(-4, 9), 4);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
     // IMAGE-1. 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(), u32::MAX).

@@ -22,6 +22,20 @@ type Brand<'k> = PhantomData<(fn(&'k ()) -> &'k (), *const ())>;
 
 /// The position of this thread in a one-dimensional launch.
 ///
+/// A kernel takes the index as a parameter, and opens outputs with it:
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn ramp(i: Index1, mut output: PerThread<u32>) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = i.get() as u32;
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads reach one element). No other code can make an index:
+///
 /// ```compile_fail,E0451
 /// let forged = device_std::Index1 { at: 0, _brand: std::marker::PhantomData };
 /// ```
@@ -32,6 +46,15 @@ pub struct Index1<'k> {
 }
 
 /// The position of this thread in a two-dimensional launch, x running fastest.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn transposed(i: Index2, input: &[f32], mut output: PerThread<f32>, height: u32) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = input[i.x() * height as usize + i.y()];
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index2<'k> {
     // 32 bits each: `y * width + x` is then one widening multiply-add, and cannot wrap (INDEX-2).
@@ -42,6 +65,15 @@ pub struct Index2<'k> {
 }
 
 /// The position of this thread in a three-dimensional launch, x running fastest, then y.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn depth(i: Index3, mut output: PerThread<u32>) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = i.z() as u32;
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index3<'k> {
     x: u64,

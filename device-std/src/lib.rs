@@ -93,8 +93,8 @@
 //!   see what other threads did.
 //! - Recursion: a thread's stack is small, and nothing guards its end.
 //! - PTX in which threads may part at a barrier, or in which an entry takes other parameters than a
-//!   launch passes. Safe code alone never gives cause for it; if the compiler does, the kernel does
-//!   not build.
+//!   launch passes. Safe code does not ask for this PTX. If the compiler produces it all the same,
+//!   the kernel does not build.
 //!
 //! # Where the two devices compute different values
 //!

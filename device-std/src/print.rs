@@ -18,6 +18,15 @@ mod sealed {
 /// The text takes up to eight integers, floats and `bool`s, one for each `{}`; `{{` and `}}` print
 /// braces. On a GPU, floats have six digits (`%g`); the simulated device prints them as Rust does.
 /// If the number of arguments differs from the number of `{}`, the crate does not build.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn show(i: Index1, values: &[f32]) {
+///     if let Some(value) = values.get(i.get()) {
+///         device_std::print!("thread {} has {}\n", i.get(), *value);
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! print {
     ($format:literal $(, $argument:expr)* $(,)?) => {

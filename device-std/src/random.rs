@@ -12,6 +12,11 @@ use crate::float::Float;
 ///
 /// It equals `philox4x32` of ten rounds in the Random123 distribution; the tests compare it with
 /// the known answers of that distribution.
+///
+/// ```
+/// let words = device_std::philox4x32([0; 4], [0; 2]);
+/// assert_eq!(words[0], 0x6627_e8d5);
+/// ```
 #[inline(always)]
 pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];

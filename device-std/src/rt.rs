@@ -33,7 +33,7 @@ const SIZE: usize = 1;
 const ALIGN: usize = 2;
 const USE: usize = 3;
 
-/// A value of which every bit pattern is valid.
+/// A value that may have any bit pattern.
 const VALUE: u64 = 1;
 /// A value that is 0 or 1, in one byte.
 const BOOL: u64 = 2;
@@ -149,7 +149,7 @@ pub unsafe trait SharedArgument {
     const FITS: bool;
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
-    /// nothing else uses.
+    /// has no other user.
     unsafe fn new(ptr: *mut u8) -> Self;
 }
 
@@ -186,7 +186,7 @@ pub unsafe trait OutputArgument {
 
 /// An argument that ends with the launch whose brand is `'k`.
 ///
-/// `#[kernel]` finds the role of a parameter by the name of its type, and a program may give such a
+/// `#[kernel]` finds the role of a parameter by the name of its type, and a program may give this
 /// name to another type. Counterexample: `type PerThread<'k, T> = device_std::PerThread<'static,
 /// T>`. A simulated kernel kept this output in a thread-local, and wrote through it after the
 /// memory had another owner.
@@ -204,8 +204,8 @@ macro_rules! outputs {
         // mut` buffer.
         unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
 
-        // SAFETY: each type reaches only its `len` elements, and an exclusive one only those of its
-        // thread: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-BLOCK-2; ATOMIC-2 for `Atomic`.
+        // SAFETY: each type reaches only its `len` elements. In an exclusive type, no two threads
+        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2 and PER-BLOCK-2.
         unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;

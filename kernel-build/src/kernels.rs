@@ -19,6 +19,17 @@ use crate::verify::provable;
 const DEFAULT_ARCHITECTURE: &str = "sm_80";
 
 /// A set of kernels, and the options of their build.
+///
+/// ```no_run
+/// // Builds a package of kernels outside a build script.
+/// # fn main() -> Result<(), kernel_build::BuildError> {
+/// let module = kernel_build::Kernels::new("device-kernels")
+///     .architecture("sm_90")
+///     .compile("target/kernels")?;
+/// println!("{:?}", module.entries);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "only `build_script`, `build` and `compile` build the kernels"]
 pub struct Kernels {

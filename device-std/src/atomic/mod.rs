@@ -27,6 +27,19 @@ pub use token::ThreadToken;
 /// A thread that waits for the write of another thread may wait for ever: CUDA does not promise
 /// that both threads run at the same time. On the simulated device, blocks run one after the other.
 ///
+/// ```
+/// # use device_std::prelude::*;
+/// fn count_large(i: Index1, input: &[f32], count: Atomic<u32>) {
+///     if input.get(i.get()).is_some_and(|value| *value > 1.0) {
+///         count.fetch_add(&i, 0, 1);
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads that write one element race, or part at a barrier because of
+/// a value that differs).
+///
 /// # Invariants
 /// - ATOMIC-1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and
 ///   only this launch uses them.

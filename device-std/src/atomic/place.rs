@@ -63,6 +63,17 @@ impl Scope for SystemScope {}
 /// A fence is both release and acquire (`fence.acq_rel`). Kernels need it for atomic elements only:
 /// other elements belong to one thread, or a barrier orders them. The operations themselves are
 /// relaxed; rustc compiles `Ordering::AcqRel` without a fence (rust-lang/rust#136480).
+///
+/// ```
+/// # use device_std::prelude::*;
+/// use device_std::fence;
+///
+/// fn publish(i: Index1, values: Atomic<u32>, flags: Atomic<u32>) {
+///     values.store(&i, i.get(), 7);
+///     fence::device();
+///     flags.store(&i, i.get(), 1);
+/// }
+/// ```
 pub mod fence {
     macro_rules! fences {
         ($($(#[$doc:meta])* $name:ident = $instruction:literal;)*) => { $(
@@ -70,7 +81,7 @@ pub mod fence {
             #[inline(always)]
             pub fn $name() {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: orders memory accesses, and makes none.
+                // SAFETY: the instruction orders memory accesses, and touches no memory itself.
                 unsafe {
                     core::arch::asm!($instruction, options(nostack));
                 }

@@ -9,11 +9,25 @@ use crate::extent::Extent;
 
 /// One block of a launch, seen as a whole.
 ///
+/// A kernel that takes a block names its number of threads: `#[kernel(block = 256)]`. Block-level
+/// code may branch only on values that all threads share.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn any_negative(mut block: Block, input: &[i32], mut found: PerBlock<u32>) {
+///     let negative = block.any(|thread| input.get(thread.position()).is_some_and(|value| *value < 0));
+///     found.set(&block, u32::from(negative));
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads part at a barrier).
+///
 /// # Invariants
-/// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has `size`
-///   threads in each block.
-/// - BLOCK-2. Every thread of the block runs the block-level code with equal values, so every thread
-///   meets every barrier.
+/// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has
+///   `size` threads in each block.
+/// - BLOCK-2. Every thread of the block runs the block-level code with equal values, so every
+///   thread meets every barrier.
 #[derive(Debug)]
 pub struct Block<'k, D: Dimensions = OneD> {
     at: [u32; 2],
@@ -51,8 +65,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     pub(crate) unsafe fn current(size: [u32; 2], extent: Extent) -> Self {
         let at = [registers::block_x(), registers::block_y()];
         let blocks = [registers::grid_x(), registers::grid_y()];
-        // SAFETY: the caller gives the launch's size and extent, and makes one value (BLOCK-1); `at` and
-        // `blocks` come from the registers.
+        // SAFETY: the caller gives the launch's size and extent, and makes one value (BLOCK-1);
+        // `at` and `blocks` come from the registers.
         unsafe { Self::new(at, size, blocks, extent) }
     }
 
@@ -186,7 +200,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     pub(super) fn barrier(&self) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes it.
+        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes
+        // it.
         unsafe {
             registers::barrier();
         }

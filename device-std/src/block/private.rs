@@ -8,6 +8,19 @@ use super::thread::{Dimensions, Lane};
 ///
 /// The value has a `Copy + 'static` type. It opens only with a [`Lane`], and block-level code never
 /// has one. Therefore a `Private` cannot be printed or compared.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn differences(mut block: Block, input: &[f32], output: PerThread<f32>) {
+///     let value = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));
+///     let next = block.shuffle_down(&value, 1);
+///     block.threads(|thread| {
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, next.get(thread) - value.get(thread));
+///         }
+///     });
+/// }
+/// ```
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
     value: T,
@@ -44,8 +57,8 @@ impl<T: Copy + 'static> Private<T> {
         self.value
     }
 
-    /// This thread's value, of which only the first thread's may be used: in the other threads the
-    /// result differs, and they must not act on it.
+    /// This thread's value. Only the block's first thread may act on it: in the other threads the
+    /// value differs.
     #[inline(always)]
     pub(crate) fn first(&self) -> T {
         self.value

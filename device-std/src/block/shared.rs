@@ -10,11 +10,31 @@ use crate::rt::MAX_SHARED_BYTES;
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
+/// On the host, no argument stands for it. A kernel's arguments in shared memory have 48 KiB
+/// together.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn reverse(mut block: Block, tile: BlockUninit<f32, 64>, input: &[f32], output: PerThread<f32>) {
+///     let tile = tile.init(&mut block, |thread, _| input.get(thread.position()).copied().unwrap_or(0.0));
+///     let view = tile.view();
+///     block.threads(|thread| {
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, view.slice(thread)[63 - thread.index()]);
+///         }
+///     });
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (a thread reads shared memory that another thread writes, or that
+/// nobody wrote).
+///
 /// # Invariants
 /// They hold for this type, and for each type below that is made from it.
 ///
-/// - SHARED-MEMORY-1. `ptr` is valid and aligned for `N` elements (or `len`). During the block's run,
-///   only this value opens them.
+/// - SHARED-MEMORY-1. `ptr` is valid and aligned for `N` elements (or `len`). During the block's
+///   run, only this value opens them.
 /// - SHARED-MEMORY-2. Threads open the elements only in a phase that ends in a barrier: each access
 ///   takes a [`Thread`].
 /// - SHARED-MEMORY-3. Block-level code marks each opening before threads can use it (`opening.rs`).
@@ -85,15 +105,15 @@ unsafe fn element<T>(ptr: *mut T, at: usize) -> *mut T {
 impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// Whether a block's shared memory can hold the elements, and is aligned for them.
     ///
-    /// The multiplication is checked. A product that wraps is small: the array would have few bytes,
-    /// and its bounds would still allow `N` elements.
+    /// The multiplication is checked. A product that wraps is small: the array would have few
+    /// bytes, and its bounds would still allow `N` elements.
     pub(crate) const FITS: bool = match size_of::<T>().checked_mul(N) {
         Some(bytes) => bytes <= MAX_SHARED_BYTES && align_of::<T>() <= 16,
         None => false,
     };
 
-    /// The size in bytes, rounded up to 16, so that the next argument is aligned too. The limit keeps
-    /// the sum over a kernel's arguments from wrapping.
+    /// The size in bytes, rounded up to 16, so that the next argument is aligned too. The limit
+    /// keeps the sum over a kernel's arguments from wrapping.
     pub(crate) const BYTES: usize = {
         assert!(
             Self::FITS,
@@ -104,7 +124,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
-    /// nothing else uses.
+    /// has no other user.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
         const { Self::BYTES };
@@ -114,8 +134,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         }
     }
 
-    /// Opens the memory for a reduction: a lane of each warp writes, and after a barrier all threads
-    /// read.
+    /// Opens the memory for a reduction: a lane of each warp writes, and after a barrier all
+    /// threads read.
     #[inline(always)]
     pub(super) fn open_as_scratch(&mut self) {
         opening::scratch(self.ptr, N);
@@ -131,8 +151,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         assert!(at < N, "write beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: SHARED-MEMORY-1, and the caller says that no other thread uses the element before the
-        // next barrier.
+        // SAFETY: SHARED-MEMORY-1, and the caller says that no other thread uses the element before
+        // the next barrier.
         unsafe { slot.write(value) };
     }
 
@@ -146,13 +166,13 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: SHARED-MEMORY-1, and the caller says that the element was written before a barrier,
-        // and that nobody writes it before the next.
+        // SAFETY: SHARED-MEMORY-1, and the caller says that the element was written before a
+        // barrier, and that nobody writes it before the next.
         unsafe { slot.read() }
     }
 
-    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's size.
-    /// Ends in a barrier (`__syncthreads`).
+    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's
+    /// size. Ends in a barrier (`__syncthreads`).
     #[inline(always)]
     pub fn init<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
@@ -166,8 +186,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         shared
     }
 
-    /// Writes `f(thread)` of the first lane of warp w into element w. `f` runs only in the first lane
-    /// of each warp. Ends in a barrier (`__syncthreads`).
+    /// Writes `f(thread)` of the first lane of warp w into element w. `f` runs only in the first
+    /// lane of each warp. Ends in a barrier (`__syncthreads`).
     ///
     /// # Panics
     /// If the block is not made of `N` whole warps.
@@ -187,8 +207,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
                 let value = f(thread);
                 // SAFETY: the block has N warps, so index / 32 < N.
                 let slot = unsafe { element(ptr, thread.index() / WARP) };
-                // SAFETY: SHARED-MEMORY-1: one thread of each warp writes its warp's own element, and
-                // nothing reads before the barrier.
+                // SAFETY: SHARED-MEMORY-1: one thread of each warp writes its warp's own element,
+                // and nothing reads before the barrier.
                 unsafe { slot.write(value) };
             }
         });
@@ -201,8 +221,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 }
 
 impl<T: Element, const N: usize> BlockShared<'_, T, N> {
-    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's size.
-    /// Ends in a barrier (`__syncthreads`).
+    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's
+    /// size. Ends in a barrier (`__syncthreads`).
     #[inline(always)]
     pub fn write<'b, D: Dimensions, F>(&mut self, block: &mut Block<'b, D>, f: F)
     where
@@ -216,8 +236,8 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
                 let value = f(thread, at);
                 // SAFETY: at < N.
                 let slot = unsafe { element(ptr, at) };
-                // SAFETY: SHARED-MEMORY-1: thread indices are distinct and below `stride`, so no other
-                // thread writes this element. `&mut self` excludes readers until the barrier.
+                // SAFETY: SHARED-MEMORY-1: thread indices are distinct and below `stride`, so no
+                // other thread writes this element. `&mut self` excludes readers until the barrier.
                 unsafe { slot.write(value) };
                 at += stride;
             }
@@ -291,8 +311,8 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: SHARED-MEMORY-1: the element was written before a barrier, and nobody writes while
-        // `self` is borrowed as shared.
+        // SAFETY: SHARED-MEMORY-1: the element was written before a barrier, and nobody writes
+        // while `self` is borrowed as shared.
         unsafe { *slot }
     }
 }
@@ -321,7 +341,8 @@ impl<T: Element> EachMut<'_, T> {
         }
         // SAFETY: the index lies below the length.
         let slot = unsafe { element(self.ptr, thread.index()) };
-        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the element.
+        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the
+        // element.
         Some(unsafe { *slot })
     }
 
@@ -333,7 +354,8 @@ impl<T: Element> EachMut<'_, T> {
         }
         // SAFETY: the index lies below the length.
         let slot = unsafe { element(self.ptr, thread.index()) };
-        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the element.
+        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the
+        // element.
         unsafe { *slot = value };
     }
 }
@@ -345,8 +367,8 @@ impl<'a, T: Element> View<'a, T> {
     where
         'a: 't,
     {
-        // SAFETY: SHARED-MEMORY-1: the elements were written before a barrier. Nobody writes them during
-        // the borrow `'a`, and `'t` ends before this phase's barrier (SHARED-MEMORY-2).
+        // SAFETY: SHARED-MEMORY-1: the elements were written before a barrier. Nobody writes them
+        // during the borrow `'a`, and `'t` ends before this phase's barrier (SHARED-MEMORY-2).
         unsafe { core::slice::from_raw_parts(self.ptr, self.len) }
     }
 }

@@ -53,8 +53,8 @@ impl Dimensions for OneD {
 
     #[inline(always)]
     unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index1<'k>> {
-        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was compared
-        // with the extent.
+        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was
+        // compared with the extent.
         (at[0] < extent.x).then(|| unsafe { Index1::new(at[0]) })
     }
 }
@@ -73,8 +73,8 @@ impl Dimensions for TwoD {
     unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index2<'k>> {
         let (width, height) = extent.plane();
         let inside = at[0] < width as u64 && at[1] < height as u64;
-        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was compared
-        // with the extent.
+        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was
+        // compared with the extent.
         inside.then(|| unsafe { Index2::new(at[0] as u32, at[1] as u32, width) })
     }
 }

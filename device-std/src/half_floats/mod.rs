@@ -38,6 +38,16 @@ mod sealed {
 /// A float of 16 bits: `half::f16` or `half::bf16`.
 ///
 /// Results are equal to the bit on the simulated device, except for the payload of a NaN.
+///
+/// ```
+/// # #[cfg(feature = "half")] {
+/// use device_std::Half;
+/// use half::f16;
+///
+/// let three = f16::narrow(3.0);
+/// assert_eq!(three.mul_add(three, three).widen(), 12.0);
+/// # }
+/// ```
 pub trait Half: Element + Scalar + sealed::Sealed {
     /// The exact value as `f32` (`cvt.f32.f16`; a shift for `bf16`).
     fn widen(self) -> f32;

@@ -5,6 +5,18 @@ use crate::element::Element;
 
 /// An output with one element for each block, at the block's row-major position in the grid.
 ///
+/// The output has one element for each block of the grid; a kernel with more blocks traps.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn block_numbers(block: Block, mut output: PerBlock<u32>) {
+///     output.set(&block, block.position() as u32);
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two blocks, or two threads of a block, write one element).
+///
 /// # Invariants
 /// - PER-BLOCK-1. `ptr` is valid for writes of `len` elements, and only this launch uses them.
 /// - PER-BLOCK-2. Only the first thread of a block writes, and only its block's element.
@@ -55,8 +67,8 @@ impl<T: Element> PerBlock<'_, T> {
         }
         // SAFETY: PER-BLOCK-1: `at` was compared with `len`.
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: PER-BLOCK-2: no other block has this position (BLOCK-1), and the block's other threads
-        // have returned.
+        // SAFETY: PER-BLOCK-2: no other block has this position (BLOCK-1), and the block's other
+        // threads have returned.
         unsafe { *element = value }
     }
 

@@ -6,6 +6,21 @@ use crate::index::{Index, PlaneIndex};
 /// An output in which each thread reaches only its own element, at the row-major position of its
 /// index.
 ///
+/// The kernel's grid covers the output's length, in elements. On the host, the argument is a
+/// `&mut DeviceSlice<T, _>`.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn double(i: Index1, mut data: PerThread<f32>) {
+///     if let Some(value) = data.get_mut(i) {
+///         *value *= 2.0;
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element), H29 (an input is also an output).
+///
 /// # Invariants
 /// - PER-THREAD-1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses
 ///   them.
@@ -101,6 +116,19 @@ impl<'a, T: Element> PerThread<'a, T> {
 /// The output is a row-major matrix, as wide as the launch. Thread (x, y) owns the elements
 /// (x, y · `ROWS` + k) with k < `ROWS`. The launch covers (width, height / `ROWS`, rounded up)
 /// threads. Neighbouring threads write neighbouring elements.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn copy(i: Index2, input: &[f32], output: PerThreadColumn<f32, 4>, width: u32) {
+///     for k in 0..4 {
+///         let row = i.y() * 4 + k;
+///         output.set(i, k, input.get(row * width as usize + i.x()).copied().unwrap_or(0.0));
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element).
 #[derive(Debug)]
 pub struct PerThreadColumn<'a, T, const ROWS: usize> {
     elements: PerThread<'a, T>,

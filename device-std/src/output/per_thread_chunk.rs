@@ -8,12 +8,23 @@ use crate::index::Index;
 /// elements from `N * i` on. The last thread may own fewer.
 ///
 /// The launch covers the output's length divided by `N`, rounded up:
-/// `Grid1::covering(len.div_ceil(4))`. A thread that moves 16 bytes needs fewer instructions for each
-/// byte than a thread that moves 4, and comes nearer to the memory's bandwidth.
+/// `Grid1::covering(len.div_ceil(4))`. A thread that moves 16 bytes needs fewer instructions for
+/// each byte than a thread that moves 4, and comes nearer to the memory's bandwidth.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn double(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>) {
+///     let values: [f32; 4] = input.chunk_or(i.get(), 0.0);
+///     output.set(i, values.map(|value| value * 2.0));
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element).
 ///
 /// # Invariants
-/// - PER-THREAD-CHUNK-1. `ptr` is valid for reads and writes of `len` elements, and only this launch
-///   uses them.
+/// - PER-THREAD-CHUNK-1. `ptr` is valid for reads and writes of `len` elements, and only this
+///   launch uses them.
 /// - PER-THREAD-CHUNK-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two
 ///   threads reach one element.
 #[derive(Debug)]
@@ -65,8 +76,8 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
             return [fill; N];
         };
         if count == N {
-            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only this
-            // thread reaches them, and no reference to them exists.
+            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only
+            // this thread reaches them, and no reference to them exists.
             return unsafe { chunk::read(first) };
         }
         core::array::from_fn(|k| {
@@ -81,17 +92,17 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         })
     }
 
-    /// Writes this thread's elements, and nothing beyond the end. One store (`st.global.v4`), if the
-    /// elements have 4, 8 or 16 bytes together and lie aligned to that size. An output that starts at
-    /// the start of a buffer is aligned.
+    /// Writes this thread's elements, and nothing beyond the end. One store (`st.global.v4`), if
+    /// the elements have 4, 8 or 16 bytes together and lie aligned to that size. An output that
+    /// starts at the start of a buffer is aligned.
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, values: [T; N]) {
         let Some((first, count)) = self.of(index) else {
             return;
         };
         if count == N {
-            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only this
-            // thread reaches them, and no reference to them exists.
+            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only
+            // this thread reaches them, and no reference to them exists.
             unsafe { chunk::write(first, values) };
             return;
         }
@@ -105,8 +116,8 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         }
     }
 
-    /// The address and the number of this thread's elements: `N`, or fewer in the last thread. `None`
-    /// if the thread has no elements.
+    /// The address and the number of this thread's elements: `N`, or fewer in the last thread.
+    /// `None` if the thread has no elements.
     #[inline(always)]
     fn of<I: Index>(&self, index: I) -> Option<(*mut T, usize)> {
         let (at, whole, rest) = (index.position(), self.len / N, self.len % N);

@@ -120,7 +120,7 @@ impl SharedMemory {
     ///
     /// # Safety
     /// `start` is the [`start`](Self::start) of a living `SharedMemory` of at least `offset +
-    /// S::BYTES` bytes. `offset` is a multiple of 16, and nothing else uses that range.
+    /// S::BYTES` bytes. `offset` is a multiple of 16, and the range has no other user.
     #[inline(always)]
     pub unsafe fn argument<S: SharedArgument>(start: *mut u8, offset: usize) -> S {
         // SAFETY: the caller says that the memory has `offset + S::BYTES` bytes.

@@ -11,7 +11,7 @@ pub(super) struct Token<'a> {
 
 /// Directives that end with their line, not with a semicolon.
 const LINES: [&str; 5] = [".version", ".target", ".address_size", ".loc", ".file"];
-/// The token at the end of such a line.
+/// The token at the end of these directives' lines.
 pub(super) const END_OF_LINE: &str = "\n";
 
 fn is_word(c: u8) -> bool {

@@ -47,6 +47,21 @@ pub struct Verified {
 /// Proves for each entry of a PTX text that threads meet at barriers and exchanges. It proves
 /// nothing about memory and parameters.
 ///
+/// ```
+/// use kernel_build::verify::verify_threads;
+///
+/// let kernel = |guard: &str| format!(
+///     ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n\
+///      .reg .pred %p;\n.reg .b32 %r;\nmov.u32 %r, %tid.x;\nsetp.eq.s32 %p, %r, 0;\n\
+///      {guard} bar.sync 0;\nret;\n}}\n"
+/// );
+/// assert_eq!(verify_threads(&kernel("")).unwrap().entries[0].1.barriers, 1);
+/// assert!(verify_threads(&kernel("@%p")).is_err());
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads part at a barrier).
+///
 /// # Errors
 /// The first part of the text that cannot be proved or read.
 pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {

@@ -1,4 +1,4 @@
-//! Kernels whose arguments have other types than their names say.
+//! Kernels with arguments whose type names mean other types.
 
 use kernel_build::BuildError;
 

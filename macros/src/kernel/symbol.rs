@@ -45,7 +45,7 @@ impl Hash {
                         proc_macro2::Delimiter::Parenthesis => "(",
                         proc_macro2::Delimiter::Brace => "{",
                         proc_macro2::Delimiter::Bracket => "[",
-                        // A macro passed a type on; the source has no such delimiter.
+                        // A macro passed a type on; the source has no delimiter here.
                         proc_macro2::Delimiter::None => {
                             self.tokens(group.stream());
                             continue;
