@@ -92,9 +92,9 @@
 //! - A mutable static, in any crate that the kernels depend on: through it, block-level code would
 //!   see what other threads did.
 //! - Recursion: a thread's stack is small, and nothing guards its end.
-//! - PTX in which threads may part at a barrier, or in which an entry takes other parameters than a
-//!   launch passes. Safe code does not ask for this PTX. If the compiler produces it all the same,
-//!   the kernel does not build.
+//! - PTX in which threads may diverge at a barrier, or in which an entry takes other parameters
+//!   than a launch passes. Safe code does not ask for this PTX. If the compiler produces it all the
+//!   same, the kernel does not build.
 //!
 //! # Where the two devices compute different values
 //!

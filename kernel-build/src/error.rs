@@ -84,8 +84,8 @@ pub enum BuildError {
         package: String,
     },
     /// A crate of the kernels has a static that can change. Through it, block-level code could see
-    /// what other threads did, and threads could part at a barrier. The static's value would also
-    /// outlive a launch.
+    /// what other threads did, and threads could diverge at a barrier. The static's value would
+    /// also outlive a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
         /// The paths of the statics.

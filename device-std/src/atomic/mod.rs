@@ -37,7 +37,7 @@ pub use token::ThreadToken;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads that write one element race, or part at a barrier because of
+/// H32 (threads that write one element race, or diverge at a barrier because of
 /// a value that differs).
 ///
 /// # Invariants

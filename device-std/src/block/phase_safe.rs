@@ -8,7 +8,7 @@ pub use super::phase_safe_auto::PhaseSafe;
 /// cannot declare auto traits, so the host asks for `Sync` instead. `Sync` accepts a few types that
 /// the kernel build then refuses (an atomic, a mutex).
 ///
-/// Without the bound this program would compile, and its threads would part at a barrier:
+/// Without the bound this program would compile, and its threads would diverge at a barrier:
 ///
 /// ```compile_fail,E0277
 /// # use device_std::Block;
@@ -24,7 +24,7 @@ pub use super::phase_safe_auto::PhaseSafe;
 #[diagnostic::on_unimplemented(
     message = "this closure would carry a thread's value out of its phase",
     label = "captures the block, a cell or something else that is not `Sync`",
-    note = "H32: block-level code must run alike in all threads, or they part at a barrier: return the value (`map`) or keep it in a `Private`"
+    note = "H32: block-level code must run alike in all threads, or they diverge at a barrier: return the value (`map`) or keep it in a `Private`"
 )]
 pub trait PhaseSafe: Sync {}
 

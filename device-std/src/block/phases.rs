@@ -21,7 +21,7 @@ use crate::extent::Extent;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads part at a barrier).
+/// H32 (threads diverge at a barrier).
 ///
 /// # Invariants
 /// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has

@@ -284,8 +284,8 @@ impl Check<'_, '_, '_> {
     }
 
     /// Refuses the instruction unless the threads of the block, or of each warp, are together.
-    fn must_be_together(&self, parted: Differs, group: &'static str) {
-        if self.analysis.region[self.block].0 >= parted {
+    fn must_be_together(&self, differs: Differs, group: &'static str) {
+        if self.analysis.region[self.block].0 >= differs {
             self.checker.refuse(Refusal::Divergent {
                 kernel: self.kernel.to_owned(),
                 operation: place(self.checker.module, self.instruction),

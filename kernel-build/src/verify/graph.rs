@@ -1,5 +1,5 @@
 //! The control flow of a function: its blocks, the blocks that must end in a trap, and the places
-//! where parted threads meet again.
+//! where diverged threads meet again.
 //!
 //! Post-dominators come from the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
 //! Algorithm", 2001), on the reversed graph.
@@ -252,7 +252,7 @@ impl<'b, 'a> Graph<'b, 'a> {
             .filter(|target| !self.is_doomed[*target])
     }
 
-    /// Whether threads can part at the end of the block.
+    /// Whether threads can diverge at the end of the block.
     pub(super) fn is_choice(&self, block: usize) -> bool {
         let mut targets = self.living_targets(block);
         let first = targets.next();

@@ -60,7 +60,7 @@ pub struct Verified {
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads part at a barrier).
+/// H32 (threads diverge at a barrier).
 ///
 /// # Errors
 /// The first part of the text that cannot be proved or read.

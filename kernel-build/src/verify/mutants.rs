@@ -1,11 +1,11 @@
 //! Proves the committed kernels. Then deletes, doubles, guards or moves their barriers and
-//! exchanges, one at a time: the verifier must refuse every kernel in which two threads part.
+//! exchanges, one at a time: the verifier must refuse every kernel in which two threads diverge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::check::Checker;
-use super::oracle::parts;
+use super::oracle::diverges;
 use super::parse::Module;
 use super::{verify, verify_threads};
 
@@ -59,7 +59,7 @@ fn barriers_of_foreign_kernels_are_proved() {
 
 /// PTX that the compiler made from safe code, before the build refused it.
 #[test]
-fn kernels_whose_threads_part_are_refused() {
+fn kernels_whose_threads_diverge_are_refused() {
     for (path, entries) in [("nan_of_two_values", 1), ("statics_made_registers", 3)] {
         let text = read(&format!("kernel-build/tests/ptx/{path}.ptx"));
         let texts = split(&text);
@@ -146,15 +146,15 @@ fn is_instruction(line: &str) -> bool {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     refused: usize,
-    /// Accepted, and the threads of no run part.
+    /// Accepted, and the threads of no run diverge.
     accepted: usize,
-    /// The threads of some run part.
-    parted: usize,
+    /// The threads of some run diverge.
+    diverged: usize,
 }
 
 /// Changes one line at a time, and compares the proof with the runs.
 #[test]
-fn mutants_whose_threads_part_are_refused() {
+fn mutants_whose_threads_diverge_are_refused() {
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     let library = read("device-std/tests/kernels/ptx/library_kernels.ptx");
     let shipped = read("device-kernels/ptx/device_kernels.ptx");
@@ -217,9 +217,9 @@ fn mutants_whose_threads_part_are_refused() {
         }
     }
     println!("{} kernels, {outcomes:#?}", texts.len());
-    // The runs find every parting that the proof finds.
+    // The runs find every divergence that the proof finds.
     assert_eq!(
-        outcomes["guarded by the thread"].parted,
+        outcomes["guarded by the thread"].diverged,
         outcomes["guarded by the thread"].refused
     );
     assert_eq!(outcomes["guarded by the thread"].accepted, 0);
@@ -240,16 +240,16 @@ fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
         .find(|function| function.is_entry)
         .unwrap();
     let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
-    let do_part = parts(body, graph, 60);
+    let do_diverge = diverges(body, graph, 60);
     let is_refused = verify_threads(text).is_err();
     if is_refused {
         outcome.refused += 1;
     } else {
         outcome.accepted += 1;
     }
-    outcome.parted += usize::from(do_part);
+    outcome.diverged += usize::from(do_diverge);
     assert!(
-        !do_part || is_refused,
-        "accepted, though threads part: {kind}\n{text}"
+        !do_diverge || is_refused,
+        "accepted, though threads diverge: {kind}\n{text}"
     );
 }

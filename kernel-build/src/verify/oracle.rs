@@ -154,7 +154,7 @@ impl Thread<'_, '_> {
 
 /// Whether, in any of `runs` runs, two threads meet different barriers, or two lanes of a warp meet
 /// different exchanges.
-pub(super) fn parts(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
+pub(super) fn diverges(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
     let is_barrier = |line: &u32| {
         graph
             .blocks

@@ -35,7 +35,7 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
         return reasons;
     };
     let reason = format!(
-        "threads part at this branch, because `{}` differs",
+        "threads diverge at this branch, because `{}` differs",
         analysis.text(*by)
     );
     reasons.0.push((place(module, at), reason));
@@ -90,7 +90,10 @@ pub(super) fn reasons_of(
                 );
                 add(
                     at,
-                    format!("because threads part at this branch, on `{}`", analysis.text(by)),
+                    format!(
+                        "because threads diverge at this branch, on `{}`",
+                        analysis.text(by)
+                    ),
                 );
                 next = Some(by);
             }

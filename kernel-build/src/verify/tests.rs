@@ -70,7 +70,7 @@ fn a_barrier_under_a_predicate_that_differs_is_refused() {
 }
 
 #[test]
-fn a_path_that_traps_does_not_part_threads() {
+fn threads_do_not_diverge_at_a_path_that_traps() {
     accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: trap;");
     accepted("@%p1 trap;\nbar.sync 0;");
     accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: call.uni fails, ();\nexit;");

@@ -7,8 +7,8 @@
 //!
 //! - A value differs if it is computed from a value that differs, or read from a place where
 //!   threads may see different values.
-//! - A branch on a value that differs parts the threads. They are together again at the branch's
-//!   immediate post-dominator. The blocks between them are the branch's *region*.
+//! - A branch on a value that differs makes the threads diverge. They are together again at the
+//!   branch's immediate post-dominator. The blocks between them are the branch's *region*.
 //! - A value written in a region differs, for every reader: some threads may have written it, and
 //!   others not, or more often. Therefore a value that threads take out of a loop at different
 //!   times differs too: the loop lies in the region of the branch that leaves it.
@@ -18,7 +18,7 @@
 //!
 //! Proof, by induction over the points at which the threads are together. The first point is the
 //! function's start. If the threads agree on a block's branch, the next point is the branch's
-//! target. If they do not agree, they part, and the next point is the branch's post-dominator.
+//! target. If they do not agree, they diverge, and the next point is the branch's post-dominator.
 //! Until then they run only blocks of the region, and no register that counts as equal is written
 //! there. At the post-dominator, several names of one register may meet. A name that was written in
 //! the region differs. A name that was current at the branch is the same on all paths.
@@ -138,7 +138,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
             analysis.raise(*name, Differs::ByThread, Cause::Unwritten);
         }
         while std::mem::replace(&mut analysis.changed, false) {
-            analysis.part();
+            analysis.find_regions();
             for block in 0..graph.blocks.len() {
                 if graph.is_reachable[block] {
                     for (instruction, effect) in &graph.blocks[block].instructions {
@@ -165,7 +165,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
     }
 
     /// Finds the regions of branches on values that differ.
-    fn part(&mut self) {
+    fn find_regions(&mut self) {
         for block in 0..self.graph.blocks.len() {
             let End::Choice { by, .. } = &self.graph.blocks[block].end else {
                 continue;
