@@ -396,7 +396,8 @@ fn a_module_of_a_package_without_device_std_is_refused() {
     assert!(matches!(error, BuildError::NoDeviceStd { .. }), "{error}");
 }
 
-/// The root of the package, which may forbid it, is not compiled for the GPU.
+/// The package's root may forbid `unsafe` code, but the build for the GPU does not compile the
+/// root.
 #[test]
 fn a_module_with_unsafe_code_is_refused() {
     let package = package("unsafe-module", "mod kernels;");
@@ -423,8 +424,8 @@ fn a_crate_without_kernels_is_refused() {
     );
 }
 
-/// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must
-/// not.
+/// On the host, `PhaseSafe` asks for `Sync`, which an atomic implements. On the device, the auto
+/// trait must refuse the atomic.
 #[test]
 fn a_value_cannot_leave_its_phase_in_an_atomic() {
     let package = package(
@@ -446,7 +447,7 @@ fn a_value_cannot_leave_its_phase_in_an_atomic() {
 }
 
 #[test]
-fn what_a_gpu_cannot_run_is_the_compilers_error() {
+fn code_that_needs_std_is_an_error_of_the_compiler() {
     let package = package(
         "allocates",
         "#[kernel]
@@ -465,7 +466,7 @@ fn what_a_gpu_cannot_run_is_the_compilers_error() {
 }
 
 #[test]
-fn what_is_no_crate_is_said_so() {
+fn a_directory_without_a_package_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let error = Kernels::new(directory.path())
         .compile(directory.path().join("target"))
@@ -474,7 +475,7 @@ fn what_is_no_crate_is_said_so() {
 }
 
 #[test]
-fn a_toolchain_that_is_not_there_is_named_with_the_command_that_installs_it() {
+fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
     let kernels = Kernels::new(workspace().join("device-kernels")).toolchain("nightly-1999-01-01");
     match kernels.compile(Path::new(env!("CARGO_TARGET_TMPDIR")).join("none")) {
         Err(BuildError::NoRustup(_)) => eprintln!("SKIPPED: there is no rustup"),
