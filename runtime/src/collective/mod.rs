@@ -85,8 +85,8 @@ impl<G> Communicator<G> {
     /// they connect: up to seconds on GPUs.
     ///
     /// # Errors
-    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature
-    /// `nccl`, or where no NCCL is installed, the message says so; and for devices that can
+    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the
+    /// feature `nccl`, or where no NCCL is installed, the message says so; and for devices that can
     /// exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
@@ -119,9 +119,9 @@ impl<G> Communicator<G> {
     /// that wait for elements of each other that never come, for ever.
     ///
     /// # Errors
-    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is of no more
-    /// use. The buffers are freed in their streams' order, or leaked where the collective may be in
-    /// flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
+    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is of
+    /// no more use. The buffers are freed in their streams' order, or leaked where the collective
+    /// may be in flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)

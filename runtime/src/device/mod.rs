@@ -363,7 +363,8 @@ impl<D: Live> Device<D> {
     /// use is over.
     ///
     /// # Errors
-    /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) where memory cannot be page-locked.
+    /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) where
+    /// memory cannot be page-locked.
     #[track_caller]
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
         PinnedBuffer::zeroed(self.core(), len)

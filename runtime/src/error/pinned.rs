@@ -15,7 +15,9 @@ use super::Error;
 /// gpu.set_pinned_limit(Some(4096));
 /// let small = gpu.pinned::<u8>(4096)?;
 /// match gpu.pinned::<u8>(1 << 20) {
-///     Err(Error::Pinned(PinnedError::Limit { limit_bytes, .. })) => println!("{limit_bytes} bytes are all there is"),
+///     Err(Error::Pinned(PinnedError::Limit { limit_bytes, .. })) => {
+///         println!("{limit_bytes} bytes are all there is");
+///     }
 ///     other => drop(other?),
 /// }
 /// # gpu.set_pinned_limit(None);

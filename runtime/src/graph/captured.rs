@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use crate::tag::{DeviceTag, Place, StreamTag};
 
-/// The device inside a capture of a stream of `D`. Not [`Live`]: nothing inside can be waited for,
-/// shared or adopted.
+/// The device inside a capture of a stream of `D`. Not [`Live`](crate::Live): nothing inside can be
+/// waited for, shared or adopted.
 pub struct InGraph<'g, D>(PhantomData<fn(&'g D) -> &'g D>);
 // SAFETY: `'g` is fresh at each capture, and a capture has a device core of its own.
 unsafe impl<D: DeviceTag> DeviceTag for InGraph<'_, D> {}

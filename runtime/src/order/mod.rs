@@ -16,10 +16,10 @@
 //! # Where a handoff waits
 //!
 //! ```text
-//!   on the GPU    Stream::acquire        stream/mod.rs         Fence::wait_on ─────▶ EventLease::wait_on ─────▶ cuStreamWaitEvent
-//!   on the host   Handoff::synchronize   handoff/mod.rs        Fence::synchronize ─▶ EventLease::synchronize ─▶ cuEventSynchronize
-//!   in a task     .await, on_done        future.rs             Fence::watch ───────▶ completion ──────────────▶ cuEventQuery
-//!   dropped       Handoff's drop         handoff/def.rs        Bundle::retire ─────▶ Fence::wait_on, of the reaper stream
+//!   on the GPU    Stream::acquire       stream/mod.rs    Fence::wait_on, EventLease::wait_on
+//!   on the host   Handoff::synchronize  handoff/mod.rs   Fence::synchronize, EventLease::synchronize
+//!   in a task     .await, on_done       future.rs        Fence::watch, completion, EventLease::query
+//!   dropped       Handoff's drop        handoff/def.rs   Bundle::retire, Fence::wait_on the reaper
 //! ```
 //!
 //! Each of them waits for the handoff's [`Fence`](fence::Fence), which holds leases

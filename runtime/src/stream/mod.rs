@@ -1,8 +1,8 @@
 //! [`Stream`]: what enqueues. It moves ownership in and out, allocates, copies and fills.
 //!
 //! Here a stream waits for a handoff: [`Stream::acquire`]. Copies to other devices are in
-//! `peer_copy`, those to ordinary memory in `host_copy`, loans in `lend`. Kernels, graphs and events
-//! are beside their types.
+//! `peer_copy`, those to ordinary memory in `host_copy`, loans in `lend`. Kernels, graphs and
+//! events are beside their types.
 //!
 //! The methods stand in this file, beside their type, since rustc names them in messages by the
 //! module in which they stand.
@@ -210,11 +210,11 @@ impl<S: StreamTag> Stream<S> {
 /// Waiting and marking.
 impl<S: StreamTag> Stream<S> {
     /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing
-    /// and proves nothing: to touch a result, [`synchronize`](crate::Handoff::synchronize) its handoff,
-    /// which waits for less.
+    /// and proves nothing: to touch a result, [`synchronize`](crate::Handoff::synchronize) its
+    /// handoff, which waits for less.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver), also for an earlier failure of work of this stream.
+    /// [`Error::Driver`], also for an earlier failure of work of this stream.
     pub fn synchronize(&self) -> Result<()>
     where
         S::Device: Live,
@@ -230,7 +230,7 @@ impl<S: StreamTag> Stream<S> {
     /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver).
+    /// [`Error::Driver`].
     pub fn record_timed_event(&self) -> Result<TimedEvent<S::Device>>
     where
         S::Device: Live,
@@ -331,7 +331,7 @@ impl<S: StreamTag> Stream<S> {
     /// (H14).
     ///
     /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and
-    /// nothing says when they are over. Use [`Device::pinned_from`], or
+    /// nothing says when they are over. Use [`Device::pinned_from`](crate::Device::pinned_from), or
     /// [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors

@@ -20,9 +20,9 @@ impl Device {
     /// context.
     ///
     /// # Errors
-    /// [`OpenError::AlreadyBound`] if the context is another GPU's, [`OpenError::AlreadySimulated`] once
-    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`OpenError::NoGpu`] if the
-    /// GPU cannot be used.
+    /// [`OpenError::AlreadyBound`] if the context is another GPU's, [`OpenError::AlreadySimulated`]
+    /// once [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`OpenError::NoGpu`]
+    /// if the GPU cannot be used.
     pub fn from_cust(context: Context) -> Result<Self, OpenError> {
         let asked = ordinal(&context).map_err(OpenError::NoGpu)?;
         if asked != 0 {

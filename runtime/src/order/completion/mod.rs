@@ -464,7 +464,7 @@ mod tests {
             .unwrap();
         completion.close();
         ended
-            .recv()
+            .recv_timeout(Duration::from_secs(60))
             .expect("the thread runs what is left to do at its end");
         assert_eq!(watch.poll(Waker::noop()).unwrap(), Poll::Ready(Ok(())));
     }
