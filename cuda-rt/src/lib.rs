@@ -102,12 +102,13 @@ pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, _
 #[cfg(feature = "rustacuda")]
 pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
-    Bundle, Captured, ChunksExact, ChunksExactMut, Communicator, Constant, Device, DeviceBuffer, DeviceSlice,
-    DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1,
-    Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle, InGraph, InPlace, Lease, Live,
-    NamedDevice, NamedStream, OutOfPlace, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
-    PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused,
-    RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
+    DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
+    FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle,
+    InGraph, InPlace, Lease, Live, NamedDevice, NamedStream, OpenError, OutOfPlace, OwnedBy, PinnedBuffer,
+    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
+    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
+    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, checker, driver, interop, kernel, simulator, timeline};
 pub use cuda_rt_runtime::{devices, streams};

@@ -113,6 +113,9 @@ pub enum Failure {
     },
     /// There is no such device, or it can't be used.
     #[error("{0}")]
+    NoDevice(#[from] cuda_rt::OpenError),
+    /// The device failed.
+    #[error("{0}")]
     Device(#[from] cuda_rt::Error),
     /// A frame did not get through.
     #[error("{name}: {source}")]

@@ -11,7 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::{During, Error, Refused, Result};
+use crate::error::{CollectiveError, During, Error, Refused, Result};
 use crate::memory::Element;
 use crate::order::unless::{Unless, unwound};
 use cuda_rt_driver as driver;
@@ -85,8 +85,8 @@ impl<G> Communicator<G> {
     /// they connect: up to seconds on GPUs.
     ///
     /// # Errors
-    /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature
-    /// `nccl`, or where no NCCL is installed, the message says so; and for devices that can
+    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the
+    /// feature `nccl`, or where no NCCL is installed, the message says so; and for devices that can
     /// exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
@@ -94,7 +94,7 @@ impl<G> Communicator<G> {
         let peers: Vec<_> = drivers.iter().map(|driver| driver.peer()).collect();
         for (rank, peer) in peers.iter().enumerate() {
             if let Some(first) = peers[..rank].iter().position(|other| other == peer) {
-                return Err(Error::SameDevice { first, second: rank });
+                return Err(CollectiveError::SameDevice { first, second: rank }.into());
             }
             for driver in &drivers {
                 driver.peer_access(*peer).during(DURING)?;
@@ -119,9 +119,9 @@ impl<G> Communicator<G> {
     /// that wait for elements of each other that never come, for ever.
     ///
     /// # Errors
-    /// [`Error::RankLength`], and [`Error::Driver`], after which the communicator is of no more
-    /// use. The buffers are freed in their streams' order, or leaked where the collective may be in
-    /// flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
+    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is of
+    /// no more use. The buffers are freed in their streams' order, or leaked where the collective
+    /// may be in flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)
@@ -306,7 +306,8 @@ impl<G> Communicator<G> {
             self.break_with(unwound("ncclGroupEnd"));
         });
         let parts = ranks.parts();
-        let ready = count_of(collective, &parts, during).and_then(|count| {
+        let counted = count_of(collective, &parts, during).map_err(Error::from);
+        let ready = counted.and_then(|count| {
             self.check().during(during)?;
             parts
                 .iter()
@@ -352,7 +353,11 @@ impl<G> Communicator<G> {
 }
 
 /// Elements that a collective counts, if every rank's lengths go with those of the first.
-fn count_of(collective: Collective, parts: &[RankPart<'_>], during: &'static str) -> Result<usize> {
+fn count_of(
+    collective: Collective,
+    parts: &[RankPart<'_>],
+    during: &'static str,
+) -> Result<usize, CollectiveError> {
     let count = match collective {
         Collective::ReduceScatter(_) => parts[0].receive_len,
         _ => parts[0].send_len,
@@ -369,7 +374,7 @@ fn count_of(collective: Collective, parts: &[RankPart<'_>], during: &'static str
             ("receives", part.receive_len, receive),
         ];
         let (does, len, expected) = lens.into_iter().find(|(_, len, expected)| len != expected)?;
-        Some(Error::RankLength {
+        Some(CollectiveError::RankLength {
             during,
             rank,
             does,

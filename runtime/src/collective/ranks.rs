@@ -1,8 +1,11 @@
 //! What ranks give to a collective: memory of a stream each, and the devices that they are on.
 
+use std::any::type_name;
+
 use crate::device::Device;
 use crate::error::Unordered;
 use crate::memory::{DeviceBuffer, Element, OwnedBy};
+use crate::order::observer::Operation;
 use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
 use cuda_rt_driver::Kind;
@@ -103,7 +106,14 @@ impl<S: StreamTag> RankStream for Stream<S> {
         bytes: usize,
         work: &mut dyn FnMut() -> DriverResult<()>,
     ) -> DriverResult<()> {
-        self.recorded(Kind::CopyPeer, label, bytes, work)
+        let operation = Operation {
+            kind: Kind::CopyPeer,
+            label,
+            bytes: bytes as u64,
+        };
+        self.core()
+            .observed()
+            .operation(self.at(), type_name::<S>(), operation, work)
     }
 }
 

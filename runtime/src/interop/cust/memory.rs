@@ -1,3 +1,5 @@
+//! Memory of cust's, and ours for cust.
+
 use std::ptr;
 
 use cust::memory::{DeviceBuffer as CustBuffer, DeviceCopy, DevicePointer, LockedBuffer};
