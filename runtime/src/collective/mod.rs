@@ -1,7 +1,9 @@
 //! [`Communicator`]: operations that several devices take part in.
 //!
 //! A collective is one operation of each rank's stream, on memory of that stream: so what orders
-//! everything else orders it too, and nothing else is needed of the ranks but that all take part.
+//! everything else orders it too. Behind its part each stream waits for the parts of all other
+//! ranks, which may write to its memory ([`join_all`]).
+//!
 //! Buffers are given by value and come back once all is enqueued: what a call that failed half-way
 //! left in flight is never seen again.
 
@@ -336,6 +338,7 @@ impl<G> Communicator<G> {
                 // one buffer or two (BUFFER-1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
+            .and_then(|()| join_all(&streams))
         };
         drop(parts);
         let ranks = ranks.take_back();
@@ -397,4 +400,24 @@ fn around_all(
         [] => work(),
         [first, others @ ..] => first.around(label, bytes, &mut || around_all(others, label, bytes, work)),
     }
+}
+
+/// Makes each stream wait for the ends of all other ranks' parts: from then on, nothing that the
+/// collective does to a rank's memory can be under way.
+///
+/// A rank's own part does not say so. NCCL lets the others write to this rank's memory, and nothing
+/// promises that they do it before this rank's part ends. Counterexamples: the root's part of a
+/// small broadcast ended two seconds before a receiver's began; after an
+/// [abort](Communicator::abort) one part ended, its buffer was read, and the part of another rank,
+/// which began later, wrote there (two H200s, NCCL 2.18.1).
+///
+/// An error may come after some waits, which only delay.
+fn join_all(streams: &[&dyn RankStream]) -> DriverResult<()> {
+    let ends = streams.iter().map(|stream| stream.end());
+    let ends = ends.collect::<DriverResult<Vec<_>>>()?;
+    for stream in streams {
+        // It need not wait for its own, and `wait_on` leaves that out.
+        ends.iter().try_for_each(|end| stream.wait_for(end))?;
+    }
+    Ok(())
 }

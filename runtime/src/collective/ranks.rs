@@ -5,6 +5,7 @@ use std::any::type_name;
 use crate::device::Device;
 use crate::error::Unordered;
 use crate::memory::{DeviceBuffer, Element, OwnedBy};
+use crate::order::event_pool::EventLease;
 use crate::order::observer::Operation;
 use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
@@ -91,6 +92,10 @@ pub(super) mod sealed {
             bytes: usize,
             work: &mut dyn FnMut() -> DriverResult<()>,
         ) -> DriverResult<()>;
+        /// An event behind the rank's part, which was just enqueued.
+        fn end(&self) -> DriverResult<super::EventLease>;
+        /// Makes the stream wait on the GPU for the end of another rank's part.
+        fn wait_for(&self, end: &super::EventLease) -> DriverResult<()>;
     }
 }
 use sealed::{Drivers, RankPart, RankStream};
@@ -114,6 +119,14 @@ impl<S: StreamTag> RankStream for Stream<S> {
         self.core()
             .observed()
             .operation(self.at(), type_name::<S>(), operation, work)
+    }
+
+    fn end(&self) -> DriverResult<EventLease> {
+        self.core().events().record(self.at(), false)
+    }
+
+    fn wait_for(&self, end: &EventLease) -> DriverResult<()> {
+        end.wait_on(self.at())
     }
 }
 
