@@ -97,8 +97,8 @@ impl SimCommunicator {
     }
 }
 
-// SAFETY: a rank's part reads its own range, and writes ranges of the same collective only: its own,
-// in its stream's order, and those of ranks whose parts have ended.
+// SAFETY: a rank's part reads its own range, and writes ranges of the same collective only: its
+// own, in its stream's order, and those of ranks whose parts have ended.
 unsafe impl Communicator for SimCommunicator {
     unsafe fn enqueue(
         &self,
