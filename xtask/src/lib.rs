@@ -45,6 +45,7 @@ pub fn refusals(stderr: &str) -> BTreeSet<String> {
         let kind = match error.strip_prefix(": ")? {
             text if text.starts_with("lifetime may not live long enough") => "lifetime",
             text if text.ends_with("is not general enough") => "lifetime",
+            text if text.starts_with("no rules expected") => "macro",
             text if text.contains("`unsafe`") => "lint",
             _ => "macro",
         };

@@ -3,6 +3,15 @@
 //!
 //! The crate's page shows how a driver that wraps another uses it. A group is declared once, in its
 //! own file; nothing else lists its calls.
+//!
+//! Every crate can call these macros, also one that forbids `unsafe`. So what the caller writes is
+//! safe code there as anywhere:
+//!
+//! - A body stands in an `unsafe fn` whose keyword the lint `unsafe_code` does not see, for it
+//!   comes from here. `forbid(unsafe_op_in_unsafe_fn)` has each unsafe operation in the body
+//!   written in an `unsafe` block of the caller's.
+//! - Of attributes only `#[track_caller]` is taken. `#[export_name = "…"]` on a function of ours
+//!   would replace a function of the C library, and no lint would see it.
 
 /// Makes a trait of calls, and the macro `$calls` that writes them in a driver.
 macro_rules! group {
@@ -35,7 +44,7 @@ macro_rules! group {
         /// - `each |this, name, call| body`: every call of the group with one body.
         ///
         /// A call that is not written is missing from the `impl`, which does not compile. The types
-        /// of the signatures are those in scope.
+        /// of the signatures are those in scope. `#[track_caller]` may stand before a name.
         #[macro_export]
         macro_rules! $calls {
             (forward to |$d this:ident| $d inner:expr; $d($d name:ident),* $d(,)?) => {
@@ -46,6 +55,7 @@ macro_rules! group {
             };
             $(
                 (@forward $name |$d this:ident| $d inner:expr) => {
+                    #[forbid(unsafe_op_in_unsafe_fn)]
                     $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
                         let $d this = self;
                         let inner = $d inner;
@@ -54,6 +64,7 @@ macro_rules! group {
                     }
                 };
                 (@each $name |$d this:ident, $d name:ident, $d call:ident| $d body:expr) => {
+                    #[forbid(unsafe_op_in_unsafe_fn)]
                     $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
                         let $d this = self;
                         let $d name = stringify!($name);
@@ -67,10 +78,11 @@ macro_rules! group {
                     }
                 };
                 (
-                    @body |$d this:ident $d(, $d call:ident)?| $d(#[$d attribute:meta])*
+                    @body |$d this:ident $d(, $d call:ident)?| $d(#[track_caller $d([$d traced:tt])?])?
                     $name($($d $arg:ident),*) => $d body:expr
                 ) => {
-                    $d(#[$d attribute])*
+                    $d(#[track_caller $d([$d traced])?])?
+                    #[forbid(unsafe_op_in_unsafe_fn)]
                     $(unsafe $([$never])?)? fn $name(&self $(, $d $arg: $type)*) -> $result {
                         let $d this = self;
                         $d(
@@ -86,18 +98,24 @@ macro_rules! group {
             )*
             (
                 |$d this:ident, $d call:ident|
-                $d($d(#[$d attribute:meta])* $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;)*
+                $d(
+                    $d(#[track_caller $d([$d traced:tt])?])?
+                    $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;
+                )*
             ) => {
                 $d( $d crate::$calls! {
-                    @body |$d this, $d call| $d(#[$d attribute])* $d name($d($d given),*) => $d body
+                    @body |$d this, $d call| $d(#[track_caller $d([$d traced])?])? $d name($d($d given),*) => $d body
                 } )*
             };
             (
                 |$d this:ident|
-                $d($d(#[$d attribute:meta])* $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;)*
+                $d(
+                    $d(#[track_caller $d([$d traced:tt])?])?
+                    $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;
+                )*
             ) => {
                 $d( $d crate::$calls! {
-                    @body |$d this| $d(#[$d attribute])* $d name($d($d given),*) => $d body
+                    @body |$d this| $d(#[track_caller $d([$d traced])?])? $d name($d($d given),*) => $d body
                 } )*
             };
         }
