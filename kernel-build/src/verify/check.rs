@@ -16,9 +16,9 @@ use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
 use super::variable::Space;
 
 /// A function of CUDA that kernels may call. It ends the launch.
-const ENDS_THE_LAUNCH: &str = "__assertfail";
+pub(super) const ENDS_THE_LAUNCH: &str = "__assertfail";
 /// A function of CUDA that kernels may call. It prints.
-const PRINTS: &str = "vprintf";
+pub(super) const PRINTS: &str = "vprintf";
 /// Prefix of the registers in the marks of `device-std` (`block/opening.rs`).
 const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 

@@ -11,6 +11,9 @@
 //! - entries take the parameters that a launch passes (`parameters`);
 //! - no function is recursive.
 //!
+//! It follows values only through instructions and operands that it understands, and refuses a text
+//! with any other (`instruction`, `operands`).
+//!
 //! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
 //! accepts a wrong one.
 
@@ -22,6 +25,7 @@ mod graph;
 mod instruction;
 mod interval;
 mod lex;
+mod operands;
 mod origin;
 mod parameters;
 mod parse;
@@ -100,6 +104,7 @@ pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
 
 fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
     let mut modules = Module::parse(ptx)?;
+    modules.iter().try_for_each(operands::check)?;
     modules.iter_mut().try_for_each(definitions::name_values)?;
     Ok(modules)
 }
