@@ -17,6 +17,7 @@
 //! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
 //! accepts a wrong one.
 
+mod access;
 mod body;
 mod check;
 mod definitions;
@@ -128,5 +129,7 @@ mod called;
 mod mutants;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod refused;
 #[cfg(test)]
 mod tests;
