@@ -133,12 +133,20 @@ mod tests {
             lines: false,
             target_dir: Path::new("/t"),
         };
-        let unseen = ["--emit=", "-Zno-link", "-Cno-prepopulate-passes", "-Zmir-opt-level=", "--crate-type="];
+        let unseen = [
+            "--emit=",
+            "-Zno-link",
+            "-Cno-prepopulate-passes",
+            "-Zmir-opt-level=",
+            "--crate-type=",
+        ];
         let seen = |purpose| {
             let arguments = compilation.arguments(purpose).into_iter();
             let words = arguments.flat_map(|argument| {
                 let words = argument.split(['"', '[', ']', ' ']).map(str::to_owned);
-                words.filter(|word| !["", ","].contains(&word.as_str())).collect::<Vec<_>>()
+                words
+                    .filter(|word| !["", ","].contains(&word.as_str()))
+                    .collect::<Vec<_>>()
             });
             words
                 .filter(|word| !unseen.iter().any(|start| word.starts_with(start)))
@@ -146,7 +154,12 @@ mod tests {
         };
         let kernels = seen(Purpose::Kernels);
         assert_eq!(kernels, seen(Purpose::Statics));
-        for word in ["-Ctarget-cpu=sm_90", "--remap-path-prefix=/k=", "--profile", "-Ztrim-paths"] {
+        for word in [
+            "-Ctarget-cpu=sm_90",
+            "--remap-path-prefix=/k=",
+            "--profile",
+            "-Ztrim-paths",
+        ] {
             assert!(kernels.iter().any(|known| known == word), "{word}: {kernels:?}");
         }
     }

@@ -54,7 +54,9 @@ pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(),
 /// An artifact that belongs neither to the GPU nor to the host: its crate would not be searched.
 fn modules(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<(String, PathBuf)>, BuildError> {
     let mut modules = Vec::new();
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for message in messages.filter(|message| message["reason"] == "compiler-artifact") {
         let name = message["target"]["name"].as_str().unwrap_or("").replace('-', "_");
         let files = message["filenames"].as_array().into_iter().flatten();
@@ -63,7 +65,10 @@ fn modules(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<(String, PathB
             continue;
         }
         let is_metadata = |file: &&&Path| file.extension().is_some_and(|extension| extension == "rmeta");
-        let metadata = files.iter().find(is_metadata).filter(|file| file.starts_with(gpu));
+        let metadata = files
+            .iter()
+            .find(is_metadata)
+            .filter(|file| file.starts_with(gpu));
         let Some(metadata) = metadata else {
             let what = format!("the crate `{name}`, which lies elsewhere: {files:?}");
             return Err(BuildError::Unsearched { what });
@@ -179,9 +184,15 @@ not a message
 {"reason":"compiler-artifact","target":{"name":"syn"},"filenames":["/t/p/deps/libsyn-2b.rmeta"]}
 {"reason":"build-finished","success":true}"#;
         let expected = PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll");
-        assert_eq!(modules(messages, gpu, host).unwrap(), [("libm".to_owned(), expected)]);
+        assert_eq!(
+            modules(messages, gpu, host).unwrap(),
+            [("libm".to_owned(), expected)]
+        );
         // A crate that lies elsewhere, or shows no metadata, is never left out quietly.
-        for (gpu, host) in [("t/nvptx64-nvidia-cuda/p", "/t/p"), ("/t/nvptx64-nvidia-cuda/p", "t/p")] {
+        for (gpu, host) in [
+            ("t/nvptx64-nvidia-cuda/p", "/t/p"),
+            ("/t/nvptx64-nvidia-cuda/p", "t/p"),
+        ] {
             let error = modules(messages, Path::new(gpu), Path::new(host)).unwrap_err();
             assert!(matches!(error, BuildError::Unsearched { .. }), "{error}");
         }

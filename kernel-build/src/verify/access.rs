@@ -53,7 +53,9 @@ impl Check<'_, '_, '_> {
     /// would differ.
     pub(super) fn must_be_written(&self, operands: &[Operand<'_>]) {
         let block = &self.analysis.graph.blocks[self.block].instructions;
-        let before = block.iter().take_while(|(instruction, _)| !std::ptr::eq(*instruction, self.instruction));
+        let before = block
+            .iter()
+            .take_while(|(instruction, _)| !std::ptr::eq(*instruction, self.instruction));
         let mut known = Vec::new();
         for (instruction, effect) in before {
             let written = match effect {
@@ -61,14 +63,18 @@ impl Check<'_, '_, '_> {
                 Effect::Call => results(instruction),
                 _ => &[],
             };
-            written.iter().for_each(|operand| operand.each_name(&mut |name| known.push(name)));
+            written
+                .iter()
+                .for_each(|operand| operand.each_name(&mut |name| known.push(name)));
         }
         let given = self.function.results.len() + self.function.parameters.len();
         for operand in operands {
             operand.each_name(&mut |name| {
                 let is_of_call = self.body.names[name.0].1 == Kind::Variable(Space::Param) && name.0 >= given;
                 if is_of_call && !known.contains(&name) {
-                    self.memory_refusal("reads a parameter of a call, and nothing before it wrote the parameter");
+                    self.memory_refusal(
+                        "reads a parameter of a call, and nothing before it wrote the parameter",
+                    );
                 }
             });
         }
@@ -76,7 +82,11 @@ impl Check<'_, '_, '_> {
 
     /// Checks the accesses of a called function.
     pub(super) fn memory_of_call(&self, called: &Summary, summary: &mut Summary) {
-        let accessed = |targets| self.analysis.origins.accessed(targets, arguments(self.instruction));
+        let accessed = |targets| {
+            self.analysis
+                .origins
+                .accessed(targets, arguments(self.instruction))
+        };
         if called.writes != Origin::NONE {
             let origin = accessed(called.writes);
             summary.writes_shared |= origin.may_be(Origin::SHARED);

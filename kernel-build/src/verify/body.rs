@@ -317,13 +317,11 @@ impl<'a> Parser<'a> {
                 words.push_str(end);
                 Operand::List(list)
             }
-            "-" | "!" => {
-                match (word, self.operand(cursor, words)?) {
-                    ("-", Operand::Number(number)) => Operand::Number(format!("-{number}")),
-                    ("!", Operand::Name(name)) => Operand::Name(name),
-                    _ => return text(line, format!("the verifier does not know `{word}` here")),
-                }
-            }
+            "-" | "!" => match (word, self.operand(cursor, words)?) {
+                ("-", Operand::Number(number)) => Operand::Number(format!("-{number}")),
+                ("!", Operand::Name(name)) => Operand::Name(name),
+                _ => return text(line, format!("the verifier does not know `{word}` here")),
+            },
             "_" => Operand::Sink,
             _ if is_literal(word) => Operand::Number(word.to_owned()),
             _ => match self.lookup(word) {
@@ -360,5 +358,7 @@ fn is_literal(word: &str) -> bool {
         || hex.is_some_and(|digits| all(digits, is_hex))
         || float(["0f", "0F"], 8)
         || float(["0d", "0D"], 16)
-        || word.split_once('.').is_some_and(|(a, b)| all(a, is_decimal) && all(b, is_decimal))
+        || word
+            .split_once('.')
+            .is_some_and(|(a, b)| all(a, is_decimal) && all(b, is_decimal))
 }

@@ -64,12 +64,19 @@ impl<'b, 'a> Checker<'b, 'a> {
         for (function, _) in defined(module).filter(|(function, _)| function.never_returns) {
             // The compiler trusts `.noreturn`, and may leave out the code after a call.
             let graph = &graphs[function.name];
-            let returns = graph.blocks.iter().zip(&graph.is_reachable).any(|(block, is_reachable)| {
-                let last = block.instructions.last();
-                *is_reachable && last.is_some_and(|(_, effect)| *effect == Effect::Return)
-            });
+            let returns = graph
+                .blocks
+                .iter()
+                .zip(&graph.is_reachable)
+                .any(|(block, is_reachable)| {
+                    let last = block.instructions.last();
+                    *is_reachable && last.is_some_and(|(_, effect)| *effect == Effect::Return)
+                });
             if returns {
-                return text(0, format!("`{}` returns, though it is declared `.noreturn`", function.name));
+                return text(
+                    0,
+                    format!("`{}` returns, though it is declared `.noreturn`", function.name),
+                );
             }
         }
         let checker = Self {
@@ -441,7 +448,9 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
 fn writes_parameter(instruction: &Instruction<'_>, result: Name) -> bool {
     let mut found = false;
     if instruction.opcode.starts_with("st.param") {
-        instruction.operands[..1].iter().for_each(|to| to.each_name(&mut |name| found |= name == result));
+        instruction.operands[..1]
+            .iter()
+            .for_each(|to| to.each_name(&mut |name| found |= name == result));
     }
     found
 }

@@ -126,9 +126,13 @@ fn prove(
 #[cfg(test)]
 mod called;
 #[cfg(test)]
+mod memory_oracle;
+#[cfg(test)]
 mod mutants;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod random_mutants;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]

@@ -15,9 +15,28 @@ use super::variable::{Space, type_size};
 
 /// Special registers (PTX ISA, chapter 10). Most have the axes `.x`, `.y` and `.z`, or none.
 const SPECIAL: &[&str] = &[
-    "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid",
-    "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock", "%clock_hi",
-    "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%total_smem_size",
+    "%tid",
+    "%ntid",
+    "%laneid",
+    "%warpid",
+    "%nwarpid",
+    "%ctaid",
+    "%nctaid",
+    "%smid",
+    "%nsmid",
+    "%gridid",
+    "%lanemask_eq",
+    "%lanemask_le",
+    "%lanemask_lt",
+    "%lanemask_ge",
+    "%lanemask_gt",
+    "%clock",
+    "%clock_hi",
+    "%clock64",
+    "%globaltimer",
+    "%globaltimer_lo",
+    "%globaltimer_hi",
+    "%total_smem_size",
     "%dynamic_smem_size",
 ];
 /// Parts of the names of instructions that access memory.
@@ -35,7 +54,10 @@ const TOGETHER: &[&str] = &[
 /// Checks all operands of a module.
 pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
     let mut names = HashSet::new();
-    let variables = module.variables.iter().map(|variable| (variable.name, variable.line));
+    let variables = module
+        .variables
+        .iter()
+        .map(|variable| (variable.name, variable.line));
     for (name, line) in variables.chain(module.functions.iter().map(|function| (function.name, 0))) {
         if !names.insert(name) {
             return text(line, format!("`{name}` is declared twice"));
@@ -46,7 +68,10 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
         if [PRINTS, ENDS_THE_LAUNCH].contains(&function.name) {
             return text(
                 0,
-                format!("`{}` is a function of CUDA, and the text defines it", function.name),
+                format!(
+                    "`{}` is a function of CUDA, and the text defines it",
+                    function.name
+                ),
             );
         }
         for statement in &body.statements {
@@ -118,7 +143,9 @@ impl Grammar<'_, '_> {
             }
             Effect::Atomic { access, .. } => {
                 only(MEMORY)?;
-                let [address, values @ ..] = read else { return Err(FORM) };
+                let [address, values @ ..] = read else {
+                    return Err(FORM);
+                };
                 require(matches!(values.len(), 1 | 2), FORM)?;
                 require(access.space != Some(Space::Param), FORM)?;
                 self.address(address, access, true)?;
@@ -143,7 +170,9 @@ impl Grammar<'_, '_> {
             }
             Effect::BranchTable => {
                 only(&["idx", "uni"])?;
-                let [by, Operand::Symbol(_)] = read else { return Err(FORM) };
+                let [by, Operand::Symbol(_)] = read else {
+                    return Err(FORM);
+                };
                 require(self.is_register(by), FORM)
             }
             Effect::Return | Effect::Exit | Effect::Trap => require(read.is_empty(), FORM),
@@ -168,7 +197,11 @@ impl Grammar<'_, '_> {
         let Operand::Symbol(symbol) = operand else {
             return None;
         };
-        let variable = self.module.variables.iter().find(|variable| variable.name == *symbol);
+        let variable = self
+            .module
+            .variables
+            .iter()
+            .find(|variable| variable.name == *symbol);
         variable.map(|variable| variable.space)
     }
 

@@ -153,7 +153,11 @@ impl Origins {
     ) -> Self {
         let parameters = Origin(u64::MAX >> Origin::FIRST << Origin::FIRST);
         let memory = Origin::LOCAL | Origin::SHARED | Origin::MODULE | Origin::PARAMETERS;
-        let certain = if function.is_entry { memory | parameters } else { memory };
+        let certain = if function.is_entry {
+            memory | parameters
+        } else {
+            memory
+        };
         let mut origins = Self {
             of: vec![Origin::NONE; body.names.len()],
             in_local: Origin::NONE,
@@ -272,8 +276,13 @@ impl Origins {
         }
         if SUMS.contains(&base) {
             // Beside an address that is certain, the other values are numbers.
-            let is_certain = |value: &Origin| value.is_address() && value.without(self.certain) == Origin::NONE;
-            let sum = if values.iter().any(is_certain) { any.and(self.certain) } else { any };
+            let is_certain =
+                |value: &Origin| value.is_address() && value.without(self.certain) == Origin::NONE;
+            let sum = if values.iter().any(is_certain) {
+                any.and(self.certain)
+            } else {
+                any
+            };
             // The distance between two addresses is a number.
             let is_distance = base.starts_with("sub") && values.get(1).is_some_and(|v| v.is_address());
             return if is_distance { sum | Origin::NUMBER } else { sum };
@@ -412,7 +421,11 @@ impl Origins {
             } else if targets.has(Origin::parameter(at)) {
                 let mut origin = Origin::NONE;
                 argument.each_name(&mut |name| origin |= self.of_name(name));
-                accessed |= if origin.is_unknown() { origin | Origin::NUMBER } else { origin };
+                accessed |= if origin.is_unknown() {
+                    origin | Origin::NUMBER
+                } else {
+                    origin
+                };
             }
         }
         accessed

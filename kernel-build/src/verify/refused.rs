@@ -100,9 +100,15 @@ fn an_operand_that_is_no_declared_register_is_refused() {
         ("st.local.u32 [depot], %tid.x;", "only `mov` may read"),
         ("bar.red.or.pred %p2, 0, %tid.x;", "only `mov` may read"),
         ("call.uni takes, (%tid.x);", "only `mov` may read"),
-        ("add.s32 %r1, %r1, depot;", "something else than a declared register"),
+        (
+            "add.s32 %r1, %r1, depot;",
+            "something else than a declared register",
+        ),
         ("mov.b32 %r1, %r2, %r3;", "form"),
-        ("add.s32 %r1, %r2, [depot];", "something else than a declared register"),
+        (
+            "add.s32 %r1, %r2, [depot];",
+            "something else than a declared register",
+        ),
         ("ld.local.u32 %r1, [table];", "another state space"),
         ("ld.u32 %r1, [depot];", "another state space"),
         ("ld.global.word.u32 %r1, [table];", "a part in its name"),
@@ -114,7 +120,8 @@ fn an_operand_that_is_no_declared_register_is_refused() {
         let takes = ".func takes(.param .b32 a) { ret; }";
         Text::of(unknown).with(takes).is_refused(words);
     }
-    Text::of("mov.u32 %r1, %tid;\nmov.b64 %rd1, {%r1, 0};\nmov.b64 {_, %r2}, %rd1;\nmov.u64 %rd2, depot;").is_accepted();
+    Text::of("mov.u32 %r1, %tid;\nmov.b64 %rd1, {%r1, 0};\nmov.b64 {_, %r2}, %rd1;\nmov.u64 %rd2, depot;")
+        .is_accepted();
 }
 
 #[test]
@@ -138,13 +145,23 @@ fn a_function_with_the_name_of_cudas_is_refused() {
     .with(ends)
     .is_refused("a function of CUDA");
     let prints = ".func vprintf() { bar.sync 0; ret; }";
-    Text::of(format!("{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call.uni vprintf, ();"))
-        .with(prints)
-        .is_refused("a function of CUDA");
-    Text::of("call.uni vprintf, ();").with(".extern .func vprintf();").is_accepted();
-    Text::of("").with(".func table() { ret; }").is_refused("declared twice");
-    Text::of("").with(".func ends() .noreturn { ret; }").is_refused("`.noreturn`");
-    Text::of("").with(".func ends() .unknown { ret; }").is_refused("`.unknown`");
+    Text::of(format!(
+        "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call.uni vprintf, ();"
+    ))
+    .with(prints)
+    .is_refused("a function of CUDA");
+    Text::of("call.uni vprintf, ();")
+        .with(".extern .func vprintf();")
+        .is_accepted();
+    Text::of("")
+        .with(".func table() { ret; }")
+        .is_refused("declared twice");
+    Text::of("")
+        .with(".func ends() .noreturn { ret; }")
+        .is_refused("`.noreturn`");
+    Text::of("")
+        .with(".func ends() .unknown { ret; }")
+        .is_refused("`.unknown`");
 }
 
 const POKES: &str = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w; ld.param.b64 %w, [a]; mov.u32 %q, %tid.x; st.b32 [%w], %q; ret; }";
@@ -222,7 +239,10 @@ fn local_memory_of_the_caller_differs_in_its_functions() {
 fn the_address_of_a_parameter_is_refused_where_it_could_be_written() {
     let takes = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], 0; call.uni (b), f, (a); ld.param.b32 %r1, [b]; }\n";
     for (function, words) in [
-        ("mov.b64 %w1, a; cvta.local.u64 %w2, %w1; st.local.b32 [%w1], %q1;", "takes the address"),
+        (
+            "mov.b64 %w1, a; cvta.local.u64 %w2, %w1; st.local.b32 [%w1], %q1;",
+            "takes the address",
+        ),
         ("mov.b64 %w1, r; st.param.b32 [%w1], %q1;", "takes the address"),
         ("mov.b64 %w1, 0; st.param.b32 [%w1], %q1;", "by another word"),
         ("mov.b64 %w1, 0; ld.param.b32 %q1, [%w1];", "by another word"),
@@ -230,7 +250,9 @@ fn the_address_of_a_parameter_is_refused_where_it_could_be_written() {
         let function = format!(
             ".func (.param .b32 r) f(.param .b32 a) {{ .reg .b32 %q<3>; .reg .b64 %w<4>; mov.u32 %q1, %tid.x; {function} ret; }}"
         );
-        Text::of(format!("{takes}{BRANCH}")).with(function.leak()).is_refused(words);
+        Text::of(format!("{takes}{BRANCH}"))
+            .with(function.leak())
+            .is_refused(words);
     }
     let address = "mov.u64 %rd1, number;\ncvta.param.u64 %rd2, %rd1;\n";
     for (write, words) in [
@@ -292,13 +314,18 @@ fn a_choice_between_an_address_and_a_number_is_unknown() {
         match text.refusal() {
             Some(words) => assert!(words.contains("memory of the module"), "{number}\n{words}"),
             // What was in memory is a number, even if an address was stored there.
-            None => assert!(!number.contains("table") || number.contains(by_shared), "accepted: {number}"),
+            None => assert!(
+                !number.contains("table") || number.contains(by_shared),
+                "accepted: {number}"
+            ),
         }
     }
     // A constant beside an address is null, or the address of no elements.
-    Text::of(format!("{output}selp.b64 %rd5, 4, %rd1, %p3;\nst.u32 [%rd5], %r5;"))
-        .taking(&[OUTPUT])
-        .is_accepted();
+    Text::of(format!(
+        "{output}selp.b64 %rd5, 4, %rd1, %p3;\nst.u32 [%rd5], %r5;"
+    ))
+    .taking(&[OUTPUT])
+    .is_accepted();
 }
 
 /// The address of one output comes back from another lane, and is written.
@@ -318,7 +345,8 @@ fn an_output_that_is_written_by_a_shuffled_address_differs() {
 /// Nothing wrote the value, so each thread may find another one.
 #[test]
 fn a_parameter_of_a_call_that_nothing_wrote_differs() {
-    Text::of(format!("{{ .param .b32 a; ld.param.b32 %r1, [a]; }}\n{BRANCH}")).is_refused("nothing before it wrote");
+    Text::of(format!("{{ .param .b32 a; ld.param.b32 %r1, [a]; }}\n{BRANCH}"))
+        .is_refused("nothing before it wrote");
     let call = |before: &str| {
         format!(
             "mov.u32 %r2, %ctaid.x;\nsetp.eq.s32 %p2, %r2, 0;\n{{ .param .b32 a; .param .b32 b; {before} call.uni (b), \
@@ -334,7 +362,11 @@ fn a_parameter_of_a_call_that_nothing_wrote_differs() {
     };
     let written = "st.param.b32 [a], %r2;";
     Text::of(call(written)).with(returns("")).is_accepted();
-    Text::of(call("")).with(returns("")).is_refused("nothing before it wrote");
-    Text::of(call(&format!("@%p2 {written}"))).with(returns("")).is_refused("nothing before it wrote");
+    Text::of(call(""))
+        .with(returns(""))
+        .is_refused("nothing before it wrote");
+    Text::of(call(&format!("@%p2 {written}")))
+        .with(returns(""))
+        .is_refused("nothing before it wrote");
     Text::of(call(written)).with(returns("@%p")).is_refused("H32");
 }

@@ -290,7 +290,10 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 differs = summary.result;
                 cause = Cause::Source(instruction, "the function's result may differ");
                 if summary.writes != Origin::NONE
-                    && self.origins.accessed(summary.writes, arguments).may_be(Origin::LOCAL)
+                    && self
+                        .origins
+                        .accessed(summary.writes, arguments)
+                        .may_be(Origin::LOCAL)
                 {
                     self.raise_local(Differs::ByThread, cause);
                 }

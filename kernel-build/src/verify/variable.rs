@@ -5,7 +5,7 @@ use super::error::{Refusal, text};
 use super::lex::Cursor;
 
 /// The state space of a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Space {
     Global,
     Const,

@@ -452,7 +452,11 @@ fn a_value_cannot_leave_its_phase_in_an_atomic() {
 #[test]
 fn a_value_cannot_leave_its_phase_behind_a_raw_pointer() {
     for (name, capture, bound) in [
-        ("cell-in-arguments", "let _ = core::fmt::write(&mut Says(t.index() == 3), arguments);", "PhaseSafe"),
+        (
+            "cell-in-arguments",
+            "let _ = core::fmt::write(&mut Says(t.index() == 3), arguments);",
+            "PhaseSafe",
+        ),
         ("raw-pointer", "let copy = raw; let _ = copy;", "PhaseSafe"),
         ("non-null", "let copy = non_null; let _ = copy;", "PhaseSafe"),
     ] {

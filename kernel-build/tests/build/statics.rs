@@ -128,7 +128,10 @@ fn a_static_of_a_dependency_hidden_by_the_architecture_is_refused() {
 /// Cargo prints absolute paths. The search compares them with a directory that may be relative.
 #[test]
 fn a_static_is_found_from_a_relative_target_directory() {
-    let package = package("relative-directory", &format!("const HIDDEN: bool = false;{KERNEL}"));
+    let package = package(
+        "relative-directory",
+        &format!("const HIDDEN: bool = false;{KERNEL}"),
+    );
     let here = std::env::current_dir().unwrap();
     let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
