@@ -123,7 +123,9 @@ impl Run<'_, '_> {
                         }
                         let value = values.first().map_or(Value::Number, |value| self.value(value));
                         if let (Operand::Address(base, _), Some(Space::Param)) = (address, access.space) {
-                            base.each_name(&mut |name| drop(self.values.insert(name, value)));
+                            base.each_name(&mut |name| {
+                                self.values.insert(name, value);
+                            });
                         } else {
                             self.stored.insert(format!("{address:?}"), value);
                         }
@@ -139,7 +141,9 @@ impl Run<'_, '_> {
                     _ => Value::Number,
                 };
                 for operand in written {
-                    operand.each_name(&mut |name| drop(self.values.insert(name, value)));
+                    operand.each_name(&mut |name| {
+                        self.values.insert(name, value);
+                    });
                 }
             }
             self.steps += 1;

@@ -244,11 +244,11 @@ impl Origins {
                 let from = self.loaded(place, access, address, true);
                 self.give(written, given | from | Origin::NUMBER);
             }
-            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. }) => {
-                if returns {
-                    // Another lane gives its own value, but the same instruction reads it.
-                    self.give(written, all(self, read) | Origin::NUMBER);
-                }
+            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. })
+                if returns =>
+            {
+                // Another lane gives its own value, but the same instruction reads it.
+                self.give(written, all(self, read) | Origin::NUMBER);
             }
             Effect::Call => {
                 self.give(results(instruction), Origin::UNKNOWN | Origin::RETURNED);

@@ -62,7 +62,7 @@ impl Text {
     }
 
     #[track_caller]
-    fn is_refused(self, words: &str) {
+    fn refused(&self, words: &str) {
         match self.refusal() {
             Some(refusal) => assert!(refusal.contains(words), "{}\n{refusal}", self.body),
             None => panic!("accepted:\n{}\n{}", self.functions, self.body),
@@ -70,7 +70,7 @@ impl Text {
     }
 
     #[track_caller]
-    fn is_accepted(self) {
+    fn accepted(&self) {
         if let Some(refusal) = self.refusal() {
             panic!("{}\n{}\n{refusal}", self.functions, self.body);
         }
@@ -82,7 +82,7 @@ fn a_register_of_several_elements_is_refused() {
     Text::of(format!(
         ".reg .v2 .b32 pair;\nmov.b32 pair.x, 1;\nmov.b32 pair.y, 1;\n{OWN}mov.b32 pair.x, %r5;\nmov.b32 %r1, pair.x;\n{BRANCH}"
     ))
-    .is_refused("registers of `.v2`");
+    .refused("registers of `.v2`");
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn an_operand_that_is_no_declared_register_is_refused() {
         ("mov.b32 %r1, -%r2;", "`-` here"),
     ] {
         let takes = ".func takes(.param .b32 a) { ret; }";
-        Text::of(unknown).with(takes).is_refused(words);
+        Text::of(unknown).with(takes).refused(words);
     }
     Text::of("mov.u32 %r1, %tid;\nmov.b64 %rd1, {%r1, 0};\nmov.b64 {_, %r2}, %rd1;\nmov.u64 %rd2, depot;")
-        .is_accepted();
+        .accepted();
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn a_second_list_of_branch_targets_with_one_name_is_refused() {
              A: add.s32 %r3, %r2, 1;\nB:\n{{\n{second}: .branchtargets X, Y;\nbrx.idx %r2, {second};\n}}\nX: bar.sync 0;\nY:"
         )
     };
-    Text::of(lists("T")).is_refused("declared twice");
-    Text::of(lists("U")).is_accepted();
+    Text::of(lists("T")).refused("declared twice");
+    Text::of(lists("U")).accepted();
 }
 
 #[test]
@@ -143,25 +143,25 @@ fn a_function_with_the_name_of_cudas_is_refused() {
         "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 bra A;\nbar.sync 0;\nbra E;\nA: call.uni __assertfail, ();\nbar.sync 0;\nE:"
     ))
     .with(ends)
-    .is_refused("a function of CUDA");
+    .refused("a function of CUDA");
     let prints = ".func vprintf() { bar.sync 0; ret; }";
     Text::of(format!(
         "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call.uni vprintf, ();"
     ))
     .with(prints)
-    .is_refused("a function of CUDA");
+    .refused("a function of CUDA");
     Text::of("call.uni vprintf, ();")
         .with(".extern .func vprintf();")
-        .is_accepted();
+        .accepted();
     Text::of("")
         .with(".func table() { ret; }")
-        .is_refused("declared twice");
+        .refused("declared twice");
     Text::of("")
         .with(".func ends() .noreturn { ret; }")
-        .is_refused("`.noreturn`");
+        .refused("`.noreturn`");
     Text::of("")
         .with(".func ends() .unknown { ret; }")
-        .is_refused("`.unknown`");
+        .refused("`.unknown`");
 }
 
 const POKES: &str = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w; ld.param.b64 %w, [a]; mov.u32 %q, %tid.x; st.b32 [%w], %q; ret; }";
@@ -185,11 +185,11 @@ fn a_write_to_an_input_is_refused() {
         Text::of(format!("{OWN}{address}{write}"))
             .with(POKES)
             .taking(&[INPUT])
-            .is_refused("may write to an input");
+            .refused("may write to an input");
         Text::of(format!("{OWN}{address}{write}").replace("input", "output"))
             .with(POKES)
             .taking(&[OUTPUT])
-            .is_accepted();
+            .accepted();
     }
     // A function that reads an input may write elsewhere.
     let copies = ".func copy(.param .b64 from, .param .b64 to) { .reg .b32 %q; .reg .b64 %w<3>; \
@@ -201,8 +201,8 @@ fn a_write_to_an_input_is_refused() {
         );
         Text::of(body).with(copies).taking(&[INPUT, OUTPUT])
     };
-    copy("input", "output").is_accepted();
-    copy("output", "input").is_refused("may write to an input");
+    copy("input", "output").accepted();
+    copy("output", "input").refused("may write to an input");
 }
 
 /// A function that was given the address of its caller's local memory uses it as its own.
@@ -216,15 +216,15 @@ fn local_memory_of_the_caller_differs_in_its_functions() {
         cvta.to.local.u64 %w2, %w1; ld.local.b32 %q, [%w2]; st.param.b32 [r], %q; ret; }";
     let body = format!("{address}{OWN}st.local.u32 [%rd1], %r5;\n{peek}");
     for function in [PEEKS, local] {
-        Text::of(&body).with(function).is_refused("H32");
+        Text::of(&body).with(function).refused("H32");
     }
     let local = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w<3>; ld.param.b64 %w1, [a]; \
         cvta.to.local.u64 %w2, %w1; mov.u32 %q, %tid.x; st.local.b32 [%w2], %q; ret; }";
     let read = format!("ld.local.u32 %r1, [%rd1];\n{BRANCH}");
     let body = format!("{address}st.local.u32 [%rd1], 0;\n{}", call("poke", "%rd2"));
     for function in [POKES, local] {
-        Text::of(format!("{body}{read}")).with(function).is_refused("H32");
-        Text::of(&body).with(function).is_accepted();
+        Text::of(format!("{body}{read}")).with(function).refused("H32");
+        Text::of(&body).with(function).accepted();
     }
     // The function finds the address in shared memory.
     let fetches = ".func poke() { .reg .b32 %q; .reg .b64 %w; ld.shared.b64 %w, [dynamic]; mov.u32 %q, %tid.x; st.b32 [%w], %q; ret; }";
@@ -232,7 +232,7 @@ fn local_memory_of_the_caller_differs_in_its_functions() {
         "{address}st.local.u32 [%rd1], 0;\nst.shared.u64 [dynamic], %rd2;\ncall.uni poke, ();\n{read}"
     ))
     .with(fetches)
-    .is_refused("does not know the memory");
+    .refused("does not know the memory");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn the_address_of_a_parameter_is_refused_where_it_could_be_written() {
         );
         Text::of(format!("{takes}{BRANCH}"))
             .with(function.leak())
-            .is_refused(words);
+            .refused(words);
     }
     let address = "mov.u64 %rd1, number;\ncvta.param.u64 %rd2, %rd1;\n";
     for (write, words) in [
@@ -263,9 +263,9 @@ fn the_address_of_a_parameter_is_refused_where_it_could_be_written() {
         ("st.param.u32 [%rd1], %r5;", "by another word"),
         ("mov.u64 %rd3, depot;\nld.param.u32 %r1, [%rd3];", "does not know"),
     ] {
-        Text::of(format!("{address}{OWN}{write}")).is_refused(words);
+        Text::of(format!("{address}{OWN}{write}")).refused(words);
     }
-    Text::of(format!("{address}ld.param.u32 %r1, [%rd1+4];\n{BRANCH}")).is_accepted();
+    Text::of(format!("{address}ld.param.u32 %r1, [%rd1+4];\n{BRANCH}")).accepted();
 }
 
 /// A number is chosen instead of an address.
@@ -325,7 +325,7 @@ fn a_choice_between_an_address_and_a_number_is_unknown() {
         "{output}selp.b64 %rd5, 4, %rd1, %p3;\nst.u32 [%rd5], %r5;"
     ))
     .taking(&[OUTPUT])
-    .is_accepted();
+    .accepted();
 }
 
 /// The address of one output comes back from another lane, and is written.
@@ -338,15 +338,15 @@ fn an_output_that_is_written_by_a_shuffled_address_differs() {
         let read = format!("ld.global.u32 %r1, [{address}];\n{BRANCH}");
         Text::of(format!("{OWN}{body}{read}")).taking(&[OUTPUT, OTHER])
     };
-    text("%rd2").is_refused("H32");
-    text("%rd1").is_refused("H32");
+    text("%rd2").refused("H32");
+    text("%rd1").refused("H32");
 }
 
 /// Nothing wrote the value, so each thread may find another one.
 #[test]
 fn a_parameter_of_a_call_that_nothing_wrote_differs() {
     Text::of(format!("{{ .param .b32 a; ld.param.b32 %r1, [a]; }}\n{BRANCH}"))
-        .is_refused("nothing before it wrote");
+        .refused("nothing before it wrote");
     let call = |before: &str| {
         format!(
             "mov.u32 %r2, %ctaid.x;\nsetp.eq.s32 %p2, %r2, 0;\n{{ .param .b32 a; .param .b32 b; {before} call.uni (b), \
@@ -361,12 +361,12 @@ fn a_parameter_of_a_call_that_nothing_wrote_differs() {
         &*text.leak()
     };
     let written = "st.param.b32 [a], %r2;";
-    Text::of(call(written)).with(returns("")).is_accepted();
+    Text::of(call(written)).with(returns("")).accepted();
     Text::of(call(""))
         .with(returns(""))
-        .is_refused("nothing before it wrote");
+        .refused("nothing before it wrote");
     Text::of(call(&format!("@%p2 {written}")))
         .with(returns(""))
-        .is_refused("nothing before it wrote");
-    Text::of(call(written)).with(returns("@%p")).is_refused("H32");
+        .refused("nothing before it wrote");
+    Text::of(call(written)).with(returns("@%p")).refused("H32");
 }
