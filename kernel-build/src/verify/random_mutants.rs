@@ -255,7 +255,7 @@ fn mutants_of_operands_that_are_wrong_are_refused() {
     println!("{outcomes:#?}");
     for kind in KINDS {
         let outcome = &outcomes[kind];
-        assert!(outcome.wrong >= 2, "{kind}: {outcome:?}");
+        assert!(outcome.wrong >= 1, "{kind}: {outcome:?}");
     }
     for kind in [
         "operand is another register",
