@@ -89,7 +89,8 @@ impl Compilation<'_> {
         let architecture = format!("-Ctarget-cpu={}", self.architecture);
         let mut flags = vec!["-Csymbol-mangling-version=v0", &architecture];
         flags.extend(purpose.flags());
-        // These settings replace `build.rustflags` and `build.build-dir` of the user's configuration.
+        // These settings replace `build.rustflags` and `build.build-dir` of the user's
+        // configuration.
         let configuration = [
             format!("target.{TARGET}.rustflags={flags:?}"),
             format!("build.build-dir={:?}", self.target_dir.display().to_string()),

@@ -4,11 +4,11 @@
 //! into a register; then each thread has its own value, but the source has one value for all
 //! threads. After that, the optimised module no longer shows the static.
 //!
-//! Therefore the crates are compiled again without optimisation, by a command that looks the same to
-//! the sources (`compilation.rs`), and rustc writes the LLVM module of each crate. There, a static is
-//! `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A crate's
-//! module holds all statics of the crate, used or not. This includes statics in functions, generic
-//! or not, and statics from macros of other crates.
+//! Therefore the crates are compiled again without optimisation, by a command that looks the same
+//! to the sources (`compilation.rs`), and rustc writes the LLVM module of each crate. There, a
+//! static is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A
+//! crate's module holds all statics of the crate, used or not. This includes statics in functions,
+//! generic or not, and statics from macros of other crates.
 //!
 //! A build script, a procedural macro and an included file that changes between the two
 //! compilations can still tell them apart.

@@ -10,9 +10,9 @@
 //!   register ([`Origin::NUMBER`]). It may equal any address.
 //!
 //! Two ways to combine values differ. A sum of an address and a number is an address in the same
-//! memory, for rustc checks the bounds. A choice between an address and a number (`selp`, two paths,
-//! `min`, bits) may be the number, so nothing is known about it. In a function, arguments and what
-//! comes from them may be numbers too.
+//! memory, for rustc checks the bounds. A choice between an address and a number (`selp`, two
+//! paths, `min`, bits) may be the number, so nothing is known about it. In a function, arguments
+//! and what comes from them may be numbers too.
 //!
 //! The analysis first finds the addresses that are certain, and then the other values. So a value
 //! that becomes an address late, in a loop, does not count as a number before.

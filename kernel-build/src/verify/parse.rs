@@ -128,8 +128,8 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Reads the directives between a function's parameters and its body. Returns whether `.noreturn` is
-/// one of them; the others only guide the compiler.
+/// Reads the directives between a function's parameters and its body. Returns whether `.noreturn`
+/// is one of them; the others only guide the compiler.
 fn directives(cursor: &mut Cursor<'_, '_>) -> Result<bool, Refusal> {
     let mut never_returns = false;
     while !matches!(cursor.peek(), Some("{" | ";") | None) {

@@ -204,7 +204,7 @@ fn mutants_of_operands_that_are_wrong_are_refused() {
     let texts = [PROVED[0].0, PROVED[1].0]
         .into_iter()
         .flat_map(|path| split(&read(path)));
-    // All kernels of `device-kernels`, and some of the library's: few, so that the test stays short.
+    // All kernels of `device-kernels`, and some of the library's, so that the test stays short.
     let texts = texts
         .enumerate()
         .filter(|(at, _)| *at < PROVED[0].1 || at % 8 == 0);

@@ -8,7 +8,8 @@ use kernel_build::{BuildError, Kernels};
 
 use crate::{TURN, compile, package};
 
-/// Block-level code that reads what threads wrote. The static `SLOT` is mutable if `HIDDEN` is false.
+/// Block-level code that reads what threads wrote. The static `SLOT` is mutable if `HIDDEN` is
+/// false.
 const KERNEL: &str = "
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub trait Slot: Sync { const NEW: Self; fn put(&self, _: u32) {} fn take(&self) -> u32 { 0 } }
