@@ -159,6 +159,7 @@ mod tests {
             "-Ctarget-cpu=sm_90",
             "--remap-path-prefix=/k=",
             "--profile",
+            "build.build-dir=",
             "-Ztrim-paths",
         ] {
             assert!(kernels.iter().any(|known| known == word), "{word}: {kernels:?}");
