@@ -91,6 +91,12 @@ pub enum BuildError {
         /// The paths of the statics.
         names: Vec<String>,
     },
+    /// The search for mutable statics did not look at a crate, so it proves nothing.
+    #[error("the search for mutable statics did not look at {what}, so the kernels are refused")]
+    Unsearched {
+        /// The crate, or the file.
+        what: String,
+    },
     /// A kernel has a remainder of floats. A GPU computes it by a division that is rounded, so the
     /// result is not exact.
     #[error(

@@ -1,17 +1,15 @@
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde_json::Value;
 
+use crate::compilation::{Compilation, Purpose};
 use crate::error::BuildError;
 use crate::inspect::inspect;
-use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::shim;
 use crate::statics;
 use crate::text::renumber_crate_hashes;
-use crate::toolchain::{TARGET, Toolchain};
+use crate::toolchain::Toolchain;
 use crate::verify::provable;
 
 /// The architecture of PTX without [`Kernels::architecture`]. Its PTX has version 7.0, which every
@@ -159,7 +157,8 @@ impl Kernels {
     /// - The module is refused: [`NoEntries`](BuildError::NoEntries),
     ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
-    ///   [`NoLayoutTable`](BuildError::NoLayoutTable), [`Refused`](BuildError::Refused).
+    ///   [`Unsearched`](BuildError::Unsearched), [`NoLayoutTable`](BuildError::NoLayoutTable),
+    ///   [`Refused`](BuildError::Refused).
     /// - A file cannot be read or written: [`Io`](BuildError::Io).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
         let toolchain = self.find_toolchain()?;
@@ -171,6 +170,8 @@ impl Kernels {
         toolchain: &Toolchain,
         target_dir: &Path,
     ) -> Result<Module, BuildError> {
+        // Cargo prints absolute paths, and `statics` compares them with this one.
+        let target_dir = &std::path::absolute(target_dir).map_err(BuildError::io(target_dir))?;
         let (package, remap) = match &self.source {
             Source::Package(path) => (path.clone(), None),
             Source::Module(path) => {
@@ -185,9 +186,9 @@ impl Kernels {
         let library = library(toolchain, &package, &manifest)?;
 
         let architectures = self.architectures();
-        // Cargo decides by compiler and profile whether a build is fresh, but it puts the text of a
-        // `cdylib` into one place for all of them. Therefore each compiler and profile has a
-        // directory of its own. For another architecture, cargo builds again.
+        // Cargo decides by compiler, profile and flags whether a build is fresh, but it puts the
+        // text of a `cdylib` into one place for all of them. Therefore each compiler, profile and
+        // architecture has a directory of its own.
         let lines = if self.debug_info { "-lines" } else { "" };
         let target_dir = target_dir.join(toolchain.slug() + lines);
         let mut module = Module {
@@ -197,14 +198,15 @@ impl Kernels {
         };
         for architecture in &architectures {
             toolchain.check_architecture(architecture)?;
-            let (ptx, entries) = self.compile_for(
-                architecture,
+            let compilation = Compilation {
                 toolchain,
-                &manifest,
-                &library,
-                remap.as_deref(),
-                &target_dir,
-            )?;
+                architecture,
+                manifest: &manifest,
+                remap: remap.as_deref().filter(|_| !self.debug_info),
+                lines: self.debug_info,
+                target_dir: &target_dir.join(architecture),
+            };
+            let (ptx, entries) = compile_for(&compilation, &library)?;
             if !module.ptx.is_empty() && entries != module.entries {
                 return Err(BuildError::OtherEntries {
                     architecture: architecture.clone(),
@@ -216,68 +218,31 @@ impl Kernels {
         }
         Ok(module)
     }
+}
 
-    /// Builds the text for one architecture. Returns the text and its entries.
-    fn compile_for(
-        &self,
-        architecture: &str,
-        toolchain: &Toolchain,
-        manifest: &Path,
-        library: &Library,
-        remap: Option<&str>,
-        target_dir: &Path,
-    ) -> Result<(String, Vec<String>), BuildError> {
-        let mut cargo = toolchain.cargo();
-        cargo.args([
-            "rustc",
-            "--lib",
-            "--crate-type=cdylib",
-            "--target",
-            TARGET,
-            "--profile",
-            PROFILE,
-        ]);
-        cargo.args(["-Zbuild-std=core", "-Ztrim-paths", "--color=never"]);
-        cargo
-            .arg("--manifest-path")
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(target_dir);
-        let lines = if self.debug_info {
-            WITH_LINES
-        } else {
-            WITHOUT_LINES
-        };
-        for setting in PROFILE_SETTINGS.iter().chain(&lines) {
-            cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
+/// Builds the text for one architecture. Returns the text and its entries.
+fn compile_for(
+    compilation: &Compilation<'_>,
+    library: &Library,
+) -> Result<(String, Vec<String>), BuildError> {
+    let built = compilation.directory().join("deps");
+    let file = |extension| built.join(&library.name).with_extension(extension);
+    // The text of an earlier build must never pass for the text of this one.
+    for path in [file("s"), file("ll")] {
+        if path.exists() {
+            fs::remove_file(&path).map_err(BuildError::io(&path))?;
         }
-        // These flags replace `build.rustflags` of the user's configuration, which `statics` would
-        // not see.
-        cargo.arg("--config").arg(format!(
-            "target.{TARGET}.rustflags=[\"-Csymbol-mangling-version=v0\"]"
-        ));
-        cargo.args(["--", "--emit=asm,llvm-ir", "-Zno-link"]);
-        cargo.arg(format!("-Ctarget-cpu={architecture}"));
-        if let Some(remap) = remap.filter(|_| !self.debug_info) {
-            cargo.arg(format!("--remap-path-prefix={remap}"));
-        }
-        let output = cargo.output().map_err(BuildError::NoRustup)?;
-        if !output.status.success() {
-            let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(BuildError::Compile { diagnostics });
-        }
-
-        statics::refuse(toolchain, architecture, manifest, target_dir)?;
-
-        let built = target_dir.join(TARGET).join(PROFILE).join("deps");
-        let ptx = read_newest(&built, &library.name, "s")?;
-        let llvm_ir = read_newest(&built, &library.name, "ll")?;
-        let ptx = provable(renumber_crate_hashes(&ptx))?;
-        let entries = inspect(&library.package, &ptx, &llvm_ir)?;
-        let (package, compiler) = (&library.package, &toolchain.version);
-        let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");
-        Ok((ptx, entries))
     }
+    compilation.run(Purpose::Kernels)?;
+    statics::refuse(compilation, &library.name)?;
+
+    let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
+    let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);
+    let ptx = provable(renumber_crate_hashes(&ptx))?;
+    let entries = inspect(&library.package, &ptx, &llvm_ir)?;
+    let (package, compiler) = (&library.package, &compilation.toolchain.version);
+    let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");
+    Ok((ptx, entries))
 }
 
 fn library(toolchain: &Toolchain, package: &Path, manifest: &Path) -> Result<Library, BuildError> {
@@ -321,26 +286,4 @@ impl Library {
             name: library["name"].as_str()?.replace('-', "_"),
         })
     }
-}
-
-/// Reads the file `name.extension` or `name-<hash>.extension`. Other flags give another hash; then
-/// it reads the newest file.
-fn read_newest(directory: &Path, name: &str, extension: &str) -> Result<String, BuildError> {
-    let is_ours = |path: &Path| {
-        let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or("");
-        let rest = stem.strip_prefix(name);
-        path.extension() == Some(OsStr::new(extension))
-            && rest.is_some_and(|r| r.is_empty() || r.starts_with('-'))
-    };
-    let newest = fs::read_dir(directory)
-        .map_err(BuildError::io(directory))?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| is_ours(path))
-        .max_by_key(|path| {
-            path.metadata()
-                .and_then(|m| m.modified())
-                .unwrap_or(SystemTime::UNIX_EPOCH)
-        });
-    let path = newest.unwrap_or_else(|| directory.join(name).with_extension(extension));
-    fs::read_to_string(&path).map_err(BuildError::io(&path))
 }

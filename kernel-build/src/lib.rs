@@ -41,6 +41,7 @@
 //!   in the source.
 #![forbid(unsafe_code)]
 
+mod compilation;
 mod environment;
 mod error;
 mod inspect;

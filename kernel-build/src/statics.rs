@@ -4,65 +4,38 @@
 //! into a register; then each thread has its own value, but the source has one value for all
 //! threads. After that, the optimised module no longer shows the static.
 //!
-//! Therefore the crates are compiled again without optimisation, and rustc writes the LLVM module
-//! of each crate. There, a static is `global` if it is `static mut` or has interior mutability, and
-//! `constant` otherwise. A crate's module holds all statics of the crate, used or not. This
-//! includes statics in functions, generic or not, and statics from macros of other crates.
+//! Therefore the crates are compiled again without optimisation, by a command that looks the same
+//! to the sources (`compilation.rs`), and rustc writes the LLVM module of each crate. There, a
+//! static is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A
+//! crate's module holds all statics of the crate, used or not. This includes statics in functions,
+//! generic or not, and statics from macros of other crates.
+//!
+//! A build script, a procedural macro and an included file that changes between the two
+//! compilations can still tell them apart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::compilation::{Compilation, Purpose};
 use crate::error::BuildError;
-use crate::profile::PROFILE_SETTINGS;
-use crate::toolchain::{TARGET, Toolchain};
 
-/// Flags for the output, and against optimisation.
-const FLAGS: [&str; 4] = [
-    "--emit=llvm-ir",
-    "-Cno-prepopulate-passes",
-    "-Zmir-opt-level=0",
-    "-Csymbol-mangling-version=v0",
-];
-/// The profile of this build. Its outputs have another directory than the kernels' profile.
-const PROFILE: &str = "cuda-rt-statics";
+/// Crates of all kernels, beside their own.
+const ALWAYS: [&str; 2] = ["core", "device_std"];
 
-/// Refuses kernels in whose crates there is a mutable static.
-pub(crate) fn refuse(
-    toolchain: &Toolchain,
-    architecture: &str,
-    manifest: &Path,
-    target_dir: &Path,
-) -> Result<(), BuildError> {
-    let mut cargo = toolchain.cargo();
-    cargo.args(["check", "--lib", "--target", TARGET, "--profile", PROFILE]);
-    cargo.args([
-        "-Zbuild-std=core",
-        "--message-format=json-render-diagnostics",
-        "--color=never",
-    ]);
-    cargo.arg("--manifest-path").arg(manifest);
-    cargo.arg("--target-dir").arg(target_dir);
-    // The build needs neither debug information nor link-time optimisation.
-    let settings = PROFILE_SETTINGS
-        .iter()
-        .filter(|setting| !setting.starts_with("lto"));
-    for setting in settings.chain(&["lto=false", "debug=false"]) {
-        cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
-    }
-    let cpu = format!("-Ctarget-cpu={architecture}");
-    let flags: Vec<&str> = FLAGS.into_iter().chain([cpu.as_str()]).collect();
-    cargo
-        .arg("--config")
-        .arg(format!("target.{TARGET}.rustflags={flags:?}"));
-    let output = cargo.output().map_err(BuildError::NoRustup)?;
-    if !output.status.success() {
-        let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(BuildError::Compile { diagnostics });
+/// Refuses kernels in whose crates there is a mutable static. `library` is the kernels' own crate.
+pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
+    let messages = compilation.run(Purpose::Statics)?;
+    let modules = modules(&messages, &compilation.directory(), &compilation.host_directory())?;
+    for needed in ALWAYS.into_iter().chain([library]) {
+        if !modules.iter().any(|(name, _)| name == needed) {
+            let what = format!("the crate `{needed}`");
+            return Err(BuildError::Unsearched { what });
+        }
     }
     let mut names = Vec::new();
-    for path in modules(&String::from_utf8_lossy(&output.stdout), target_dir) {
+    for (_, path) in modules {
         let text = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         names.extend(mutable_statics(&text));
     }
@@ -75,29 +48,36 @@ pub(crate) fn refuse(
     Err(BuildError::MutableStatic { names })
 }
 
-/// The LLVM modules of the crates that cargo checked for the GPU, now or earlier.
-fn modules(messages: &str, target_dir: &Path) -> Vec<PathBuf> {
-    // This directory holds no crates of the host, which are macros and build scripts.
-    let directory = target_dir.join(TARGET);
+/// The crates that cargo compiled for the GPU, now or earlier, and their LLVM modules.
+///
+/// # Errors
+/// An artifact that belongs neither to the GPU nor to the host: its crate would not be searched.
+fn modules(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<(String, PathBuf)>, BuildError> {
+    let mut modules = Vec::new();
     let messages = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages
-        .filter(|message| message["reason"] == "compiler-artifact")
-        .filter_map(|message| {
-            let files = message["filenames"].as_array()?;
-            let metadata = files.iter().filter_map(Value::as_str).map(Path::new);
-            metadata
-                .filter(|file| file.starts_with(&directory))
-                .find(|file| file.extension().is_some_and(|extension| extension == "rmeta"))
-                .map(Path::to_owned)
-        })
-        .map(|file| {
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let name = stem.strip_prefix("lib").unwrap_or(&stem);
-            file.with_file_name(format!("{name}.ll"))
-        })
-        .collect()
+    for message in messages.filter(|message| message["reason"] == "compiler-artifact") {
+        let name = message["target"]["name"].as_str().unwrap_or("").replace('-', "_");
+        let files = message["filenames"].as_array().into_iter().flatten();
+        let files: Vec<&Path> = files.filter_map(Value::as_str).map(Path::new).collect();
+        if !files.is_empty() && files.iter().all(|file| file.starts_with(host)) {
+            continue;
+        }
+        let is_metadata = |file: &&&Path| file.extension().is_some_and(|extension| extension == "rmeta");
+        let metadata = files
+            .iter()
+            .find(is_metadata)
+            .filter(|file| file.starts_with(gpu));
+        let Some(metadata) = metadata else {
+            let what = format!("the crate `{name}`, which lies elsewhere: {files:?}");
+            return Err(BuildError::Unsearched { what });
+        };
+        let stem = metadata.file_stem().unwrap_or_default().to_string_lossy();
+        let stem = stem.strip_prefix("lib").unwrap_or(&stem);
+        modules.push((name, metadata.with_file_name(format!("{stem}.ll"))));
+    }
+    Ok(modules)
 }
 
 /// The names of the globals in an LLVM module that are neither `constant` nor shared memory.
@@ -198,11 +178,25 @@ mod tests {
 
     #[test]
     fn modules_lie_beside_the_metadata_of_crates_for_the_gpu() {
-        let messages = r#"{"reason":"compiler-artifact","filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
+        let (gpu, host) = (Path::new("/t/nvptx64-nvidia-cuda/p"), Path::new("/t/p"));
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"libm"},"filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
 not a message
-{"reason":"compiler-artifact","filenames":["/t/p/deps/libsyn-2b.rmeta"]}
+{"reason":"compiler-artifact","target":{"name":"syn"},"filenames":["/t/p/deps/libsyn-2b.rmeta"]}
 {"reason":"build-finished","success":true}"#;
-        let expected = Path::new("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll");
-        assert_eq!(modules(messages, Path::new("/t")), [expected]);
+        let expected = PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll");
+        assert_eq!(
+            modules(messages, gpu, host).unwrap(),
+            [("libm".to_owned(), expected)]
+        );
+        // A crate that lies elsewhere, or shows no metadata, is never left out quietly.
+        for (gpu, host) in [
+            ("t/nvptx64-nvidia-cuda/p", "/t/p"),
+            ("/t/nvptx64-nvidia-cuda/p", "t/p"),
+        ] {
+            let error = modules(messages, Path::new(gpu), Path::new(host)).unwrap_err();
+            assert!(matches!(error, BuildError::Unsearched { .. }), "{error}");
+        }
+        let without = messages.replace("1a.rmeta", "1a.rlib");
+        modules(&without, gpu, host).unwrap_err();
     }
 }

@@ -47,6 +47,14 @@ impl Toolchain {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            name: "nightly".to_owned(),
+            version: "rustc".to_owned(),
+        }
+    }
+
     /// Refuses an architecture that the compiler does not list: LLVM would write any name into the
     /// text.
     pub(crate) fn check_architecture(&self, name: &str) -> Result<(), BuildError> {

@@ -11,4 +11,10 @@ use core::cell::UnsafeCell;
 pub unsafe auto trait PhaseSafe {}
 
 impl<T: ?Sized> !PhaseSafe for UnsafeCell<T> {}
+// A type may hide a cell behind a raw pointer to another type, as `fmt::Arguments` does.
+impl<T: ?Sized> !PhaseSafe for *const T {}
+impl<T: ?Sized> !PhaseSafe for *mut T {}
 impl<T: ?Sized> !PhaseSafe for &mut T {}
+
+// SAFETY: the iterator stands for a `&[T]`, and its pointers lead to these elements only.
+unsafe impl<T: PhaseSafe> PhaseSafe for core::slice::Iter<'_, T> {}

@@ -145,7 +145,9 @@ impl<'a> Parser<'a> {
     fn lookup(&mut self, word: &str) -> Option<Name> {
         let digits = word.len() - word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let (prefix, index) = word.split_at(word.len() - digits);
-        let index: Option<u64> = index.parse().ok();
+        // `%r01` is not the register 1 of the range.
+        let is_plain = index == "0" || !index.starts_with('0');
+        let index: Option<u64> = index.parse().ok().filter(|_| is_plain);
         for scope in self.scopes.iter_mut().rev() {
             if let Some(name) = scope.names.get(word) {
                 return Some(*name);
@@ -196,7 +198,10 @@ impl<'a> Parser<'a> {
                         labels.push(cursor.next()?);
                         cursor.take(",");
                     }
-                    self.body.targets.insert(word, labels);
+                    // The list of an inner scope would hide the outer list of this name.
+                    if self.body.targets.insert(word, labels).is_some() {
+                        return text(line, format!("the list of targets `{word}` is declared twice"));
+                    }
                     return Ok(());
                 }
                 if matches!(cursor.peek(), Some(".callprototype" | ".calltargets")) {
@@ -213,10 +218,7 @@ impl<'a> Parser<'a> {
     fn registers(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
         cursor.next()?;
         let line = cursor.line();
-        let mut word = cursor.next()?;
-        while matches!(word, ".v2" | ".v4") {
-            word = cursor.next()?;
-        }
+        let word = cursor.next()?;
         if type_size(word).is_none() {
             return text(line, format!("the verifier does not know registers of `{word}`"));
         }
@@ -226,6 +228,9 @@ impl<'a> Parser<'a> {
                 let count = number(cursor)?;
                 cursor.expect(">")?;
                 let scope = self.scopes.last_mut().expect("a body has a scope");
+                if scope.ranges.iter().any(|(known, ..)| *known == name) {
+                    return text(line, format!("`{name}` is declared twice"));
+                }
                 scope.ranges.push((name, count, word));
             } else {
                 self.body.types.insert(Name(self.body.names.len()), word);
@@ -304,23 +309,21 @@ impl<'a> Parser<'a> {
                 let mut list = Vec::new();
                 while !cursor.take(end) {
                     if !list.is_empty() {
+                        cursor.expect(",")?;
                         words.push_str(", ");
                     }
                     list.push(self.operand(cursor, words)?);
-                    cursor.take(",");
                 }
                 words.push_str(end);
                 Operand::List(list)
             }
-            "-" | "!" => {
-                let operand = self.operand(cursor, words)?;
-                match operand {
-                    Operand::Number(number) => Operand::Number(format!("{word}{number}")),
-                    other => other,
-                }
-            }
+            "-" | "!" => match (word, self.operand(cursor, words)?) {
+                ("-", Operand::Number(number)) => Operand::Number(format!("-{number}")),
+                ("!", Operand::Name(name)) => Operand::Name(name),
+                _ => return text(line, format!("the verifier does not know `{word}` here")),
+            },
             "_" => Operand::Sink,
-            _ if word.starts_with(|c: char| c.is_ascii_digit()) => Operand::Number(word.to_owned()),
+            _ if is_literal(word) => Operand::Number(word.to_owned()),
             _ => match self.lookup(word) {
                 Some(name) => Operand::Name(name),
                 None if word.starts_with('%') => Operand::Special(word),
@@ -337,4 +340,25 @@ impl<'a> Parser<'a> {
         }
         Ok(operand)
     }
+}
+
+/// Whether a word is a number: an integer or a float, as PTX writes them (PTX ISA, chapter 4,
+/// "Constants").
+fn is_literal(word: &str) -> bool {
+    let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let is_decimal = |c: char| c.is_ascii_digit();
+    let float = |prefix: [&str; 2], length: usize| {
+        let digits = prefix.iter().find_map(|prefix| word.strip_prefix(prefix));
+        digits.is_some_and(|digits| digits.len() == length && all(digits, is_hex))
+    };
+    let whole = word.strip_suffix('U').unwrap_or(word);
+    let hex = whole.strip_prefix("0x").or(whole.strip_prefix("0X"));
+    all(whole, is_decimal)
+        || hex.is_some_and(|digits| all(digits, is_hex))
+        || float(["0f", "0F"], 8)
+        || float(["0d", "0D"], 16)
+        || word
+            .split_once('.')
+            .is_some_and(|(a, b)| all(a, is_decimal) && all(b, is_decimal))
 }

@@ -16,9 +16,9 @@ use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
 use super::variable::Space;
 
 /// A function of CUDA that kernels may call. It ends the launch.
-const ENDS_THE_LAUNCH: &str = "__assertfail";
+pub(super) const ENDS_THE_LAUNCH: &str = "__assertfail";
 /// A function of CUDA that kernels may call. It prints.
-const PRINTS: &str = "vprintf";
+pub(super) const PRINTS: &str = "vprintf";
 /// Prefix of the registers in the marks of `device-std` (`block/opening.rs`).
 const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 
@@ -33,7 +33,7 @@ pub struct Proved {
 
 /// The functions of a module, ready to be checked.
 pub(super) struct Checker<'b, 'a> {
-    module: &'b Module<'a>,
+    pub(super) module: &'b Module<'a>,
     graphs: HashMap<&'a str, Graph<'b, 'a>>,
     summaries: RefCell<HashMap<(String, Vec<Differs>), Summary>>,
     refusal: RefCell<Option<Refusal>>,
@@ -61,6 +61,24 @@ impl<'b, 'a> Checker<'b, 'a> {
                 break graphs;
             }
         };
+        for (function, _) in defined(module).filter(|(function, _)| function.never_returns) {
+            // The compiler trusts `.noreturn`, and may leave out the code after a call.
+            let graph = &graphs[function.name];
+            let returns = graph
+                .blocks
+                .iter()
+                .zip(&graph.is_reachable)
+                .any(|(block, is_reachable)| {
+                    let last = block.instructions.last();
+                    *is_reachable && last.is_some_and(|(_, effect)| *effect == Effect::Return)
+                });
+            if returns {
+                return text(
+                    0,
+                    format!("`{}` returns, though it is declared `.noreturn`", function.name),
+                );
+            }
+        }
         let checker = Self {
             module,
             graphs,
@@ -223,6 +241,9 @@ impl<'b, 'a> Checker<'b, 'a> {
         let mut summary = Summary::default();
         for result in 0..function.results.len() {
             summary.result = summary.result.max(analysis.differs[result]);
+            if graph.may_return_before(&|instruction| writes_parameter(instruction, Name(result))) {
+                summary.result = Differs::ByThread;
+            }
         }
         for block in (0..graph.blocks.len()).filter(|block| graph.is_reachable[*block]) {
             for (instruction, effect) in &graph.blocks[block].instructions {
@@ -244,15 +265,15 @@ impl<'b, 'a> Checker<'b, 'a> {
 }
 
 /// The check of one instruction.
-struct Check<'c, 'b, 'a> {
-    checker: &'c Checker<'b, 'a>,
+pub(super) struct Check<'c, 'b, 'a> {
+    pub(super) checker: &'c Checker<'b, 'a>,
     kernel: &'c str,
-    function: &'b Function<'a>,
-    body: &'b Body<'a>,
-    analysis: &'c Analysis<'b, 'a>,
-    given: Given<'c>,
-    block: usize,
-    instruction: &'b Instruction<'a>,
+    pub(super) function: &'b Function<'a>,
+    pub(super) body: &'b Body<'a>,
+    pub(super) analysis: &'c Analysis<'b, 'a>,
+    pub(super) given: Given<'c>,
+    pub(super) block: usize,
+    pub(super) instruction: &'b Instruction<'a>,
 }
 
 impl Check<'_, '_, '_> {
@@ -275,7 +296,7 @@ impl Check<'_, '_, '_> {
         });
     }
 
-    fn memory_refusal(&self, reason: &'static str) {
+    pub(super) fn memory_refusal(&self, reason: &'static str) {
         self.checker.refuse(Refusal::Memory {
             kernel: self.kernel.to_owned(),
             operation: place(self.checker.module, self.instruction),
@@ -401,6 +422,7 @@ impl Check<'_, '_, '_> {
             argument.each_name(&mut |name| most = most.max(self.analysis.differs[name.0]));
             differs.push(most);
         }
+        self.must_be_written(arguments(self.instruction));
         let called = self.checker.call(self.kernel, name, &differs);
         if called.has_barrier {
             self.must_be_together(Differs::ByWarp, "of the block");
@@ -408,74 +430,9 @@ impl Check<'_, '_, '_> {
         if called.has_exchange {
             self.must_be_together(Differs::ByThread, "of a warp");
         }
-        let origins = &self.analysis.origins;
-        let mut pointed = Origin::NONE;
-        for argument in arguments(self.instruction) {
-            argument.each_name(&mut |name| pointed |= origins.reached_from(name));
-        }
-        if called.writes && pointed.has(Origin::MODULE) {
-            self.memory_refusal("may write to memory of the module, which all kernels share");
-        }
-        if called.reads_cached {
-            let is_unknown = self.function.is_entry && pointed.has(Origin::UNKNOWN);
-            if is_unknown || self.may_be_written(pointed) {
-                self.memory_refusal("reads through the read-only cache what the kernel may write");
-            }
-        }
-        summary.reads_cached |= called.reads_cached;
+        self.memory_of_call(&called, summary);
         summary.has_barrier |= called.has_barrier;
         summary.has_exchange |= called.has_exchange;
-        summary.writes |= called.writes;
-        summary.writes_shared |= called.writes_shared;
-    }
-
-    /// Whether the entry may write memory of this origin.
-    fn may_be_written(&self, origin: Origin) -> bool {
-        let mut roles = self.given.roles.iter().enumerate();
-        roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at)))
-    }
-
-    fn memory(&self, effect: Effect, summary: &mut Summary) {
-        let (access, writes) = match effect {
-            Effect::Load(access) => (access, false),
-            Effect::Store(access) | Effect::Atomic { access, .. } => (access, true),
-            _ => return,
-        };
-        let address = self
-            .instruction
-            .operands
-            .iter()
-            .find(|o| matches!(o, Operand::Address(..)));
-        let Some(address) = address else {
-            return self.memory_refusal("has no address that the verifier can read");
-        };
-        let origin = self
-            .analysis
-            .origins
-            .address(self.checker.module, self.body, access, address);
-        if writes && !matches!(access.space, Some(Space::Param | Space::Local | Space::Global)) {
-            summary.writes_shared |= origin.may_be(Origin::SHARED);
-        }
-        if writes && access.space != Some(Space::Param) {
-            if origin.has(Origin::MODULE) {
-                self.memory_refusal("may write to memory of the module, which all kernels share");
-            } else if origin.is_unknown() {
-                if self.function.is_entry {
-                    self.memory_refusal(
-                        "writes through an address, and the verifier does not know the memory to which it points",
-                    );
-                }
-                summary.writes = true;
-            }
-        }
-        if access.is_read_only && !writes {
-            if !self.function.is_entry && origin.is_unknown() {
-                summary.reads_cached = true;
-            }
-            if self.may_be_written(origin) {
-                self.memory_refusal("reads through the read-only cache what the kernel may write");
-            }
-        }
     }
 }
 
@@ -485,6 +442,17 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
         first.each_name(&mut |name| found |= name == register);
     }
     found && !instruction.opcode.starts_with("st.") && !instruction.opcode.starts_with("bar")
+}
+
+/// Whether the instruction writes the result of its function.
+fn writes_parameter(instruction: &Instruction<'_>, result: Name) -> bool {
+    let mut found = false;
+    if instruction.opcode.starts_with("st.param") {
+        instruction.operands[..1]
+            .iter()
+            .for_each(|to| to.each_name(&mut |name| found |= name == result));
+    }
+    found
 }
 
 /// The functions with a barrier or an exchange, in their own code or in functions that they call.

@@ -259,6 +259,23 @@ impl<'b, 'a> Graph<'b, 'a> {
         targets.any(|target| Some(target) != first)
     }
 
+    /// Whether a path leads from the start to the function's end with no instruction of this kind.
+    pub(super) fn may_return_before(&self, is: &dyn Fn(&Instruction<'_>) -> bool) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        let mut open = vec![0];
+        while let Some(block) = open.pop() {
+            let Block { instructions, end } = &self.blocks[block];
+            if std::mem::replace(&mut seen[block], true) || instructions.iter().any(|(i, _)| is(i)) {
+                continue;
+            }
+            if matches!(end, End::Return) {
+                return true;
+            }
+            open.extend(self.targets(block));
+        }
+        false
+    }
+
     fn find_doomed(&mut self, meets: &dyn Fn(&str) -> bool) {
         self.is_doomed = vec![false; self.blocks.len()];
         let mut changed = true;

@@ -11,9 +11,13 @@
 //! - entries take the parameters that a launch passes (`parameters`);
 //! - no function is recursive.
 //!
+//! It follows values only through instructions and operands that it understands, and refuses a text
+//! with any other (`instruction`, `operands`).
+//!
 //! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
 //! accepts a wrong one.
 
+mod access;
 mod body;
 mod check;
 mod definitions;
@@ -22,6 +26,7 @@ mod graph;
 mod instruction;
 mod interval;
 mod lex;
+mod operands;
 mod origin;
 mod parameters;
 mod parse;
@@ -100,6 +105,7 @@ pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
 
 fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
     let mut modules = Module::parse(ptx)?;
+    modules.iter().try_for_each(operands::check)?;
     modules.iter_mut().try_for_each(definitions::name_values)?;
     Ok(modules)
 }
@@ -120,8 +126,14 @@ fn prove(
 #[cfg(test)]
 mod called;
 #[cfg(test)]
+mod memory_oracle;
+#[cfg(test)]
 mod mutants;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod random_mutants;
+#[cfg(test)]
+mod refused;
 #[cfg(test)]
 mod tests;

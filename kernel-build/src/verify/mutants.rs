@@ -10,14 +10,14 @@ use super::parse::Module;
 use super::{verify, verify_threads};
 
 /// Texts of PTX, with the number of entries and the least number of barriers and exchanges.
-const PROVED: [(&str, usize, usize, usize); 4] = [
+pub(super) const PROVED: [(&str, usize, usize, usize); 4] = [
     ("device-kernels/ptx/device_kernels.ptx", 13, 7, 8),
     ("device-std/tests/kernels/ptx/library_kernels.ptx", 160, 150, 400),
     ("device-std/tests/panics/ptx/panicking_kernels.ptx", 2, 0, 0),
     ("examples/own-kernels/kernels/kernels.ptx", 2, 0, 0),
 ];
 
-fn read(path: &str) -> String {
+pub(super) fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     std::fs::read_to_string(root.join(path)).unwrap()
 }
@@ -77,7 +77,7 @@ fn kernels_whose_threads_diverge_are_refused() {
 }
 
 /// Splits a text into one text for each entry; each holds everything outside of the entries too.
-fn split(text: &str) -> Vec<String> {
+pub(super) fn split(text: &str) -> Vec<String> {
     let starts: Vec<usize> = text.match_indices(".visible .entry").map(|(at, _)| at).collect();
     let end_of = |start: usize| start + text[start..].find("\n}\n").unwrap() + 3;
     let mut outside = String::new();

@@ -2,13 +2,27 @@
 //!
 //! Each register has one set of origins, for the whole function (Andersen, "Program Analysis and
 //! Specialization for the C Programming Language", 1994, with one location for each kind of
-//! memory).
+//! memory). A value is one of three kinds:
+//!
+//! - a constant, or a value computed from constants alone: the empty set;
+//! - an address of known memory: the kinds of this memory;
+//! - a number from outside: from a parameter, from memory, from another lane or from a special
+//!   register ([`Origin::NUMBER`]). It may equal any address.
+//!
+//! Two ways to combine values differ. A sum of an address and a number is an address in the same
+//! memory, for rustc checks the bounds. A choice between an address and a number (`selp`, two
+//! paths, `min`, bits) may be the number, so nothing is known about it. In a function, arguments
+//! and what comes from them may be numbers too.
+//!
+//! The analysis first finds the addresses that are certain, and then the other values. So a value
+//! that becomes an address late, in a loop, does not count as a number before.
 
 use std::ops::{BitOr, BitOrAssign};
 
-use super::body::{Body, Kind, Name, Operand};
+use super::body::{Body, Instruction, Kind, Name, Operand};
+use super::check::{ENDS_THE_LAUNCH, PRINTS};
 use super::graph::Graph;
-use super::instruction::{Access, Effect, arguments, results};
+use super::instruction::{Access, Collective, Effect, arguments, callee, results};
 use super::parameters::Role;
 use super::parse::{Function, Module};
 use super::variable::Space;
@@ -31,6 +45,7 @@ impl BitOrAssign for Origin {
 }
 
 impl Origin {
+    /// A constant.
     pub(super) const NONE: Self = Self(0);
     pub(super) const LOCAL: Self = Self(1);
     pub(super) const SHARED: Self = Self(2);
@@ -40,9 +55,13 @@ impl Origin {
     pub(super) const UNKNOWN: Self = Self(8);
     /// The memory of the parameters themselves.
     pub(super) const PARAMETERS: Self = Self(16);
-    const FIRST: u32 = 5;
+    /// A number from outside, which may equal any address.
+    pub(super) const NUMBER: Self = Self(32);
+    /// In a function: a value that is not an argument itself, but from another function.
+    const RETURNED: Self = Self(64);
+    const FIRST: u32 = 7;
 
-    /// The memory to which the entry's parameter `at` points.
+    /// The memory to which the function's parameter `at` points.
     pub(super) fn parameter(at: usize) -> Self {
         let last = u64::BITS - 1 - Self::FIRST;
         Self(1 << (Self::FIRST + u32::try_from(at).unwrap_or(last).min(last)))
@@ -56,17 +75,47 @@ impl Origin {
         is_one.then(|| (at - Self::FIRST) as usize)
     }
 
+    /// Whether the sets have a common element.
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     pub(super) fn may_be(self, other: Self) -> bool {
-        self.0 & other.0 != 0 || self.is_unknown()
+        self.has(other) || self.is_unknown()
     }
 
     pub(super) fn is_only(self, other: Self) -> bool {
         self == other
     }
 
-    /// Whether nothing is known: the value comes from numbers only, or from another function.
+    /// Whether nothing is known: the value may be a number, or comes from another function.
     pub(super) fn is_unknown(self) -> bool {
-        self.0 == 0 || self.0 & Self::UNKNOWN.0 != 0
+        self.0 == 0 || self.has(Self::UNKNOWN | Self::NUMBER)
+    }
+
+    /// In a function: the parameters to whose memory the address points. [`UNKNOWN`](Self::UNKNOWN)
+    /// stands for all memory that the function can reach.
+    pub(super) fn given(self) -> Self {
+        let parameters = self.0 >> Self::FIRST << Self::FIRST;
+        if self.0 == 0 || self.has(Self::NUMBER | Self::RETURNED) {
+            Self::UNKNOWN
+        } else if parameters != 0 {
+            Self(parameters)
+        } else {
+            Self(self.0 & Self::UNKNOWN.0)
+        }
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    fn is_address(self) -> bool {
+        self.without(Self::NUMBER) != Self::NONE
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 }
 
@@ -75,7 +124,24 @@ impl Origin {
 pub(super) struct Origins {
     of: Vec<Origin>,
     in_local: Origin,
+    /// The kinds that are certain to be addresses.
+    certain: Origin,
+    /// The kinds that the analysis follows now.
+    followed: Origin,
 }
+
+/// The function whose origins are computed.
+#[derive(Clone, Copy)]
+struct In<'f, 'a> {
+    module: &'f Module<'a>,
+    function: &'f Function<'a>,
+    body: &'f Body<'a>,
+}
+
+/// Sums of an address and numbers.
+const SUMS: &[&str] = &["add", "addc", "sub", "subc", "mad", "madc", "mad24"];
+/// Facts about a value, which are no part of it.
+const FACTS: &[&str] = &["setp", "set", "testp", "isspacep", "popc", "clz", "bfind", "fns"];
 
 impl Origins {
     pub(super) fn new(
@@ -85,92 +151,172 @@ impl Origins {
         graph: &Graph<'_, '_>,
         roles: &[Role],
     ) -> Self {
+        let parameters = Origin(u64::MAX >> Origin::FIRST << Origin::FIRST);
+        let memory = Origin::LOCAL | Origin::SHARED | Origin::MODULE | Origin::PARAMETERS;
+        let certain = if function.is_entry {
+            memory | parameters
+        } else {
+            memory
+        };
         let mut origins = Self {
             of: vec![Origin::NONE; body.names.len()],
             in_local: Origin::NONE,
+            certain,
+            followed: certain,
         };
-        // The first names are the results and the parameters.
-        for at in 0..function.parameters.len() {
-            let name = function.results.len() + at;
-            origins.of[name] = match roles.get(at) {
-                _ if !function.is_entry => Origin::UNKNOWN,
-                Some(Role::Value) => Origin::NONE,
+        let place = In {
+            module,
+            function,
+            body,
+        };
+        origins.parameters(place, roles);
+        origins.run(place, graph);
+        origins.followed = Origin(u64::MAX);
+        origins.parameters(place, roles);
+        for name in &body.at_start {
+            origins.of[name.0] |= Origin::NUMBER;
+        }
+        origins.run(place, graph);
+        origins
+    }
+
+    /// The first names are the results and the parameters.
+    fn parameters(&mut self, place: In<'_, '_>, roles: &[Role]) {
+        for at in 0..place.function.parameters.len() {
+            let origin = match roles.get(at) {
+                _ if !place.function.is_entry => Origin::UNKNOWN | Origin::parameter(at),
+                Some(Role::Value) => Origin::NUMBER,
                 _ => Origin::parameter(at),
             };
+            self.of[place.function.results.len() + at] |= origin.and(self.followed);
         }
+    }
+
+    fn run(&mut self, place: In<'_, '_>, graph: &Graph<'_, '_>) {
         loop {
-            let before = (origins.of.clone(), origins.in_local);
-            for (block, _) in graph
-                .blocks
-                .iter()
-                .zip(&graph.is_reachable)
-                .filter(|(_, is_reachable)| **is_reachable)
-            {
+            let before = (self.of.clone(), self.in_local);
+            let blocks = graph.blocks.iter().zip(&graph.is_reachable);
+            for (block, _) in blocks.filter(|(_, is_reachable)| **is_reachable) {
                 for (instruction, effect) in &block.instructions {
-                    let (written, read) = instruction.split(*effect);
-                    match effect {
-                        Effect::Compute => {
-                            let from = read
-                                .iter()
-                                .fold(Origin::NONE, |all, o| all | origins.value(module, body, o));
-                            origins.give(written, from);
-                        }
-                        Effect::Load(access) => {
-                            let Some(address) = read.first() else { continue };
-                            let wide = instruction.opcode.ends_with("64");
-                            let from = origins.loaded(module, body, *access, address, wide);
-                            origins.give(written, from);
-                        }
-                        Effect::Store(access) => {
-                            let [address, value] = instruction.operands.as_slice() else {
-                                continue;
-                            };
-                            let value = origins.value(module, body, value);
-                            if access.space == Some(Space::Param) {
-                                address.each_name(&mut |name| origins.of[name.0] |= value);
-                            } else if origins
-                                .address(module, body, *access, address)
-                                .may_be(Origin::LOCAL)
-                            {
-                                origins.in_local |= value;
-                            }
-                        }
-                        Effect::Call => {
-                            origins.give(results(instruction), Origin::UNKNOWN);
-                            // The function may store its arguments in the caller's local memory.
-                            let mut given = Origin::NONE;
-                            for argument in arguments(instruction) {
-                                argument.each_name(&mut |name| given |= origins.reached_from(name));
-                            }
-                            if given.has(Origin::LOCAL) || given.has(Origin::UNKNOWN) {
-                                origins.in_local |= given;
-                            }
-                        }
-                        _ => {}
-                    }
+                    self.step(place, instruction, *effect);
                 }
             }
-            if before == (origins.of.clone(), origins.in_local) {
-                return origins;
+            if before == (self.of.clone(), self.in_local) {
+                return;
             }
+        }
+    }
+
+    fn step(&mut self, place: In<'_, '_>, instruction: &Instruction<'_>, effect: Effect) {
+        let In { module, body, .. } = place;
+        let (written, read) = instruction.split(effect);
+        let all = |origins: &Self, operands: &[Operand<'_>]| {
+            let values = operands.iter().map(|o| origins.value(module, body, o));
+            values.fold(Origin::NONE, BitOr::bitor)
+        };
+        match effect {
+            Effect::Compute => {
+                let values: Vec<Origin> = read.iter().map(|o| self.value(module, body, o)).collect();
+                let base = instruction.opcode.split('.').next().unwrap_or("");
+                let from = self.computed(base, &values);
+                self.give(written, from);
+            }
+            Effect::Differ => self.give(written, Origin::NUMBER),
+            Effect::Load(access) => {
+                let Some(address) = read.first() else { return };
+                let wide = instruction.opcode.ends_with("64");
+                let from = self.loaded(place, access, address, wide);
+                self.give(written, from);
+            }
+            Effect::Store(access) => {
+                let [address, value] = read else { return };
+                let value = self.value(module, body, value);
+                if access.space == Some(Space::Param) {
+                    address.each_name(&mut |name| self.of[name.0] |= value.and(self.followed));
+                } else {
+                    self.stored(place, access, address, value);
+                }
+            }
+            Effect::Atomic { access, .. } => {
+                let [address, values @ ..] = read else { return };
+                let given = all(self, values);
+                self.stored(place, access, address, given);
+                let from = self.loaded(place, access, address, true);
+                self.give(written, given | from | Origin::NUMBER);
+            }
+            Effect::Collective(Collective::Barrier { returns } | Collective::Exchange { returns, .. })
+                if returns =>
+            {
+                // Another lane gives its own value, but the same instruction reads it.
+                self.give(written, all(self, read) | Origin::NUMBER);
+            }
+            Effect::Call => {
+                self.give(results(instruction), Origin::UNKNOWN | Origin::RETURNED);
+                if [Some(PRINTS), Some(ENDS_THE_LAUNCH)].contains(&callee(instruction)) {
+                    return;
+                }
+                // The function may store its arguments, or anything, in the caller's local memory.
+                let mut given = Origin::NONE;
+                for argument in arguments(instruction) {
+                    argument.each_name(&mut |name| given |= self.reached_from(name));
+                }
+                if given.has(Origin::LOCAL | Origin::UNKNOWN) {
+                    self.in_local |= (given | Origin::NUMBER).and(self.followed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The origin of a value that an instruction computes.
+    fn computed(&self, base: &str, values: &[Origin]) -> Origin {
+        let any = values.iter().copied().fold(Origin::NONE, BitOr::bitor);
+        if FACTS.contains(&base) {
+            return if any == Origin::NONE { any } else { Origin::NUMBER };
+        }
+        if SUMS.contains(&base) {
+            // Beside an address that is certain, the other values are numbers.
+            let is_certain =
+                |value: &Origin| value.is_address() && value.without(self.certain) == Origin::NONE;
+            let sum = if values.iter().any(is_certain) {
+                any.and(self.certain)
+            } else {
+                any
+            };
+            // The distance between two addresses is a number.
+            let is_distance = base.starts_with("sub") && values.get(1).is_some_and(|v| v.is_address());
+            return if is_distance { sum | Origin::NUMBER } else { sum };
+        }
+        match (base, values) {
+            // The condition is no part of an address. But bit by bit, conditions can make a number.
+            ("selp" | "slct", [one, other, _]) if (*one | *other).is_address() => *one | *other,
+            _ => any,
+        }
+    }
+
+    fn stored(&mut self, place: In<'_, '_>, access: Access, address: &Operand<'_>, value: Origin) {
+        let to = self.address(place.module, place.body, access, address);
+        if to.has(Origin::LOCAL | Origin::UNKNOWN) {
+            self.in_local |= value.and(self.followed);
         }
     }
 
     fn give(&mut self, written: &[Operand<'_>], origin: Origin) {
         for operand in written {
-            operand.each_name(&mut |name| self.of[name.0] |= origin);
+            operand.each_name(&mut |name| self.of[name.0] |= origin.and(self.followed));
         }
     }
 
     fn value(&self, module: &Module<'_>, body: &Body<'_>, operand: &Operand<'_>) -> Origin {
         let mut origin = Origin::NONE;
-        if let Operand::Symbol(symbol) = operand {
-            return symbol_origin(module, symbol);
-        }
-        if let Operand::List(list) = operand {
-            return list
-                .iter()
-                .fold(origin, |all, o| all | self.value(module, body, o));
+        match operand {
+            Operand::Symbol(symbol) => return symbol_origin(module, symbol),
+            Operand::Special(_) => return Origin::NUMBER,
+            Operand::List(list) => {
+                let values = list.iter().map(|o| self.value(module, body, o));
+                return values.fold(origin, BitOr::bitor);
+            }
+            _ => {}
         }
         operand.each_name(&mut |name| origin |= self.name(body, name));
         origin
@@ -193,68 +339,61 @@ impl Origins {
         access: Access,
         address: &Operand<'_>,
     ) -> Origin {
-        match access.space {
-            Some(Space::Local) => return Origin::LOCAL,
-            Some(Space::Shared) => return Origin::SHARED,
-            Some(Space::Param) => return Origin::PARAMETERS,
-            Some(Space::Const) => return Origin::MODULE,
-            Some(Space::Global) | None => {}
-        }
         let Operand::Address(base, _) = address else {
-            return Origin::NONE;
+            return Origin::UNKNOWN;
         };
         let origin = self.value(module, body, base);
         match access.space {
+            Some(Space::Shared) => Origin::SHARED,
+            Some(Space::Const) => Origin::MODULE,
+            Some(Space::Param) if origin.is_only(Origin::PARAMETERS) => origin,
+            Some(Space::Param) => Origin::PARAMETERS | Origin::UNKNOWN,
+            // In a function, this may be the local memory of a caller.
+            Some(Space::Local) if origin.is_only(Origin::LOCAL) => origin,
+            Some(Space::Local) => origin | Origin::LOCAL | Origin::UNKNOWN,
             // A number computed from an address in another space is not an address of global
             // memory.
-            Some(Space::Global) => {
-                Origin(origin.0 & !(Origin::LOCAL.0 | Origin::SHARED.0 | Origin::PARAMETERS.0))
-            }
-            _ => origin,
+            Some(Space::Global) => origin.without(Origin::LOCAL | Origin::SHARED | Origin::PARAMETERS),
+            None => origin,
         }
     }
 
-    fn loaded(
-        &self,
-        module: &Module<'_>,
-        body: &Body<'_>,
-        access: Access,
-        address: &Operand<'_>,
-        wide: bool,
-    ) -> Origin {
+    fn loaded(&self, place: In<'_, '_>, access: Access, address: &Operand<'_>, wide: bool) -> Origin {
+        let In {
+            module,
+            function,
+            body,
+        } = place;
+        let mut origin = Origin::NONE;
         if access.space == Some(Space::Param) {
-            let mut origin = Origin::NONE;
-            address.each_name(&mut |name| {
-                origin |= match body.names[name.0].1 {
-                    Kind::Variable(Space::Param) => self.of[name.0],
-                    _ => Origin::UNKNOWN,
-                };
+            address.each_name(&mut |name| match body.names[name.0].1 {
+                Kind::Variable(_) => origin |= self.of[name.0],
+                // Any parameter of the entry.
+                Kind::Register => {
+                    let all = &self.of[..function.results.len() + function.parameters.len()];
+                    origin |= all.iter().copied().fold(Origin::NUMBER, BitOr::bitor);
+                }
             });
             return origin;
         }
         let from = self.address(module, body, access, address);
-        let mut origin = Origin::NONE;
-        if from.may_be(Origin::LOCAL) {
+        if from.has(Origin::LOCAL | Origin::UNKNOWN) {
             origin |= self.in_local;
         }
+        if from.has(Origin::UNKNOWN) {
+            origin |= Origin::UNKNOWN | Origin::RETURNED;
+        }
         // Tables of the module may hold addresses of other tables. Users' data hold no addresses.
-        if wide && from.may_be(Origin::MODULE) && module.variables.iter().any(|v| v.has_addresses) {
+        if wide && from.has(Origin::MODULE) && module.variables.iter().any(|v| v.has_addresses) {
             origin |= Origin::MODULE;
+        }
+        // Tables of the module hold constants, and local memory holds what was stored there.
+        if from.is_unknown() || from.without(Origin::MODULE | Origin::LOCAL) != Origin::NONE {
+            origin |= Origin::NUMBER;
         }
         origin
     }
-}
 
-fn symbol_origin(module: &Module<'_>, symbol: &str) -> Origin {
-    let variable = module.variables.iter().find(|variable| variable.name == symbol);
-    match variable.map(|variable| variable.space) {
-        Some(Space::Shared) => Origin::SHARED,
-        Some(_) => Origin::MODULE,
-        None => Origin::UNKNOWN,
-    }
-}
-
-impl Origins {
     /// The memory to which a register or a parameter of a call may point, and the memory to which
     /// values stored there may point.
     pub(super) fn reached_from(&self, name: Name) -> Origin {
@@ -270,11 +409,34 @@ impl Origins {
     pub(super) fn of_name(&self, name: Name) -> Origin {
         self.of[name.0]
     }
+
+    /// The memory that a called function may access: `targets` are the function's parameters, or
+    /// [`Origin::UNKNOWN`] for all memory that it can reach.
+    pub(super) fn accessed(&self, targets: Origin, arguments: &[Operand<'_>]) -> Origin {
+        let mut accessed = Origin::NONE;
+        for (at, argument) in arguments.iter().enumerate() {
+            if targets.has(Origin::UNKNOWN) {
+                // What the argument points to, and what is stored there.
+                argument.each_name(&mut |name| accessed |= self.reached_from(name) | Origin::NUMBER);
+            } else if targets.has(Origin::parameter(at)) {
+                let mut origin = Origin::NONE;
+                argument.each_name(&mut |name| origin |= self.of_name(name));
+                accessed |= if origin.is_unknown() {
+                    origin | Origin::NUMBER
+                } else {
+                    origin
+                };
+            }
+        }
+        accessed
+    }
 }
 
-impl Origin {
-    /// Whether the sets have a common element.
-    pub(super) fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+fn symbol_origin(module: &Module<'_>, symbol: &str) -> Origin {
+    let variable = module.variables.iter().find(|variable| variable.name == symbol);
+    match variable.map(|variable| variable.space) {
+        Some(Space::Shared) => Origin::SHARED,
+        Some(_) => Origin::MODULE,
+        None => Origin::UNKNOWN,
     }
 }

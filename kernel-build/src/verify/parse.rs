@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::body::{Body, parse_body};
 use super::error::{Refusal, text};
 use super::lex::{Cursor, END_OF_LINE, tokens};
-use super::variable::{Space, Variable, variable};
+use super::variable::{Space, Variable, number, variable};
 
 /// A module.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(super) struct Function<'a> {
     pub(super) is_entry: bool,
     pub(super) results: Vec<Variable<'a>>,
     pub(super) parameters: Vec<Variable<'a>>,
+    /// Whether the text says that calls never return (`.noreturn`).
+    pub(super) never_returns: bool,
     /// `None` if the text only declares the function.
     pub(super) body: Option<Body<'a>>,
 }
@@ -48,7 +50,12 @@ impl<'a> Module<'a> {
     fn item(&mut self, word: &'a str, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
         let line = cursor.line();
         match word {
-            ".version" | ".target" | ".address_size" | ".loc" => cursor.skip_past(END_OF_LINE),
+            ".address_size" => {
+                cursor.next()?;
+                cursor.expect("64")?;
+                cursor.skip_past(END_OF_LINE)
+            }
+            ".version" | ".target" | ".loc" => cursor.skip_past(END_OF_LINE),
             ".file" => {
                 cursor.next()?;
                 let number = cursor.next()?.parse().unwrap_or(u32::MAX);
@@ -63,18 +70,27 @@ impl<'a> Module<'a> {
             ".visible" | ".extern" | ".weak" | ".common" => cursor.next().map(drop),
             ";" => cursor.next().map(drop),
             ".entry" | ".func" => {
-                let function = self.function(cursor)?;
+                let mut function = self.function(cursor)?;
                 // A definition may follow a declaration of the same function.
                 match self.functions.iter_mut().find(|f| f.name == function.name) {
-                    Some(known) if known.body.is_none() => *known = function,
-                    Some(_) if function.body.is_none() => {}
+                    Some(known) if known.body.is_none() => {
+                        function.never_returns |= known.never_returns;
+                        *known = function;
+                    }
+                    Some(known) if function.body.is_none() => {
+                        known.never_returns |= function.never_returns;
+                    }
                     Some(_) => return text(line, format!("`{}` is defined twice", function.name)),
                     None => self.functions.push(function),
                 }
                 Ok(())
             }
             _ if Space::of(word).is_some() => {
-                self.variables.push(variable(cursor)?);
+                let variable = variable(cursor)?;
+                if matches!(variable.space, Space::Local | Space::Param) {
+                    return text(line, "a variable of this state space stands outside a function");
+                }
+                self.variables.push(variable);
                 cursor.expect(";")
             }
             _ => text(line, format!("the verifier does not know `{word}` here")),
@@ -94,10 +110,7 @@ impl<'a> Module<'a> {
         } else {
             Vec::new()
         };
-        // Skips directives for performance, and `.noreturn`.
-        while !matches!(cursor.peek(), Some("{" | ";") | None) {
-            cursor.next()?;
-        }
+        let never_returns = directives(cursor)?;
         let body = if cursor.take(";") {
             None
         } else {
@@ -109,9 +122,31 @@ impl<'a> Module<'a> {
             is_entry,
             results,
             parameters,
+            never_returns,
             body,
         })
     }
+}
+
+/// Reads the directives between a function's parameters and its body. Returns whether `.noreturn`
+/// is one of them; the others only guide the compiler.
+fn directives(cursor: &mut Cursor<'_, '_>) -> Result<bool, Refusal> {
+    let mut never_returns = false;
+    while !matches!(cursor.peek(), Some("{" | ";") | None) {
+        let line = cursor.line();
+        match cursor.next()? {
+            ".noreturn" => never_returns = true,
+            ".pragma" => cursor.skip_past(";")?,
+            ".maxntid" | ".reqntid" | ".minnctapersm" | ".maxnctapersm" | ".maxnreg" => {
+                number(cursor)?;
+                while cursor.take(",") {
+                    number(cursor)?;
+                }
+            }
+            word => return text(line, format!("the verifier does not know `{word}` here")),
+        }
+    }
+    Ok(never_returns)
 }
 
 fn parameters<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Vec<Variable<'a>>, Refusal> {
@@ -124,7 +159,9 @@ fn parameters<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Vec<Variable<'a>>, Refu
             return text(line, "the parameter is not in the state space `.param`");
         }
         parameters.push(parameter);
-        cursor.take(",");
+        if cursor.peek() != Some(")") {
+            cursor.expect(",")?;
+        }
     }
     Ok(parameters)
 }

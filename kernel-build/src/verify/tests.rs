@@ -349,12 +349,13 @@ fn an_output_that_is_only_read_counts_as_an_input() {
     verify(&(text.replace("[%rd3], 1", "[%rd1], 1") + &table)).unwrap_err();
     // A function reads memory that its caller writes.
     let function = ".func gets(.param .b64 in) { .reg .b64 %a; .reg .b32 %b; ld.param.b64 %a, [in]; ld.global.nc.b32 %b, [%a]; ret; }\n";
-    let calls = "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni gets, (a); }\nst.global.b32 [%rd1], 1;";
-    let text = module(function, calls);
+    let calls = "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni gets, (a); }\n";
+    let text = |then: &str| module(function, &format!("{calls}{then}"));
     let table =
         |role: &str| format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{role}}};\n");
-    verify(&(text.clone() + &table(READS))).unwrap();
-    let refusal = verify(&(text + &table(WRITES))).unwrap_err().to_string();
+    verify(&(text("") + &table(READS))).unwrap();
+    let refusal = verify(&(text("st.global.b32 [%rd1], 1;") + &table(WRITES)));
+    let refusal = refusal.unwrap_err().to_string();
     assert!(refusal.contains("read-only cache"), "{refusal}");
 }
 

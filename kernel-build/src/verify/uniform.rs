@@ -69,10 +69,10 @@ pub(super) struct Summary {
     pub(super) result: Differs,
     pub(super) has_barrier: bool,
     pub(super) has_exchange: bool,
-    /// The function writes through addresses that it was given.
-    pub(super) writes: bool,
-    /// The function reads through the read-only cache, at addresses that it was given.
-    pub(super) reads_cached: bool,
+    /// The parameters through which the function writes; [`Origin::UNKNOWN`] for any memory.
+    pub(super) writes: Origin,
+    /// The parameters through which the function reads by the read-only cache.
+    pub(super) reads_cached: Origin,
     /// The function writes shared memory, through an address of any kind.
     pub(super) writes_shared: bool,
 }
@@ -289,8 +289,12 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 let summary = ask(callee(instruction).unwrap_or(""), &given);
                 differs = summary.result;
                 cause = Cause::Source(instruction, "the function's result may differ");
-                let local = arguments.iter().any(|a| self.points_to(a, Origin::LOCAL));
-                if summary.writes && local {
+                if summary.writes != Origin::NONE
+                    && self
+                        .origins
+                        .accessed(summary.writes, arguments)
+                        .may_be(Origin::LOCAL)
+                {
                     self.raise_local(Differs::ByThread, cause);
                 }
             }
@@ -334,13 +338,6 @@ impl<'b, 'a> Analysis<'b, 'a> {
         }
     }
 
-    /// Whether an argument of a call may be an address of this origin.
-    fn points_to(&self, argument: &Operand<'a>, origin: Origin) -> bool {
-        let mut found = false;
-        argument.each_name(&mut |name| found |= self.origins.of_name(name).may_be(origin));
-        found
-    }
-
     fn writes_shared(&self, block: usize, ask: &Ask<'_>) -> bool {
         self.graph.blocks[block]
             .instructions
@@ -360,7 +357,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
                 // A barrier inside a function ends no interval of its caller.
                 Effect::Call => {
                     let summary = ask(callee(instruction).unwrap_or(""), &[]);
-                    summary.writes || summary.writes_shared || summary.has_barrier
+                    summary.writes != Origin::NONE || summary.writes_shared || summary.has_barrier
                 }
                 _ => false,
             })

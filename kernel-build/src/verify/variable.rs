@@ -5,7 +5,7 @@ use super::error::{Refusal, text};
 use super::lex::Cursor;
 
 /// The state space of a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Space {
     Global,
     Const,
@@ -130,12 +130,19 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
         cursor.expect("]")?;
     }
     let is_initialised = cursor.take("=");
-    let (mut has_addresses, mut values, mut sign) = (false, Vec::new(), "");
+    let (mut has_addresses, mut has_list) = (false, false);
+    let (mut values, mut sign) = (Vec::new(), "");
     while is_initialised && cursor.peek() != Some(";") {
         let word = cursor.next()?;
-        has_addresses |= word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
-        if word.starts_with(|c: char| c.is_ascii_digit()) {
-            values.push(format!("{sign}{word}"));
+        // Only a list of numbers has known contents: no name, no expression, no list in a list.
+        match word {
+            "{" => {
+                has_addresses |= has_list;
+                has_list = true;
+            }
+            "}" | "," | "-" => {}
+            _ if word.starts_with(|c: char| c.is_ascii_digit()) => values.push(format!("{sign}{word}")),
+            _ => has_addresses = true,
         }
         sign = if word == "-" { "-" } else { "" };
     }

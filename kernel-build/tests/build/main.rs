@@ -4,6 +4,7 @@
 mod aliases;
 mod openings;
 mod proof;
+mod statics;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -444,6 +445,77 @@ fn a_value_cannot_leave_its_phase_in_an_atomic() {
     };
     let error = result.unwrap_err().to_string();
     assert!(error.contains("H33") && error.contains("PhaseSafe"), "{error}");
+}
+
+/// A type may hide a cell behind a pointer without a type. Rust keeps it from other threads by
+/// `*mut T: !Sync`, and a phase needs the same.
+#[test]
+fn a_value_cannot_leave_its_phase_behind_a_raw_pointer() {
+    for (name, capture, bound) in [
+        (
+            "cell-in-arguments",
+            "let _ = core::fmt::write(&mut Says(t.index() == 3), arguments);",
+            "PhaseSafe",
+        ),
+        ("raw-pointer", "let copy = raw; let _ = copy;", "PhaseSafe"),
+        ("non-null", "let copy = non_null; let _ = copy;", "PhaseSafe"),
+    ] {
+        let package = package(
+            name,
+            &format!(
+                "use core::{{cell::Cell, fmt}};
+                 struct Leak<'a>(&'a Cell<u32>);
+                 impl fmt::Display for Leak<'_> {{
+                     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {{
+                         if f.write_str(\"x\").is_err() {{ self.0.set(1) }}
+                         Ok(())
+                     }}
+                 }}
+                 struct Says(bool);
+                 impl fmt::Write for Says {{
+                     fn write_str(&mut self, _: &str) -> fmt::Result {{ if self.0 {{ Err(fmt::Error) }} else {{ Ok(()) }} }}
+                 }}
+                 #[kernel(block = 64)]
+                 pub fn k(mut block: Block, mut out: PerBlock<u32>) {{
+                     #[cfg(target_arch = \"nvptx64\")]
+                     {{
+                         let cell = Cell::new(0_u32);
+                         let leak = Leak(&cell);
+                         let arguments = format_args!(\"{{leak}}\");
+                         let raw: *const Cell<u32> = &raw const cell;
+                         let non_null = core::ptr::NonNull::from(&cell);
+                         block.threads(|t| {{ let _ = t; {capture} }});
+                     }}
+                     out.set(&block, 1);
+                 }}"
+            ),
+        );
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        assert!(
+            matches!(&error, BuildError::Compile { diagnostics } if diagnostics.contains("error[E0277]")
+                && diagnostics.contains(bound)),
+            "{name}: {error}"
+        );
+    }
+}
+
+/// Iterators of slices hold raw pointers, and may be captured.
+#[test]
+fn an_iterator_of_a_slice_may_be_captured() {
+    let package = package(
+        "captured-iterator",
+        "#[kernel(block = 64)]
+         pub fn k(mut block: Block, data: &[u32], mut out: PerThread<u32>) {
+             let rest = data.iter();
+             block.threads(|t| if let Some(i) = t.index_in_launch() { out.set(i, rest.clone().sum()) });
+         }",
+    );
+    if let Some(module) = compile(package.path()) {
+        module.unwrap();
+    }
 }
 
 #[test]

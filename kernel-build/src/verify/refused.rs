@@ -1,0 +1,372 @@
+//! Texts that no safe Rust is known to compile to, but that ptxas takes: PTX that was changed by
+//! hand. Each was accepted once, though threads diverged, or an input was written. Each has a twin
+//! that is accepted.
+
+use super::verify;
+
+/// A parameter: its declaration, and its word in the table.
+type Parameter = (&'static str, u64);
+const POINTER: u64 = 8 | 8 << 32;
+const INPUT: Parameter = (".param .u64 input", POINTER | 1 << 48);
+const OUTPUT: Parameter = (".param .u64 output", POINTER | 2 << 48);
+const OTHER: Parameter = (".param .u64 other", POINTER | 2 << 48);
+const NUMBER: Parameter = (".param .u64 number", POINTER);
+
+/// A branch on `%r1` around a barrier.
+const BRANCH: &str = "setp.eq.s32 %p1, %r1, 0;\n@%p1 bar.sync 0;";
+const OWN: &str = "mov.u32 %r5, %tid.x;\n";
+
+struct Text {
+    functions: &'static str,
+    parameters: Vec<Parameter>,
+    body: String,
+}
+
+impl Text {
+    fn of(body: impl Into<String>) -> Self {
+        Self {
+            functions: "",
+            parameters: vec![NUMBER],
+            body: body.into(),
+        }
+    }
+
+    fn with(self, functions: &'static str) -> Self {
+        Self { functions, ..self }
+    }
+
+    fn taking(self, parameters: &[Parameter]) -> Self {
+        Self {
+            parameters: parameters.to_vec(),
+            ..self
+        }
+    }
+
+    /// The words of the refusal, if there is one.
+    fn refusal(&self) -> Option<String> {
+        let words: Vec<String> = self.parameters.iter().map(|(_, word)| word.to_string()).collect();
+        let declared: Vec<&str> = self.parameters.iter().map(|(declared, _)| *declared).collect();
+        let text = format!(
+            ".version 7.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 dynamic[];\n\
+             .global .align 4 .b8 table[4] = {{1}};\n\
+             .visible .global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{}}};\n{}\n\
+             .visible .entry k({})\n{{\n.local .align 8 .b8 depot[8];\n\
+             .reg .pred %p<9>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<20>;\n{}\nret;\n}}\n",
+            words.len(),
+            words.join(", "),
+            self.functions,
+            declared.join(", "),
+            self.body,
+        );
+        verify(&text).err().map(|refusal| refusal.to_string())
+    }
+
+    #[track_caller]
+    fn refused(&self, words: &str) {
+        match self.refusal() {
+            Some(refusal) => assert!(refusal.contains(words), "{}\n{refusal}", self.body),
+            None => panic!("accepted:\n{}\n{}", self.functions, self.body),
+        }
+    }
+
+    #[track_caller]
+    fn accepted(&self) {
+        if let Some(refusal) = self.refusal() {
+            panic!("{}\n{}\n{refusal}", self.functions, self.body);
+        }
+    }
+}
+
+#[test]
+fn a_register_of_several_elements_is_refused() {
+    Text::of(format!(
+        ".reg .v2 .b32 pair;\nmov.b32 pair.x, 1;\nmov.b32 pair.y, 1;\n{OWN}mov.b32 pair.x, %r5;\nmov.b32 %r1, pair.x;\n{BRANCH}"
+    ))
+    .refused("registers of `.v2`");
+}
+
+#[test]
+fn an_operand_that_is_no_declared_register_is_refused() {
+    for (unknown, words) in [
+        ("mov.b32 %r1, word;", "neither a variable nor a function"),
+        ("mov.b32 word, %r1;", "something else than a declared register"),
+        ("mov.b32 %word, %r1;", "something else than a declared register"),
+        ("mov.b32 %r1, %word;", "no register"),
+        ("mov.b32 %r1, %tid.w;", "no register"),
+        ("mov.b32 %r1, %r01;", "no register"),
+        ("mov.b32 %r1, 0word;", "not an operand"),
+        ("add.s32 %r1, %r1, %tid.x;", "only `mov` may read"),
+        ("mov.b64 %rd1, {%tid.x, %r2};", "only `mov` may read"),
+        ("st.local.u32 [depot], %tid.x;", "only `mov` may read"),
+        ("bar.red.or.pred %p2, 0, %tid.x;", "only `mov` may read"),
+        ("call.uni takes, (%tid.x);", "only `mov` may read"),
+        (
+            "add.s32 %r1, %r1, depot;",
+            "something else than a declared register",
+        ),
+        ("mov.b32 %r1, %r2, %r3;", "form"),
+        (
+            "add.s32 %r1, %r2, [depot];",
+            "something else than a declared register",
+        ),
+        ("ld.local.u32 %r1, [table];", "another state space"),
+        ("ld.u32 %r1, [depot];", "another state space"),
+        ("ld.global.word.u32 %r1, [table];", "a part in its name"),
+        ("@%r1 bar.sync 0;", "not a predicate"),
+        ("ret 1;", "form"),
+        (".reg .b32 %r<30>;", "declared twice"),
+        ("mov.b32 %r1, -%r2;", "`-` here"),
+    ] {
+        let takes = ".func takes(.param .b32 a) { ret; }";
+        Text::of(unknown).with(takes).refused(words);
+    }
+    Text::of("mov.u32 %r1, %tid;\nmov.b64 %rd1, {%r1, 0};\nmov.b64 {_, %r2}, %rd1;\nmov.u64 %rd2, depot;")
+        .accepted();
+}
+
+#[test]
+fn a_second_list_of_branch_targets_with_one_name_is_refused() {
+    let lists = |second: &str| {
+        format!(
+            "{OWN}and.b32 %r1, %r5, 1;\nmov.u32 %r2, %ctaid.x;\n{{\nT: .branchtargets A, B;\nbrx.idx %r1, T;\n}}\n\
+             A: add.s32 %r3, %r2, 1;\nB:\n{{\n{second}: .branchtargets X, Y;\nbrx.idx %r2, {second};\n}}\nX: bar.sync 0;\nY:"
+        )
+    };
+    Text::of(lists("T")).refused("declared twice");
+    Text::of(lists("U")).accepted();
+}
+
+#[test]
+fn a_function_with_the_name_of_cudas_is_refused() {
+    let ends = ".func __assertfail() { ret; }";
+    Text::of(format!(
+        "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 bra A;\nbar.sync 0;\nbra E;\nA: call.uni __assertfail, ();\nbar.sync 0;\nE:"
+    ))
+    .with(ends)
+    .refused("a function of CUDA");
+    let prints = ".func vprintf() { bar.sync 0; ret; }";
+    Text::of(format!(
+        "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call.uni vprintf, ();"
+    ))
+    .with(prints)
+    .refused("a function of CUDA");
+    Text::of("call.uni vprintf, ();")
+        .with(".extern .func vprintf();")
+        .accepted();
+    Text::of("")
+        .with(".func table() { ret; }")
+        .refused("declared twice");
+    Text::of("")
+        .with(".func ends() .noreturn { ret; }")
+        .refused("`.noreturn`");
+    Text::of("")
+        .with(".func ends() .unknown { ret; }")
+        .refused("`.unknown`");
+}
+
+const POKES: &str = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w; ld.param.b64 %w, [a]; mov.u32 %q, %tid.x; st.b32 [%w], %q; ret; }";
+const PEEKS: &str = ".func (.param .b32 r) peek(.param .b64 a) { .reg .b32 %q; .reg .b64 %w; ld.param.b64 %w, [a]; ld.b32 %q, [%w]; st.param.b32 [r], %q; ret; }";
+
+fn call(function: &str, argument: &str) -> String {
+    format!("{{ .param .b64 a; st.param.b64 [a], {argument}; call.uni {function}, (a); }}\n")
+}
+
+#[test]
+fn a_write_to_an_input_is_refused() {
+    let address = "ld.param.u64 %rd1, [input];\n";
+    for write in [
+        "st.global.u32 [%rd1], %r5;",
+        "add.s64 %rd2, %rd1, 4;\nst.u32 [%rd2], %r5;",
+        "atom.global.add.u32 %r6, [%rd1], 1;",
+        "red.global.add.u32 [%rd1], 1;",
+        &call("poke", "%rd1"),
+        "st.local.b64 [depot], %rd1;\nld.local.b64 %rd2, [depot];\nst.u32 [%rd2], %r5;",
+    ] {
+        Text::of(format!("{OWN}{address}{write}"))
+            .with(POKES)
+            .taking(&[INPUT])
+            .refused("may write to an input");
+        Text::of(format!("{OWN}{address}{write}").replace("input", "output"))
+            .with(POKES)
+            .taking(&[OUTPUT])
+            .accepted();
+    }
+    // A function that reads an input may write elsewhere.
+    let copies = ".func copy(.param .b64 from, .param .b64 to) { .reg .b32 %q; .reg .b64 %w<3>; \
+        ld.param.b64 %w1, [from]; ld.param.b64 %w2, [to]; ld.b32 %q, [%w1]; st.b32 [%w2], %q; ret; }";
+    let copy = |from: &str, to: &str| {
+        let body = format!(
+            "ld.param.u64 %rd1, [{from}];\nld.param.u64 %rd2, [{to}];\n{{ .param .b64 a; .param .b64 b; \
+             st.param.b64 [a], %rd1; st.param.b64 [b], %rd2; call.uni copy, (a, b); }}"
+        );
+        Text::of(body).with(copies).taking(&[INPUT, OUTPUT])
+    };
+    copy("input", "output").accepted();
+    copy("output", "input").refused("may write to an input");
+}
+
+/// A function that was given the address of its caller's local memory uses it as its own.
+#[test]
+fn local_memory_of_the_caller_differs_in_its_functions() {
+    let address = "mov.u64 %rd1, depot;\ncvta.local.u64 %rd2, %rd1;\n";
+    let peek = format!(
+        "{{ .param .b64 a; .param .b32 b; st.param.b64 [a], %rd2; call.uni (b), peek, (a); ld.param.b32 %r1, [b]; }}\n{BRANCH}"
+    );
+    let local = ".func (.param .b32 r) peek(.param .b64 a) { .reg .b32 %q; .reg .b64 %w<3>; ld.param.b64 %w1, [a]; \
+        cvta.to.local.u64 %w2, %w1; ld.local.b32 %q, [%w2]; st.param.b32 [r], %q; ret; }";
+    let body = format!("{address}{OWN}st.local.u32 [%rd1], %r5;\n{peek}");
+    for function in [PEEKS, local] {
+        Text::of(&body).with(function).refused("H32");
+    }
+    let local = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w<3>; ld.param.b64 %w1, [a]; \
+        cvta.to.local.u64 %w2, %w1; mov.u32 %q, %tid.x; st.local.b32 [%w2], %q; ret; }";
+    let read = format!("ld.local.u32 %r1, [%rd1];\n{BRANCH}");
+    let body = format!("{address}st.local.u32 [%rd1], 0;\n{}", call("poke", "%rd2"));
+    for function in [POKES, local] {
+        Text::of(format!("{body}{read}")).with(function).refused("H32");
+        Text::of(&body).with(function).accepted();
+    }
+    // The function finds the address in shared memory.
+    let fetches = ".func poke() { .reg .b32 %q; .reg .b64 %w; ld.shared.b64 %w, [dynamic]; mov.u32 %q, %tid.x; st.b32 [%w], %q; ret; }";
+    Text::of(format!(
+        "{address}st.local.u32 [%rd1], 0;\nst.shared.u64 [dynamic], %rd2;\ncall.uni poke, ();\n{read}"
+    ))
+    .with(fetches)
+    .refused("does not know the memory");
+}
+
+#[test]
+fn the_address_of_a_parameter_is_refused_where_it_could_be_written() {
+    let takes = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], 0; call.uni (b), f, (a); ld.param.b32 %r1, [b]; }\n";
+    for (function, words) in [
+        (
+            "mov.b64 %w1, a; cvta.local.u64 %w2, %w1; st.local.b32 [%w1], %q1;",
+            "takes the address",
+        ),
+        ("mov.b64 %w1, r; st.param.b32 [%w1], %q1;", "takes the address"),
+        ("mov.b64 %w1, 0; st.param.b32 [%w1], %q1;", "by another word"),
+        ("mov.b64 %w1, 0; ld.param.b32 %q1, [%w1];", "by another word"),
+    ] {
+        let function = format!(
+            ".func (.param .b32 r) f(.param .b32 a) {{ .reg .b32 %q<3>; .reg .b64 %w<4>; mov.u32 %q1, %tid.x; {function} ret; }}"
+        );
+        Text::of(format!("{takes}{BRANCH}"))
+            .with(function.leak())
+            .refused(words);
+    }
+    let address = "mov.u64 %rd1, number;\ncvta.param.u64 %rd2, %rd1;\n";
+    for (write, words) in [
+        ("st.u32 [%rd2], %r5;", "the entry's parameters"),
+        ("st.local.u32 [%rd1], %r5;", "the entry's parameters"),
+        ("st.global.u32 [%rd2], %r5;", "does not know the memory"),
+        ("st.param.u32 [number], %r5;", "a parameter of an entry"),
+        ("st.param.u32 [%rd1], %r5;", "by another word"),
+        ("mov.u64 %rd3, depot;\nld.param.u32 %r1, [%rd3];", "does not know"),
+    ] {
+        Text::of(format!("{address}{OWN}{write}")).refused(words);
+    }
+    Text::of(format!("{address}ld.param.u32 %r1, [%rd1+4];\n{BRANCH}")).accepted();
+}
+
+/// A number is chosen instead of an address.
+#[test]
+fn a_choice_between_an_address_and_a_number_is_unknown() {
+    let output = format!("{OWN}ld.param.u64 %rd1, [output];\nsetp.lt.u32 %p3, %r5, 5000;\n");
+    let shuffled = "mov.b64 {%r3, %r4}, %rd2;\nshfl.sync.idx.b32 %r3, %r3, 0, 31, -1;\n\
+        shfl.sync.idx.b32 %r4, %r4, 0, 31, -1;\nmov.b64 %rd3, {%r3, %r4};\n";
+    let by_shared = "st.shared.u64 [dynamic], %rd2;\nld.shared.u64 %rd3, [dynamic];\n";
+    let numbers = [
+        "ld.param.u64 %rd3, [number];\n".to_owned(),
+        "ld.param.v2.u64 {%rd3, %rd4}, [number];\n".to_owned(),
+        "mov.u64 %rd3, %clock64;\n".to_owned(),
+        "ld.global.u64 %rd3, [%rd1];\n".to_owned(),
+        "atom.global.add.u64 %rd3, [%rd1], 1;\n".to_owned(),
+        "ld.param.u64 %rd2, [other];\nsub.u64 %rd3, %rd2, %rd1;\n".to_owned(),
+        "setp.ne.u64 %p4, %rd1, 0;\nselp.u64 %rd3, 4096, 0, %p4;\n".to_owned(),
+        format!("ld.param.u64 %rd2, [other];\n{shuffled}"),
+        format!("mov.u64 %rd2, table;\n{shuffled}"),
+        format!("mov.u64 %rd2, table;\ncvta.global.u64 %rd2, %rd2;\n{by_shared}"),
+        format!("mov.u64 %rd2, depot;\ncvta.local.u64 %rd2, %rd2;\n{shuffled}"),
+        format!("mov.u64 %rd2, dynamic;\ncvta.shared.u64 %rd2, %rd2;\n{shuffled}"),
+    ];
+    for number in &numbers {
+        for choice in [
+            "selp.b64 %rd5, %rd3, %rd1, %p3;",
+            "mov.b64 %rd5, %rd1;\n@%p3 mov.b64 %rd5, %rd3;",
+            "max.u64 %rd5, %rd3, %rd1;",
+            "xor.b64 %rd5, %rd3, %rd1;",
+            "mov.b64 %rd5, %rd3;",
+            "mov.b64 %rd5, %rd1;\nL: add.s64 %rd6, %rd5, 4;\nmov.b64 %rd5, %rd3;\n@%p3 bra L;",
+        ] {
+            let text = Text::of(format!("{output}{number}{choice}\nst.u32 [%rd5], %r5;"));
+            let text = text.taking(&[OUTPUT, OTHER, NUMBER]);
+            match text.refusal() {
+                Some(words) => assert!(
+                    words.contains("does not know the memory") || words.contains("memory of the module"),
+                    "{number}{choice}\n{words}"
+                ),
+                None => panic!("accepted: {number}{choice}"),
+            }
+        }
+        // As a summand, the number moves the address inside its memory.
+        let text = format!("{output}{number}add.s64 %rd5, %rd3, %rd1;\nst.u32 [%rd5], %r5;");
+        let text = Text::of(text).taking(&[OUTPUT, OTHER, NUMBER]);
+        match text.refusal() {
+            Some(words) => assert!(words.contains("memory of the module"), "{number}\n{words}"),
+            // What was in memory is a number, even if an address was stored there.
+            None => assert!(
+                !number.contains("table") || number.contains(by_shared),
+                "accepted: {number}"
+            ),
+        }
+    }
+    // A constant beside an address is null, or the address of no elements.
+    Text::of(format!(
+        "{output}selp.b64 %rd5, 4, %rd1, %p3;\nst.u32 [%rd5], %r5;"
+    ))
+    .taking(&[OUTPUT])
+    .accepted();
+}
+
+/// The address of one output comes back from another lane, and is written.
+#[test]
+fn an_output_that_is_written_by_a_shuffled_address_differs() {
+    let body = "ld.param.u64 %rd1, [output];\nld.param.u64 %rd2, [other];\nmov.b64 {%r3, %r4}, %rd2;\n\
+        shfl.sync.idx.b32 %r3, %r3, 0, 31, -1;\nshfl.sync.idx.b32 %r4, %r4, 0, 31, -1;\nmov.b64 %rd3, {%r3, %r4};\n\
+        sub.u64 %rd4, %rd3, %rd1;\nadd.u64 %rd5, %rd1, %rd4;\nst.global.u32 [%rd5], %r5;\n";
+    let text = |address: &str| {
+        let read = format!("ld.global.u32 %r1, [{address}];\n{BRANCH}");
+        Text::of(format!("{OWN}{body}{read}")).taking(&[OUTPUT, OTHER])
+    };
+    text("%rd2").refused("H32");
+    text("%rd1").refused("H32");
+}
+
+/// Nothing wrote the value, so each thread may find another one.
+#[test]
+fn a_parameter_of_a_call_that_nothing_wrote_differs() {
+    Text::of(format!("{{ .param .b32 a; ld.param.b32 %r1, [a]; }}\n{BRANCH}"))
+        .refused("nothing before it wrote");
+    let call = |before: &str| {
+        format!(
+            "mov.u32 %r2, %ctaid.x;\nsetp.eq.s32 %p2, %r2, 0;\n{{ .param .b32 a; .param .b32 b; {before} call.uni (b), \
+             f, (a); ld.param.b32 %r1, [b]; }}\n{BRANCH}"
+        )
+    };
+    let returns = |guard: &str| {
+        let text = format!(
+            ".func (.param .b32 r) f(.param .b32 a) {{ .reg .b32 %q; .reg .pred %p; ld.param.b32 %q, [a]; \
+             setp.eq.s32 %p, %q, 0; {guard} st.param.b32 [r], %q; ret; }}"
+        );
+        &*text.leak()
+    };
+    let written = "st.param.b32 [a], %r2;";
+    Text::of(call(written)).with(returns("")).accepted();
+    Text::of(call(""))
+        .with(returns(""))
+        .refused("nothing before it wrote");
+    Text::of(call(&format!("@%p2 {written}")))
+        .with(returns(""))
+        .refused("nothing before it wrote");
+    Text::of(call(written)).with(returns("@%p")).refused("H32");
+}
