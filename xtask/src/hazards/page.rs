@@ -18,7 +18,7 @@ reports the race, and nothing in the mended one. Besides rustc's error codes, `l
 code, `lint` is the crate's `#![forbid(unsafe_code)]`, and `macro` is an error of one of our macros.
 ";
 
-/// What is printed.
+/// The table as text for a terminal.
 pub(super) fn text(hazards: &[Hazard], tree: &Tree) -> String {
     let mut out = String::new();
     for hazard in hazards {
@@ -54,7 +54,7 @@ pub(super) fn text(hazards: &[Hazard], tree: &Tree) -> String {
     out
 }
 
-/// The page.
+/// The page, `docs/hazards.md`.
 pub(super) fn markdown(hazards: &[Hazard], tree: &Tree) -> String {
     let mut out = INTRODUCTION.to_owned();
     line(&mut out, &format!("\n{}\n", summary(hazards, tree)));
@@ -123,7 +123,7 @@ fn details(out: &mut String, hazard: &Hazard, tree: &Tree) {
     }
 }
 
-/// Twins with the hazard's number that are no case's.
+/// Twins with the hazard's number that belong to no case.
 fn lone_twins<'a>(tree: &'a Tree, number: &'a str) -> impl Iterator<Item = &'a String> {
     let twins = tree.twins_named_after(number);
     twins.filter(|twin| !tree.cases.contains_key(*twin))
