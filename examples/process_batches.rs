@@ -97,7 +97,7 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Duration> {
     Ok(Duration::from_secs_f32(elapsed_ms / 1e3))
 }
 
-/// Runs overlapped, on the streams `U`, `C` and `W`, of which two may be the same.
+/// Runs overlapped, on the streams `U`, `C` and `W`; two of them may be the same.
 fn overlapped<D: Live, U, C, W>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<Report>
 where
     U: NamedStream<Device = D>,

@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
         self.expected("the end of the statement")
     }
 
-    /// The next word, without taking it: letters, digits and underscores, of which the first is no
+    /// The next word, without taking it: letters, digits and underscores, and the first is no
     /// digit.
     pub(super) fn peek_word(&self) -> Option<&'a str> {
         let word = &self.rest[..self.while_is(is_of_word)];

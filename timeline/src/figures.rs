@@ -67,8 +67,8 @@ impl Figures {
         Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
     }
 
-    /// The overlap ratio as readers see it. A ratio below 0 is told in words, for its number does
-    /// not help a reader.
+    /// The overlap ratio as readers see it. For a ratio below 0 it gives a sentence, because the
+    /// number would not help a reader.
     pub(super) fn overlap_in_words(&self) -> String {
         match self.overlap_ratio() {
             Some(ratio) if ratio < 0.0 => {

@@ -106,7 +106,7 @@ fn parse(text: &str) -> Result<Vec<Hazard>, String> {
             ));
         };
         if number != format!("H{:02}", hazards.len() + 1) {
-            return Err(wrong("the number must follow the one before"));
+            return Err(wrong("the number must follow the previous number"));
         }
         let ways = ways.split(", ").map(|word| match word {
             "compile" => Ok(Way::Compile),
@@ -118,7 +118,7 @@ fn parse(text: &str) -> Result<Vec<Hazard>, String> {
         });
         let ways: BTreeSet<Way> = ways.collect::<Result<_, _>>()?;
         if ways.iter().all(|way| *way == Way::Race) {
-            return Err(wrong("how is it refused?"));
+            return Err(wrong("no word says how the hazard is refused"));
         }
         hazards.push(Hazard {
             section: section.clone(),
@@ -303,7 +303,7 @@ mod tests {
         let refused = |text: &str| parse(text).unwrap_err();
         assert!(refused("H01 | compile | x\nH03 | compile | y").contains(":2: the number must follow"));
         assert!(refused("H01 | maybe | x").contains("`maybe`"));
-        assert!(refused("H01 | race | x").contains("how is it refused?"));
+        assert!(refused("H01 | race | x").contains("no word says how"));
         assert!(refused("H01 | compile").contains("the form `number"));
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let mut wrong = found.wrong(&obligations, exists);
     wrong.extend(cited_tests::wrong(root, &files)?);
     if wrong.is_empty() && found.defined.is_empty() {
-        return Err("no invariant is defined: has their form changed?".into());
+        return Err("no comment defines an invariant: has the form of definitions changed?".into());
     }
     match wrong.is_empty() {
         true => Ok(()),
@@ -59,7 +59,7 @@ fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
         .current_dir(root())
         .output()?;
     if !listed.status.success() {
-        return Err("the files of the tree: `git ls-files` fails".into());
+        return Err("`git ls-files` cannot list the files of the tree".into());
     }
     let listed = String::from_utf8(listed.stdout)?;
     // This file's own examples define and cite nothing.

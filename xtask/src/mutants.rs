@@ -141,7 +141,7 @@ impl Scratch {
             .filter(|file| root().join(file).is_file())
             .collect();
         if !listed.status.success() || files.is_empty() {
-            return Err("the files of the tree: `git ls-files` fails".into());
+            return Err("`git ls-files` cannot list the files of the tree".into());
         }
         for file in &files {
             scratch.write(Path::new(file), &fs::read(root().join(file))?)?;

@@ -15,7 +15,7 @@ const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     let Some(ptxas) = find() else {
         eprintln!(
-            "SKIPPED: the PTX was not assembled, for there is no ptxas: \
+            "SKIPPED: the PTX was not assembled, because there is no ptxas: \
              install CUDA or `pip install nvidia-cuda-nvcc`, or set PTXAS"
         );
         return Ok(());

@@ -42,7 +42,7 @@ type Lists = BTreeMap<&'static str, Vec<Entry>>;
 /// Writes the lists.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     if let Some(missing) = rustdoc::missing() {
-        return Err(format!("nothing was written: it needs {missing}").into());
+        return Err(format!("nothing was written: first run {missing}").into());
     }
     let lists = read()?;
     fs::create_dir_all(root().join(FOLDER))?;
@@ -56,7 +56,7 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
 /// Compares the lists with the committed ones.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     if let Some(missing) = rustdoc::missing() {
-        eprintln!("SKIPPED: whether the callable surface is as committed: it needs {missing}");
+        eprintln!("SKIPPED: the comparison of the callable surface; to run it, first run {missing}");
         return Ok(());
     }
     let lists = read()?;

@@ -200,11 +200,7 @@ impl Project {
 
     pub(super) fn run(&self, binary: &Path) -> Result<()> {
         if !Command::new(binary).status()?.success() {
-            return Err(format!(
-                "kernels differ from what they must compute: see {}",
-                self.root.display()
-            )
-            .into());
+            return Err(format!("kernels differ from the reference: see {}", self.root.display()).into());
         }
         Ok(())
     }
@@ -333,7 +329,7 @@ fn run(gpu: &Device<Scoped<'_>>) -> usize {
             failed += 1;
         }
     }
-    println!("{}: {} of {count} kernels of seed {SEED} give the bytes that they must", gpu.properties().name, count - failed);
+    println!("{}: {} of {count} kernels of seed {SEED} give the expected bytes", gpu.properties().name, count - failed);
     failed
 }
 
