@@ -1,4 +1,4 @@
-//! [`Clip`]: a noisy clip made from a seed, for runs without an input file.
+//! [`NoisyClip`]: a noisy clip made from a seed, for runs without an input file.
 
 use std::io::{self, Read};
 
