@@ -8,3 +8,8 @@ pub mod denoise;
 pub mod diamond;
 pub mod serve;
 pub mod y4m;
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

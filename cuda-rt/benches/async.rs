@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use cuda_rt::{Device, DeviceBuffer, Error, Handoff, Query, Result, Stream};
+use cuda_rt::{Device, DeviceBuffer, Handoff, OpenError, Query, Result, Stream};
 
 cuda_rt::streams! { First; Second; Third; Fourth; }
 
@@ -297,10 +297,10 @@ fn main() -> Result<()> {
             println!("SIMULATED: these figures say nothing of a GPU");
             run(&Device::open_or_simulate()?, true)
         }
-        Err(Error::NoGpu(why)) => {
+        Err(OpenError::NoGpu(why)) => {
             println!("SKIPPED: {why}");
             Ok(())
         }
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }

@@ -12,7 +12,7 @@ mod ways;
 use std::ffi::c_void;
 use std::ptr;
 
-use cuda_rt::driver::{Driver, RawEvent, RawStream};
+use cuda_rt::driver::{Driver, Events, Kernels, RawEvent, RawStream, Streams};
 use cuda_rt::driver_cuda::{ContextCheck, CudaDriver};
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
 use cuda_rt::{Device, Live};

@@ -72,11 +72,27 @@
 //! of another. It is copied by [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`], and
 //! combined by the collectives of a [`Communicator`].
 //!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `cuda` | yes | the CUDA driver, loaded at run time; without it there is only the simulated device |
+//! | `pipeline` | yes | the module `pipeline`; without it there is a package less to build |
+//! | `nccl` | no | collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they run on simulated devices only |
+//! | `half` | no | `half::f16` and `half::bf16` as elements and in kernels |
+//! | `cupti` | no | times of kernels and copies from CUPTI, where it can be loaded; else from timing events |
+//! | `rustacuda` | no | types that derive `DeviceCopy` by `rustacuda_derive`, as elements and kernel parameters, where that is sound |
+//! | `cust` | no | objects of the crate `cust` 0.3.2 become ours, and ours are lent to it; links libcuda |
+//! | `nvtx` | no | stages named by [`timeline::scope`] are NVTX ranges too; building needs a C compiler and libclang |
+//!
 //! # What is not caught
 //!
 //! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for
 //! each other; work that other libraries enqueue behind this one's back.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "pipeline")]
 #[doc(inline)]
 pub use cuda_rt_pipeline as pipeline;
 #[cfg(feature = "cuda")]
@@ -86,17 +102,18 @@ pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, _
 #[cfg(feature = "rustacuda")]
 pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
-    Bundle, Captured, ChunksExact, ChunksExactMut, Communicator, Constant, Device, DeviceBuffer, DeviceSlice,
-    DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1,
-    Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle, InGraph, InPlace, Lease, Live,
-    NamedDevice, NamedStream, OutOfPlace, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
-    PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused,
-    RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
+    DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
+    FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle,
+    InGraph, InPlace, Lease, Live, NamedDevice, NamedStream, OpenError, OutOfPlace, OwnedBy, PinnedBuffer,
+    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
+    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
+    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, checker, driver, interop, kernel, simulator, timeline};
 pub use cuda_rt_runtime::{devices, streams};
 
-/// The README's example is compiled and run.
+/// The example of the package's page is compiled and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

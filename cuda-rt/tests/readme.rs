@@ -45,3 +45,28 @@ fn the_message_is_what_rustc_says() {
 fn the_kernel_is_one_that_is_shipped() {
     assert!(KERNELS.contains(block("rust,ignore")));
 }
+
+#[test]
+fn each_feature_is_described() {
+    let manifest = include_str!("../Cargo.toml");
+    let (_, features) = manifest
+        .split_once("\n[features]\n")
+        .expect("the manifest has features");
+    let features = features.lines().take_while(|line| !line.starts_with('['));
+    let features = features.filter_map(|line| Some(line.split_once(" = ")?.0));
+    let features: Vec<&str> = features
+        .filter(|name| *name != "default" && !name.starts_with('#'))
+        .collect();
+    assert!(features.contains(&"cuda"), "{features:?}");
+    for (page, text) in [
+        ("README.md", README),
+        ("cuda-rt/src/lib.rs", include_str!("../src/lib.rs")),
+    ] {
+        for feature in &features {
+            assert!(
+                text.contains(&format!("| `{feature}` |")),
+                "{page} has no row of {feature}"
+            );
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use cuda_rt::checker::Check;
-use cuda_rt::driver::{Driver, DriverResult, ErrorCode, MemoryInfo};
+use cuda_rt::driver::{DriverResult, ErrorCode, Memory, MemoryInfo, Tools};
 use cuda_rt::simulator::{Call, Order, SimConfig, SimDriver};
 use cuda_rt::{Device, DeviceBuffer, Grid1, Scoped};
 use device_std::prelude::*;

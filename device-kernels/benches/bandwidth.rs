@@ -1,8 +1,8 @@
-//! How near elementwise kernels come to what the memory can do: `cargo bench -p
+//! Measures how near elementwise kernels come to the memory's bandwidth: `cargo bench -p
 //! cuda-handoff-kernels --bench bandwidth`.
 //!
-//! One element a thread and four, beside a copy within the device, which the driver makes; all in
-//! one run, on the first GPU.
+//! One run, on the first GPU, measures kernels with one and with four elements in each thread, and
+//! a copy within the device by the driver.
 #![forbid(unsafe_code)]
 
 use cuda_rt::timeline::bench::Bench;

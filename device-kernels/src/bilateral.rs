@@ -8,12 +8,13 @@ use device_std::prelude::*;
 
 /// Smooths an 8-bit image of `width` × `height` pixels, row-major, and keeps its edges.
 ///
-/// `radius` is in pixels: the window has 2 · `radius` + 1 on a side, and repeats the image's edge
-/// outwards; radii over 4096 count as that. `sigma_space` is in pixels and `sigma_range` in grey
-/// levels, both above 0. Rounds to nearest.
+/// `radius` is in pixels, and 4096 at most: larger radii count as 4096. The side of the window has
+/// 2 · `radius` + 1 pixels. Outside the image, the edge is repeated. `sigma_space` is in pixels and
+/// `sigma_range` in grey levels, both above 0. Results are rounded to nearest.
 ///
-/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, or the
-/// image has a side of 0 or 2^32 pixels; pixels beyond the end of `output` are left out.
+/// The grid covers (width, height) threads. Traps if `input` is shorter than the image, if a side
+/// is 0 or above 2^30 pixels, or if the image has 2^32 pixels or more. Pixels beyond the end of
+/// `output` are not written.
 #[kernel]
 pub fn bilateral(
     i: Index2,
@@ -31,8 +32,8 @@ pub fn bilateral(
     }
     let window = Window::new(sigma_space, sigma_range);
     let (x, y) = (i.x() as i32, i.y() as i32);
-    // A radius known to the compiler unrolls the loops and folds the distances; three covers what
-    // is usual for video.
+    // With a constant radius, the compiler unrolls the loops and computes the distances. Radii up
+    // to three are usual for video.
     let value = match radius {
         1 => window.filter(&image, x, y, 1),
         2 => window.filter(&image, x, y, 2),
@@ -44,7 +45,7 @@ pub fn bilateral(
     }
 }
 
-/// So that coordinates stay far from the ends of `i32`.
+/// The limit keeps coordinates far from the ends of `i32`.
 const MAX_RADIUS: u32 = 1 << 12;
 
 /// Factors of the exponent, to base 2: weights are `exp2(space · distance² + range · difference²)`.
@@ -67,8 +68,8 @@ impl Window {
     fn filter(&self, image: &Image<'_, u8>, x: i32, y: i32, radius: i32) -> u8 {
         let centre = f32::from(image.clamped(x, y));
         let (mut sum, mut weights) = (0.0_f32, 0.0_f32);
-        // `while`: an inclusive range has a flag of its own, which keeps the loop from being
-        // unrolled.
+        // A `for` loop over an inclusive range is not unrolled, because the range has a flag for
+        // its end.
         let mut dy = -radius;
         while dy <= radius {
             let row = image.row_clamped(y + dy);

@@ -1,10 +1,10 @@
-//! One thread an element, or one for four of them. Threads beyond the end of the output do nothing;
-//! an input that is too short traps.
+//! Elementwise kernels, with one thread for each element, or one for four. Threads beyond the end
+//! of the output do nothing. A kernel traps if an input is shorter than the output.
 //!
-//! Four elements a thread are moved in one load and one store of 16 bytes, which comes nearer to
-//! what the memory can do. The grid is then `Grid1::covering(len.div_ceil(4))`. Buffers are aligned
-//! for it; slices of them that start elsewhere than at a multiple of four elements work too, at the
-//! speed of one element a thread.
+//! A thread with four elements moves them in one load and one store of 16 bytes, which comes nearer
+//! to the memory's bandwidth. The grid is then `Grid1::covering(len.div_ceil(4))`. Buffers are
+//! aligned for 16 bytes. A slice may start at an element that is not a multiple of four; its kernel
+//! runs at the speed of one element in each thread.
 
 use device_std::prelude::*;
 
@@ -24,7 +24,8 @@ pub fn saxpy(i: Index1, a: f32, x: &[f32], mut y: PerThread<f32>) {
     }
 }
 
-/// `sum[i] = left[i] + right[i]`: joins what two streams made. The grid covers the sum's length.
+/// `sum[i] = left[i] + right[i]`: joins the results of two streams. The grid covers the sum's
+/// length.
 #[kernel]
 pub fn add(i: Index1, left: &[f32], right: &[f32], mut sum: PerThread<f32>) {
     if let Some(sum) = sum.get_mut(i) {
@@ -35,8 +36,8 @@ pub fn add(i: Index1, left: &[f32], right: &[f32], mut sum: PerThread<f32>) {
 /// Multiply-adds of [`process`] for each element.
 const STEPS: usize = 16;
 
-/// Sixteen dependent multiply-adds an element, `v = v * gain + offset`: a stand-in for work that
-/// takes about as long as copying its data, as in the stream examples of NVIDIA's programming
+/// Sixteen dependent multiply-adds for each element, `v = v * gain + offset`. It stands for work
+/// that takes about as long as copying its data, as in the stream examples of NVIDIA's programming
 /// guide. The grid covers the output's length.
 #[kernel]
 pub fn process(i: Index1, input: &[f32], mut output: PerThread<f32>, gain: f32, offset: f32) {
@@ -49,9 +50,9 @@ pub fn process(i: Index1, input: &[f32], mut output: PerThread<f32>, gain: f32, 
     }
 }
 
-/// Square roots by Newton's method, `v = (v + x / v) / 2` from 1 on, `steps` times: each step waits
-/// for the one before, so that it takes as long as it is asked to, however few the elements. Inputs
-/// are greater than 0. The grid covers the output's length.
+/// Square roots by Newton's method: `v = (v + x / v) / 2`, `steps` times, from `v = 1`. Each step
+/// waits for the step before, so `steps` decides how long the kernel runs, even for few elements.
+/// Inputs are greater than 0. The grid covers the output's length.
 #[kernel]
 pub fn roots(i: Index1, input: &[f32], mut output: PerThread<f32>, steps: u32) {
     if let Some(out) = output.get_mut(i) {
@@ -64,7 +65,7 @@ pub fn roots(i: Index1, input: &[f32], mut output: PerThread<f32>, steps: u32) {
     }
 }
 
-/// `output[i] = input[i] * factor`, four elements a thread: the grid covers a quarter of the
+/// `output[i] = input[i] * factor`, four elements in each thread: the grid covers a quarter of the
 /// output's length, rounded up.
 #[kernel]
 pub fn scale4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, factor: f32) {
@@ -72,8 +73,8 @@ pub fn scale4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, factor: 
     output.set(i, input.chunk_or(i.get(), 0.0).map(|value: f32| value * factor));
 }
 
-/// `sum[i] = left[i] + right[i]`, four elements a thread: the grid covers a quarter of the sum's
-/// length, rounded up.
+/// `sum[i] = left[i] + right[i]`, four elements in each thread: the grid covers a quarter of the
+/// sum's length, rounded up.
 #[kernel]
 pub fn add4(i: Index1, left: &[f32], right: &[f32], sum: PerThreadChunk<f32, 4>) {
     assert!(
@@ -84,8 +85,8 @@ pub fn add4(i: Index1, left: &[f32], right: &[f32], sum: PerThreadChunk<f32, 4>)
     sum.set(i, core::array::from_fn(|k| left[k] + right[k]));
 }
 
-/// `y[i] = a * x[i] + y[i]`, rounded once, four elements a thread: the grid covers a quarter of the
-/// length of `y`, rounded up.
+/// `y[i] = a * x[i] + y[i]`, rounded once, four elements in each thread: the grid covers a quarter
+/// of the length of `y`, rounded up.
 #[kernel]
 pub fn saxpy4(i: Index1, a: f32, x: &[f32], y: PerThreadChunk<f32, 4>) {
     assert!(x.len() >= y.len(), "an input is shorter than the output");
@@ -93,7 +94,7 @@ pub fn saxpy4(i: Index1, a: f32, x: &[f32], y: PerThreadChunk<f32, 4>) {
     y.set(i, core::array::from_fn(|k| a.mul_add(x[k], before[k])));
 }
 
-/// As [`process`], four elements a thread: the grid covers a quarter of the output's length,
+/// As [`process`], four elements in each thread: the grid covers a quarter of the output's length,
 /// rounded up.
 #[kernel]
 pub fn process4(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>, gain: f32, offset: f32) {

@@ -1,13 +1,13 @@
-//! Counts of bytes, after CUDA's `histogram256` sample: each block counts in shared memory, and
-//! adds its counts once.
+//! Counts the values of bytes, after CUDA's `histogram256` sample: each block counts in shared
+//! memory, and adds its counts to the result once.
 
 use device_std::prelude::*;
 
-/// Adds to `counts[v]` the number of bytes of `input` that are `v`. The caller zeroes the 256
-/// counts first; fewer trap. Counts wrap at 2^32.
+/// Adds the number of bytes of `input` with the value `v` to `counts[v]`. The caller zeroes the 256
+/// counts first. Counts wrap at 2^32. Traps if `counts` has fewer than 256 elements.
 ///
-/// Any grid does: all threads together stride over the input. One thread for every 64 bytes or so
-/// keeps the cost of the final additions small: `Grid1::covering(input.len().div_ceil(64))`.
+/// The grid may have any size: all threads together stride over the input. With one thread for
+/// about 64 bytes, the final additions cost little: `Grid1::covering(input.len().div_ceil(64))`.
 #[kernel(block = 256)]
 pub fn histogram(mut block: Block, local: BlockUninit<u32, 256>, input: &[u8], counts: Atomic<u32>) {
     let mut local = local.init(&mut block, |_, _| 0);

@@ -1,11 +1,11 @@
-//! The kernels shipped with cuda-rt, all of them safe code.
+//! Kernels shipped with cuda-rt, all of them safe code.
 //!
 //! | kernel | what it shows |
 //! |---|---|
-//! | [`scale`], [`saxpy`], [`add`] | one thread an element |
+//! | [`scale`], [`saxpy`], [`add`] | one thread for each element |
 //! | [`scale4`], [`saxpy4`], [`add4`], [`process4`] | one thread for four elements, moved 16 bytes at once |
-//! | [`process`] | arithmetic enough to overlap with copies |
-//! | [`roots`] | few threads that take long, to run beside others |
+//! | [`process`] | enough arithmetic to overlap with copies |
+//! | [`roots`] | few threads that run long, beside other kernels |
 //! | [`bilateral`] | a stencil over an image |
 //! | [`block_sum`] | shared memory and warp shuffles, in phases |
 //! | [`histogram`] | atomics, in shared and device memory |

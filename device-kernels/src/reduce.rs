@@ -3,15 +3,16 @@
 
 use device_std::prelude::*;
 
-/// Threads of a block, each of which takes one element.
+/// Threads of a block; each thread takes one element.
 const THREADS: usize = 256;
 const WARPS: usize = THREADS / 32;
 
-/// `sums[b]` is the sum of elements 256 b to 256 b + 255 of `input`; elements beyond its end count
-/// as 0.
+/// `sums[b]` is the sum of elements 256 b to 256 b + 255 of `input`. Elements beyond the end of
+/// `input` count as 0.
 ///
-/// The grid covers the input's length, and `sums` has one element for each 256 of them, rounded up;
-/// fewer trap. The sum is a tree's: the same for every run, but not that of a plain loop.
+/// The grid covers the input's length. `sums` has one element for each 256 elements of `input`,
+/// rounded up. Traps if `sums` is shorter. The values are added as a tree: the result is equal in
+/// every run, but differs from a plain loop's.
 #[kernel(block = 256)]
 pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], mut sums: PerBlock<f32>) {
     let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));

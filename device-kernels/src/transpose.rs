@@ -12,9 +12,9 @@ const ROWS: usize = 4;
 /// `output[x][y] = input[y][x]`: `input` has `height` rows of `width`, row-major, and `output`
 /// `width` rows of `height`.
 ///
-/// The grid covers (height, width / 4, rounded up) threads: the output's columns, four rows each,
-/// which is `Grid2::covering(height, width.div_ceil(4))`. Traps if `input` is shorter than the
-/// matrix.
+/// The grid covers (height, width / 4, rounded up) threads, which is `Grid2::covering(height,
+/// width.div_ceil(4))`: each thread writes four rows of one column of the output. Traps if `input`
+/// is shorter than the matrix.
 #[kernel(block = (32, 8))]
 pub fn transpose(
     mut block: Block2,
@@ -50,8 +50,8 @@ pub fn transpose(
     });
 }
 
-/// Where a tile keeps a column in one of its rows: another for each row, so that a column's
-/// elements lie in different banks. Its own inverse.
+/// The place of a column in a row of the tile. It differs by row, so that the elements of a column
+/// lie in different banks. The function is its own inverse.
 #[inline(always)]
 fn swizzle(column: usize, row: usize) -> usize {
     (column ^ row) % SIDE

@@ -1,5 +1,5 @@
-//! Each kernel, launched through its typed function, against a plain loop: on a GPU where there is
-//! one, else simulated.
+//! Launches each kernel through its typed function, and compares it with a plain loop. The kernels
+//! run on a GPU if the machine has one, otherwise on the simulated device.
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
@@ -36,8 +36,8 @@ fn download<T: Element>(stream: &Stream<Compute>, buffer: &DeviceBuffer<T, Compu
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`: one
-/// layout.
+/// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`. Both give
+/// the same layout.
 #[test]
 fn both_derives_of_element_agree() {
     mod host {
@@ -65,7 +65,7 @@ fn both_derives_of_element_agree() {
     );
 }
 
-/// Numbers that look random, the same in every run (xorshift64*).
+/// Pseudo-random numbers, equal in every run (xorshift64*).
 fn random(count: usize, seed: u64) -> impl Iterator<Item = u32> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
@@ -77,7 +77,7 @@ fn random(count: usize, seed: u64) -> impl Iterator<Item = u32> {
     .take(count)
 }
 
-/// In [-1, 1).
+/// Pseudo-random floats in [-1, 1).
 fn random_floats(count: usize, seed: u64) -> Vec<f32> {
     random(count, seed)
         .map(|bits| bits as f32 / (1u64 << 31) as f32 - 1.0)
@@ -88,7 +88,7 @@ fn random_bytes(count: usize, seed: u64) -> Vec<u8> {
     random(count, seed).map(|bits| (bits >> 13) as u8).collect()
 }
 
-/// Around the sizes of warps and blocks, and none at all.
+/// Lengths around the sizes of warps and blocks, and 0.
 const LENGTHS: [usize; 9] = [0, 1, 31, 32, 33, 255, 256, 257, 10_000];
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -127,7 +127,7 @@ fn saxpy_is_rounded_once() {
 }
 
 #[test]
-fn roots_are_the_hosts_after_any_number_of_steps() {
+fn roots_equal_the_hosts_after_any_number_of_steps() {
     let stream = compute();
     for (len, steps) in LENGTHS.into_iter().zip([0, 1, 2, 7, 40].into_iter().cycle()) {
         let input: Vec<f32> = random_floats(len, 6).into_iter().map(f32::abs).collect();
@@ -168,7 +168,7 @@ fn add_joins_two_inputs() {
 }
 
 #[test]
-fn process_is_sixteen_multiply_adds() {
+fn process_makes_sixteen_multiply_adds() {
     let stream = compute();
     let input = random_floats(1000, 6);
     let mut output = stream.alloc_zeroed::<f32>(1000).unwrap();
@@ -188,10 +188,10 @@ fn process_is_sixteen_multiply_adds() {
     assert_eq!(bits(&download(&stream, &output)), bits(&expected));
 }
 
-/// The kernels that move four elements a thread give what those of one give: at all tails, and
-/// where nothing is aligned for four.
+/// Kernels with four elements in each thread give the results of kernels with one: for all tails,
+/// and for slices that are not aligned for four elements.
 #[test]
-fn four_elements_a_thread_are_as_one() {
+fn kernels_of_four_elements_equal_kernels_of_one() {
     let stream = compute();
     for len in LENGTHS.into_iter().chain([2, 3, 4, 5, 6, 7]) {
         for start in [0, 1, 2, 4] {
@@ -199,7 +199,8 @@ fn four_elements_a_thread_are_as_one() {
             let (x, y) = (upload(&stream, &x), upload(&stream, &y));
             let (x, y) = (&x[start..], &y[start..]);
             let (one, four) = (Grid1::covering(len), Grid1::covering(len.div_ceil(4)));
-            // Longer than the output, and filled, so that a write beyond it shows.
+            // The buffer is longer than the output, and filled, so that a write beyond the output
+            // shows.
             let whole = random_floats(len + start + 5, 13);
             let each: [DeviceBuffer<f32, Compute>; 8] = std::array::from_fn(|_| upload(&stream, &whole));
             let mut each = each.map(|buffer| (buffer, start..start + len));
@@ -232,13 +233,13 @@ fn threads_outside_the_grid_write_nothing() {
     let stream = compute();
     let input = upload(&stream, &[1.0; 300]);
     let mut output = stream.alloc_zeroed::<f32>(300).unwrap();
-    // The grid's last block has 256 threads, of which one lies inside.
+    // One thread of the last block, which has 256 threads, lies inside the grid.
     scale(&stream, Grid1::covering(257), &input, &mut output, 2.0).unwrap();
     let output = download(&stream, &output);
     assert!(output[..257].iter().all(|x| *x == 2.0) && output[257..].iter().all(|x| *x == 0.0));
 }
 
-/// In double precision, and with no shortcut.
+/// The filter by its definition, in double precision.
 fn bilateral_reference(
     image: &[u8],
     width: usize,
@@ -272,7 +273,7 @@ fn bilateral_reference(
 }
 
 #[test]
-fn bilateral_is_the_definition_within_half_a_level() {
+fn bilateral_equals_its_definition_within_half_a_level() {
     let stream = compute();
     for (width, height, radius) in [
         (1, 1, 3),
@@ -300,7 +301,7 @@ fn bilateral_is_the_definition_within_half_a_level() {
         .unwrap();
         let expected = bilateral_reference(&image, width, height, i64::from(radius), 2.5, 40.0);
         for (at, (got, expected)) in download(&stream, &output).into_iter().zip(expected).enumerate() {
-            // Half a level for rounding, and what single precision adds.
+            // Half a level for the rounding, and a little for single precision.
             let error = (f64::from(got) - expected).abs();
             assert!(
                 error < 0.5 + 1e-3,
@@ -342,7 +343,7 @@ fn block_sum_sums_each_block() {
         for (sum, block) in download(&stream, &sums).into_iter().zip(input.chunks(256)) {
             let exact: f64 = block.iter().map(|x| f64::from(*x)).sum();
             let magnitude: f64 = block.iter().map(|x| f64::from(x.abs())).sum();
-            // A tree of depth eight: at most eight roundings of partial sums.
+            // The sum is a tree of depth eight, so a value has at most eight roundings.
             let bound = 8.0 * f64::from(f32::EPSILON) * magnitude;
             assert!((f64::from(sum) - exact).abs() <= bound, "{sum} for {exact}");
         }
@@ -350,7 +351,7 @@ fn block_sum_sums_each_block() {
 }
 
 #[test]
-fn histogram_counts_every_byte_whatever_the_grid() {
+fn histogram_counts_every_byte_for_any_grid() {
     let stream = compute();
     let input = random_bytes(20_001, 9);
     let mut expected = vec![0u32; 256];

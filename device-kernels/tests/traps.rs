@@ -1,5 +1,5 @@
-//! What a launch got wrong ends in an error, not in memory that is not its own. Simulated only: a
-//! GPU whose kernel traps is lost to the process.
+//! A kernel with wrong arguments ends in an error, and never accesses memory of others. The tests
+//! run on the simulated device only, because a process whose kernel traps loses the GPU.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::SimConfig;
@@ -32,7 +32,7 @@ macro_rules! traps {
 }
 
 traps!(
-    an_input_that_is_too_short,
+    an_input_that_is_too_short_traps,
     "index out of bounds: the len is 99",
     |stream| {
         let input = stream.alloc_zeroed::<f32>(99)?;
@@ -41,23 +41,27 @@ traps!(
     }
 );
 
-traps!(an_image_that_is_too_short, "shorter than the image", |stream| {
-    let input = stream.alloc_zeroed::<u8>(99)?;
-    let mut output = stream.alloc_zeroed::<u8>(100)?;
-    device_kernels::bilateral(
-        &stream,
-        Grid2::covering(10, 10),
-        &input,
-        &mut output,
-        10,
-        10,
-        1,
-        1.0,
-        1.0,
-    )
-});
+traps!(
+    an_image_that_is_too_short_traps,
+    "shorter than the image",
+    |stream| {
+        let input = stream.alloc_zeroed::<u8>(99)?;
+        let mut output = stream.alloc_zeroed::<u8>(100)?;
+        device_kernels::bilateral(
+            &stream,
+            Grid2::covering(10, 10),
+            &input,
+            &mut output,
+            10,
+            10,
+            1,
+            1.0,
+            1.0,
+        )
+    }
+);
 
-traps!(an_image_whose_area_wraps, "2^32 pixels or more", |stream| {
+traps!(an_image_whose_area_wraps_traps, "2^32 pixels or more", |stream| {
     let input = stream.alloc_zeroed::<u8>(16)?;
     let mut output = stream.alloc_zeroed::<u8>(16)?;
     device_kernels::bilateral(
@@ -90,7 +94,7 @@ traps!(fewer_bins_than_values, "beyond the end", |stream| {
 });
 
 traps!(
-    an_input_that_is_too_short_for_four_elements_a_thread,
+    an_input_shorter_than_four_elements_for_each_thread_traps,
     "an input is shorter than the output",
     |stream| {
         let input = stream.alloc_zeroed::<f32>(99)?;

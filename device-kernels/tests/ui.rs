@@ -1,4 +1,5 @@
-//! Kernels that must not compile, named after the attack (H28–H32), with what rustc says.
+//! Kernels that must not compile, with rustc's messages. Each case is named after its attack
+//! (H28–H32).
 #![forbid(unsafe_code)]
 
 #[test]

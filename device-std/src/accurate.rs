@@ -1,19 +1,30 @@
-//! Math whose results are the same to the bit on the simulated device and on a GPU, for `f32` and
-//! `f64`.
+//! Math for `f32` and `f64` whose results are equal to the bit on the simulated device and on a
+//! GPU.
 //!
-//! The functions are those of [`libm`](https://docs.rs/libm), musl's in Rust, made of additions,
-//! multiplications and divisions, which are rounded alike everywhere. In `f32` each is within 1
-//! unit in the last place of the exact value, and `tanh` within 2; the tests of this crate measure
-//! it against `f64`. Several of them calculate in `f64` inside, which GPUs for graphics do slowly,
-//! and `sin` and `cos` of large arguments need local memory. [`fast`](crate::fast) has
-//! approximations in a few instructions.
+//! The functions come from [`libm`](https://docs.rs/libm), a port of musl's to Rust. They consist
+//! of additions, multiplications and divisions, which every device rounds alike. In `f32`, a result
+//! is within 1 unit in the last place of the exact value (`tanh`: 2 units); the tests of this crate
+//! compare with `f64`.
 //!
-//! A square root and a quotient are exact to rounding by themselves
-//! ([`Float::sqrt`](crate::Float::sqrt), `/`), and so is [`Float::mul_add`](crate::Float::mul_add).
+//! Several functions calculate in `f64`, which is slow on GPUs for graphics. `sin` and `cos` of
+//! large arguments need local memory. [`fast`](crate::fast) has approximations of a few
+//! instructions.
 //!
-//! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM makes a
-//! division, a truncation and a multiply-add of it, by which 1e8 % 3 is -2. `kernel-build` refuses
-//! kernels that use it.
+//! Three operations are correctly rounded on every device, and are not repeated here:
+//! [`Float::sqrt`](crate::Float::sqrt), [`Float::mul_add`](crate::Float::mul_add), and the operator
+//! `/`.
+//!
+//! The remainder is here because the operator `%` of floats is not exact on a GPU: LLVM compiles it
+//! to a division, a truncation and a multiply-add, which give 1e8 % 3 = -2. `kernel-build` refuses
+//! kernels that use the operator.
+//!
+//! ```
+//! use device_std::accurate;
+//!
+//! assert_eq!(accurate::rem(1e8f32, 3.0), 1.0);
+//! assert_eq!(accurate::rem_euclid(-1.0f64, 3.0), 2.0);
+//! assert!((accurate::sin(0.5f64) - 0.5f64.sin()).abs() < 1e-15);
+//! ```
 
 mod sealed {
     pub trait Sealed {}
@@ -85,13 +96,13 @@ functions! {
     tanh(x) = tanhf, tanh;
     /// `x` to the power of `y`, with all the special cases of C's `pow`.
     pow(x, y) = powf, pow;
-    /// The remainder of `x / y`, with the sign of `x`: what `x % y` is on the host, without a
-    /// rounding.
+    /// The remainder of `x / y`, with the sign of `x`, without rounding: the value of `x % y` on
+    /// the host.
     rem(x, y) = fmodf, fmod;
 }
 
-/// The least remainder of `x / y` that is not negative, as `f32::rem_euclid` has it; rounded once
-/// where `x` is negative.
+/// The least remainder of `x / y` that is not negative, as `f32::rem_euclid` computes it. It is
+/// rounded once if `x` is negative.
 #[inline(always)]
 pub fn rem_euclid<T: Real>(x: T, y: T) -> T {
     T::rem_euclid(x, y)
@@ -112,7 +123,7 @@ mod tests {
             .fold(0.0, f64::max)
     }
 
-    /// From `from` to `to`, and as many of all magnitudes.
+    /// Arguments from `from` to `to` in even steps, and as many again of all magnitudes.
     fn arguments(from: f32, to: f32) -> impl Iterator<Item = f32> {
         let steps = 200_000u32;
         let even = (0..=steps).map(move |step| from + (to - from) * (step as f32 / steps as f32));
@@ -127,7 +138,7 @@ mod tests {
             fn $name() {
                 let error = worst(arguments($from, $to).map(|x| (super::$name(x), f64::from(x).$name())));
                 assert!(error <= $units, "{error}");
-                assert!(error > 0.45, "nothing was measured: {error}");
+                assert!(error > 0.45, "no value was measured: {error}");
             }
         )* };
     }
@@ -149,9 +160,9 @@ mod tests {
         assert!((0.45..=1.0).contains(&error), "{error}");
     }
 
-    /// `%` on the host is exact.
+    /// On the host, `%` is exact.
     #[test]
-    fn remainders_are_the_hosts() {
+    fn remainders_equal_the_hosts() {
         assert_eq!(super::rem(1e8f32, 3.0), 1.0);
         let special = [
             0.0,
@@ -189,7 +200,7 @@ mod tests {
         }
     }
 
-    /// The platform's own, of which less is known than of ours.
+    /// Compares with the platform's functions, whose own error is not known.
     #[test]
     fn doubles_are_near_the_platforms() {
         for step in -20_000..20_000 {

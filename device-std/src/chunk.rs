@@ -1,9 +1,10 @@
-//! Several elements at once: one load or store of up to 16 bytes where memory is aligned for it.
+//! Moves several elements at once, by one load or store of up to 16 bytes if the memory is aligned
+//! for it.
 
 use crate::element::Element;
 
-/// 16 bytes that are moved at once. A vector on the device: of several words LLVM would make
-/// several instructions again where another path does the same one by one.
+/// 16 bytes, moved at once. On the device this is a vector type: LLVM may merge a move of separate
+/// words with the path that moves words one by one, and then emits several instructions.
 #[cfg(target_arch = "nvptx64")]
 type Words4 = core::simd::u32x4;
 #[cfg(target_arch = "nvptx64")]
@@ -17,8 +18,8 @@ struct Words4([u32; 4]);
 #[repr(C, align(8))]
 struct Words2([u32; 2]);
 
-/// Whether `[T; N]` is moved as `W`s, the widest that it is made of, and the address aligned for
-/// them.
+/// Whether `[T; N]` is moved in pieces of type `W`: `W` is the widest piece whose size divides the
+/// array's size, and the address is aligned for it.
 #[inline(always)]
 fn moves_as<W, T, const N: usize>(address: usize) -> bool {
     let widest = const {
@@ -37,15 +38,15 @@ fn moves_as<W, T, const N: usize>(address: usize) -> bool {
         && address.is_multiple_of(align_of::<W>())
 }
 
-/// The same address, of which LLVM does not know that it is: else it would share some of the loads
-/// and stores of the path for memory that is not aligned with the path for memory that is, and make
-/// the latter more than one.
+/// Returns the same address, in a way that LLVM cannot see through. If LLVM knew that the addresses
+/// are equal, it would share loads and stores between the paths for aligned and for unaligned
+/// memory. The aligned path would then need more than one instruction.
 #[inline(always)]
 fn apart<T>(ptr: *mut T) -> *mut T {
     #[cfg(target_arch = "nvptx64")]
     return {
         let same: *mut T;
-        // SAFETY: moves a register.
+        // SAFETY: the instruction copies a register, and touches no memory.
         unsafe {
             core::arch::asm!("mov.b64 {}, {};", out(reg64) same, in(reg64) ptr, options(pure, nomem, nostack));
         }
@@ -56,8 +57,8 @@ fn apart<T>(ptr: *mut T) -> *mut T {
 }
 
 /// # Safety
-/// `from` is valid for reads, and `to` for writes, of `[T; N]`, which is made of `W`s; they do not
-/// overlap, and `move_piece` is sound for each piece of them.
+/// `from` is valid for reads and `to` for writes of a `[T; N]`. The size of `W` divides the size of
+/// the array. The two arrays do not overlap, and `move_piece` is sound for each pair of pieces.
 #[inline(always)]
 unsafe fn each_piece<W, T, const N: usize>(
     from: *const T,
@@ -66,9 +67,11 @@ unsafe fn each_piece<W, T, const N: usize>(
 ) {
     let (from, to) = (from.cast::<W>(), to.cast::<W>());
     for at in 0..size_of::<[T; N]>() / size_of::<W>() {
-        // SAFETY: inside the `N` elements.
+        // SAFETY: the caller says that `from` is valid for `N` elements, and piece `at` lies inside
+        // them.
         let from = unsafe { from.add(at) };
-        // SAFETY: as above.
+        // SAFETY: the caller says that `to` is valid for `N` elements, and piece `at` lies inside
+        // them.
         let to = unsafe { to.add(at) };
         move_piece(from, to);
     }
@@ -80,12 +83,13 @@ unsafe fn each_piece<W, T, const N: usize>(
 unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] {
     let mut values = [T::zeroed(); N];
     let move_piece = |from: *const W, to: *mut W| {
-        // SAFETY: valid, and aligned as the caller says.
+        // SAFETY: the caller says that `ptr` is valid for reads, and aligned for `W`.
         let piece = unsafe { from.read() };
-        // SAFETY: a piece of `values`.
+        // SAFETY: `to` is a piece of `values`.
         unsafe { to.write_unaligned(piece) };
     };
-    // SAFETY: the caller's elements, and as many of our own.
+    // SAFETY: the caller says that `ptr` is valid for reads of `N` elements; `values` has `N`
+    // elements.
     unsafe { each_piece::<W, T, N>(ptr, values.as_mut_ptr(), move_piece) };
     values
 }
@@ -95,12 +99,12 @@ unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] 
 #[inline(always)]
 unsafe fn write_as<W: Copy, T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
     let move_piece = |from: *const W, to: *mut W| {
-        // SAFETY: a piece of `values`.
+        // SAFETY: `from` is a piece of `values`.
         let piece = unsafe { from.read_unaligned() };
-        // SAFETY: valid, and aligned as the caller says.
+        // SAFETY: the caller says that `ptr` is valid for writes, and aligned for `W`.
         unsafe { to.write(piece) };
     };
-    // SAFETY: as many of our own, and the caller's elements.
+    // SAFETY: `values` has `N` elements, and the caller says that `ptr` is valid for writes of `N`.
     unsafe { each_piece::<W, T, N>(values.as_ptr(), ptr, move_piece) };
 }
 
@@ -112,16 +116,17 @@ unsafe fn write_as<W: Copy, T: Element, const N: usize>(ptr: *mut T, values: [T;
 pub(crate) unsafe fn read<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
     let address = ptr.addr();
     if moves_as::<Words4, T, N>(address) {
-        // SAFETY: valid, and aligned as was just seen.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { read_as::<Words4, T, N>(ptr) }
     } else if moves_as::<Words2, T, N>(address) {
-        // SAFETY: as above.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { read_as::<Words2, T, N>(ptr) }
     } else if moves_as::<u32, T, N>(address) {
-        // SAFETY: as above.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { read_as::<u32, T, N>(ptr) }
     } else {
-        // SAFETY: valid, and aligned for one element.
+        // SAFETY: the caller says that the elements are valid, and that `ptr` is aligned for one of
+        // them.
         unsafe { read_as::<T, T, N>(apart(ptr.cast_mut())) }
     }
 }
@@ -129,32 +134,42 @@ pub(crate) unsafe fn read<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
 /// Writes `N` elements.
 ///
 /// # Safety
-/// `ptr` is valid for writes of `N` elements, aligned for one, and no one else uses them.
+/// `ptr` is valid for writes of `N` elements, and aligned for one. Nothing else uses these elements
+/// during the call.
 #[inline(always)]
 pub(crate) unsafe fn write<T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
     let address = ptr.addr();
     if moves_as::<Words4, T, N>(address) {
-        // SAFETY: valid, and aligned as was just seen.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { write_as::<Words4, T, N>(ptr, values) }
     } else if moves_as::<Words2, T, N>(address) {
-        // SAFETY: as above.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { write_as::<Words2, T, N>(ptr, values) }
     } else if moves_as::<u32, T, N>(address) {
-        // SAFETY: as above.
+        // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
         unsafe { write_as::<u32, T, N>(ptr, values) }
     } else {
-        // SAFETY: valid, and aligned for one element.
+        // SAFETY: the caller says that the elements are valid, and that `ptr` is aligned for one of
+        // them.
         unsafe { write_as::<T, T, N>(apart(ptr), values) }
     }
 }
 
 /// Reads several elements of an input at once.
 pub trait Chunks<T> {
-    /// Elements `N * at` to `N * at + N - 1`, in one load where they are 4, 8 or 16 bytes and lie
-    /// aligned (`ld.global.nc.v4`), as they do from the start of a buffer; elements beyond the end
-    /// are `fill`.
+    /// Reads elements `N * at` to `N * at + N - 1`; elements beyond the end are `fill`. One load
+    /// (`ld.global.nc.v4`), if the elements have 4, 8 or 16 bytes together and lie aligned to that
+    /// size. An input that starts at the start of a buffer is aligned.
     ///
-    /// It goes with [`PerThreadChunk`](crate::PerThreadChunk), of which each thread writes as many.
+    /// The matching output is [`PerThreadChunk`](crate::PerThreadChunk), in which each thread
+    /// writes `N` elements.
+    ///
+    /// ```
+    /// use device_std::Chunks;
+    ///
+    /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(0, 0), [1, 2, 3, 4]);
+    /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(1, 0), [5, 0, 0, 0]);
+    /// ```
     fn chunk_or<const N: usize>(&self, at: usize, fill: T) -> [T; N];
 }
 
@@ -164,9 +179,9 @@ impl<T: Element> Chunks<T> for [T] {
         const { assert!(N > 0, "a chunk has elements") };
         let whole = self.len() / N;
         if at < whole {
-            // SAFETY: N · at + N ≤ len.
+            // SAFETY: N · at + N ≤ len, so the result lies inside the slice.
             let first = unsafe { self.as_ptr().add(at * N) };
-            // SAFETY: in bounds, as above.
+            // SAFETY: the slice has `N` elements from `first` on, because N · at + N ≤ len.
             unsafe { read(first) }
         } else if at == whole {
             core::array::from_fn(|k| self.get(whole * N + k).copied().unwrap_or(fill))
@@ -200,7 +215,7 @@ mod tests {
         for start in 0..9 {
             let mut memory = [0u8; 32];
             let ptr = memory[start..].as_mut_ptr();
-            // SAFETY: 16 bytes from `start` lie inside.
+            // SAFETY: `memory` has 16 bytes from `start` on, and nothing else uses it.
             unsafe { write(ptr, [7u8; 16]) };
             assert!(
                 memory[..start]

@@ -1,27 +1,39 @@
 use bytemuck::Pod;
 
-use crate::layout::Layout;
+use crate::hash::Layout;
 
-/// A type that device memory can hold: any bits are a value, there is no padding, and the layout is
-/// the same on host and device.
+/// A type that device memory can hold: every bit pattern is a value, there is no padding, and the
+/// layout is the same on host and device.
 ///
-/// Implemented for the integers and floats (with the feature `half` also `half::f16` and
-/// `half::bf16`), arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs of
-/// elements.
+/// Integers, floats and arrays of elements implement it; with the feature `half`, `half::f16` and
+/// `half::bf16` do too. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
+///
+/// ```
+/// use device_std::Element;
+/// use device_std::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Pod, Zeroable, Element)]
+/// #[repr(C)]
+/// struct Point { x: f32, y: f32 }
+/// ```
+///
+/// # Hazards prevented
+/// H31 (a type whose bits the device must not choose), H39 (memory that nobody
+/// wrote), H40 (zeros that are no value).
 ///
 /// # Safety
-/// The layout is that of `repr(C)`, and `LAYOUT` differs for types whose sizes, alignments, field
+/// The type has the layout of `repr(C)`. `LAYOUT` differs for types whose sizes, alignments, field
 /// names, field offsets or field layouts differ.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
-    label = "not an element: device memory can hold any bits, and must have one layout on host and device",
+    label = "not an element: device memory may hold any bits, and its type must have one layout on host and device",
     note = "H31: use integers, floats and arrays of them, or derive it for a struct: \
             `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, cuda_rt::Element)] #[repr(C)]`",
     note = "H39: `MaybeUninit` is memory never written: write all of it with `stream.init_filled(..)`, `init_from(..)` or \
             `init_from_host(..)`"
 )]
 pub unsafe trait Element: Pod {
-    /// A hash of the layout.
+    /// Hash of the layout.
     #[doc(hidden)]
     const LAYOUT: u64;
 }
@@ -29,29 +41,31 @@ pub unsafe trait Element: Pod {
 /// A type that can be passed to a kernel by value.
 ///
 /// # Safety
-/// As [`Element`], but that a value need not be any bits (`bool`), and `IS_ANY_BITS` tells.
+/// As for [`Element`], with one exception: not every bit pattern needs to be a value (`bool`).
+/// `IS_ANY_BITS` says whether it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter",
     note = "H31: pass elements and `bool` by value, read through `&[T]`, and write through `PerThread<T>`"
 )]
 pub unsafe trait Scalar: Copy + 'static {
-    /// A hash of the layout.
+    /// Hash of the layout.
     #[doc(hidden)]
     const LAYOUT: u64;
-    /// Whether any bits are a value. Otherwise, 0 and 1 are, in one byte.
+    /// Whether every bit pattern is a value. If not, the type is one byte, and its values are 0 and
+    /// 1.
     #[doc(hidden)]
     const IS_ANY_BITS: bool = true;
 }
 
 macro_rules! primitives {
     ($($type:ident)*) => { $(
-        // SAFETY: a primitive of one size and alignment on x86-64, AArch64 and nvptx64; the hash
+        // SAFETY: a primitive has one size and alignment on x86-64, AArch64 and nvptx64; the hash
         // holds its name.
         unsafe impl Element for $type {
             const LAYOUT: u64 = Layout::of::<$type>(stringify!($type)).finish();
         }
-        // SAFETY: as above.
+        // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
         unsafe impl Scalar for $type {
             const LAYOUT: u64 = <$type as Element>::LAYOUT;
         }
@@ -63,11 +77,11 @@ primitives!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64);
 #[cfg(feature = "half")]
 macro_rules! halves {
     ($($type:ident)*) => { $(
-        // SAFETY: 16 bits, as `u16`, on every target; the hash holds its name.
+        // SAFETY: the type is 16 bits, as `u16` is, on every target; the hash holds its name.
         unsafe impl Element for half::$type {
             const LAYOUT: u64 = Layout::of::<half::$type>(stringify!($type)).finish();
         }
-        // SAFETY: as above.
+        // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
         unsafe impl Scalar for half::$type {
             const LAYOUT: u64 = <half::$type as Element>::LAYOUT;
         }
@@ -82,8 +96,8 @@ unsafe impl Scalar for bool {
     const IS_ANY_BITS: bool = false;
 }
 
-// SAFETY: an array is its elements in a row, on every target; the hash holds the element's and,
-// through the size, the length.
+// SAFETY: an array is its elements in a row, on every target. The hash holds the element's hash,
+// and the size, which gives the length.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: u64 = Layout::of::<[T; N]>("[]").field("", N, T::LAYOUT).finish();
 }

@@ -1,15 +1,16 @@
-//! What macros put into a user's crate that is `unsafe`.
+//! The `unsafe` code that macros put into a user's crate.
 //!
-//! Here, and not in the procedural macros, because only a macro of this crate can name this crate:
-//! `::device_std` in the output of a procedural macro means whatever the user's crate calls so, and
-//! the `unsafe` beside it would vouch for that (H42). So a procedural macro writes no `unsafe` at
-//! all: a stand-in for this crate must bring its own, where `forbid(unsafe_code)` finds it.
+//! Only a macro of this crate can name this crate, by `$crate`. In the output of a procedural
+//! macro, `::device_std` means any crate that the user's crate calls `device_std`, and an `unsafe`
+//! block beside that path would vouch for the wrong crate (H42). Therefore procedural macros write
+//! no `unsafe`. A crate that takes the place of this one must write its own `unsafe`, and
+//! `forbid(unsafe_code)` finds it there.
 
 /// The entry of a kernel in the PTX, and the tables of its layouts and parameters.
 ///
-/// `$symbol` is the promise: whoever calls this by hand with another kernel's makes PTX that is not
-/// what the host takes it for, as with a false file in `kernel_module!` (docs/soundness.md,
-/// "Doc-hidden macros called by hand").
+/// The macro trusts `$symbol`. A program that calls the macro by hand with another kernel's symbol
+/// makes PTX that the host mistakes for that kernel. A false file in `kernel_module!` has the same
+/// effect (docs/soundness.md, "Doc-hidden macros called by hand").
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
@@ -26,46 +27,49 @@ macro_rules! __entry {
         passed = [$($use:ident $passed:ty;)*],
         checked = $checked:ident,
     ) => {
-        // Not an `unsafe` function, in whose body the kernel would be called where `unsafe` may go
-        // unsaid.
+        // The entry is a safe function: in the body of an `unsafe` function, the user's tokens
+        // could call unsafe functions without a block.
         #[unsafe(export_name = $symbol)]
         #[allow(improper_ctypes_definitions)]
         pub extern "ptx-kernel" fn __cuda_rt_entry<'k>($($value: $type,)* extent: $crate::Extent) {
             $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)*
             $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)*
             $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)*
-            // Types stand outside the blocks, and locals inside: what a name of the user's crate
-            // means is never `unsafe` to say.
+            // Types stand outside the `unsafe` blocks, and only locals of this macro inside: no
+            // name that the user's crate can define is resolved in a block.
             $(let $slice: &[$slice_element] = {
                 let (start, len) = ($slice, $slice_len);
-                // SAFETY: the launch is of this kernel, and passes what its signature says, here
-                // and below.
+                // SAFETY: `$symbol` names this kernel, so the launch passes the arguments of this
+                // signature: the address of `len` elements which nobody writes.
                 unsafe { $crate::rt::entry::slice(start, len) }
             };)*
             $(let $output: $output_type<'_> = {
                 let (start, len) = ($output, $output_len);
-                // SAFETY: as above.
+                // SAFETY: the launch passes the address of `len` elements which only it uses.
                 unsafe { $crate::rt::entry::exclusive(start, len) }
             };)*
             $(let $atomic: $atomic_type<'_> = {
                 let (start, len) = ($atomic, $atomic_len);
-                // SAFETY: as above.
+                // SAFETY: the launch passes the address of `len` elements which only its threads
+                // use, atomically.
                 unsafe { $crate::rt::entry::atomic(start, len) }
             };)*
             $(let $shared: $shared_type<'_> = {
                 const OFFSET: $crate::__private::core::primitive::usize =
                     0 $(+ <$before<'static> as $crate::rt::SharedArgument>::BYTES)*;
-                // SAFETY: as above; each argument begins where the last one ends.
+                // SAFETY: the launch has the shared memory of all arguments, and each argument
+                // begins where the argument before it ends.
                 unsafe { $crate::rt::entry::shared::<_, { OFFSET }>() }
             };)*
             $(let $block: $crate::Block<'_, $crate::$dimensions> = {
                 let size = [$x, $y];
-                // SAFETY: as above.
+                // SAFETY: the macro's caller gives the `size` that the kernel was compiled for, and
+                // this is the only block of the thread.
                 unsafe { $crate::rt::entry::block(size, extent) }
             };)?
             $(
                 let current: $crate::__private::core::option::Option<$crate::$of<'_>> =
-                    // SAFETY: as above.
+                    // SAFETY: the launch has this extent, and the dimensions of the index.
                     unsafe { $crate::rt::entry::index(extent) };
                 let $crate::__private::core::option::Option::Some($index) = current else {
                     return;
@@ -87,7 +91,8 @@ macro_rules! __entry {
             ]
         };
 
-        // What a launch passes, to be compared with what the entry in the PTX takes.
+        // The parameters that a launch passes; `kernel-build` compares them with the entry in the
+        // PTX.
         #[unsafe(export_name = $parameters)]
         pub static __CUDA_RT_PARAMETERS: [
             $crate::__private::core::primitive::u64;
@@ -99,14 +104,15 @@ macro_rules! __entry {
 
 /// `Element` and `Scalar` for a struct of elements.
 ///
-/// True whatever it is called with: `Pod`, a supertrait, takes any bits, and is derived for
-/// `repr(C)` only. All fields are in the hash, each once, where it lies and with its own type, or
-/// [`Fields`](crate::layout::Fields) does not compile.
+/// The impls are sound for all arguments. `Pod`, a supertrait, takes every bit pattern, and is
+/// derived for `repr(C)` only. [`Fields`](crate::layout::Fields) compiles only if the hash holds
+/// each field once, with the field's own offset and type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __element {
     ($name:ident { $($member:tt: $type:ty,)* }) => {
-        // SAFETY: as above.
+        // SAFETY: `Fields` below compiles only with every field in the hash, and `Pod` takes every
+        // bit pattern.
         unsafe impl $crate::Element for $name {
             const LAYOUT: $crate::__private::core::primitive::u64 =
                 $crate::layout::Fields::<Self>::of(|Self { $($member: _),* }: Self| ())
@@ -117,16 +123,16 @@ macro_rules! __element {
                     ))*
                     .finish();
         }
-        // SAFETY: as above.
+        // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
         unsafe impl $crate::Scalar for $name {
             const LAYOUT: $crate::__private::core::primitive::u64 = <Self as $crate::Element>::LAYOUT;
         }
-        // Evaluated whether or not it is used.
+        // Evaluates the assertions in `Fields`, whether or not the constant is used.
         const _: $crate::__private::core::primitive::u64 = <$name as $crate::Element>::LAYOUT;
     };
-    // With parameters. They come as what they are, each a name, a type, a path or a lifetime: as
-    // mere tokens, bounds could end the `impl` early and bring a body of their own, and a macro's
-    // name could swallow the one below.
+    // For a struct with parameters. Each part of a bound is matched as a name, a type, a path or a
+    // lifetime. As plain tokens, bounds could end the `impl` early and bring a body of their own,
+    // or a macro call could swallow the body below.
     (
         $name:ident { $($member:tt: $type:ty,)* },
         types = [$($parameter:ident)*],
@@ -134,7 +140,8 @@ macro_rules! __element {
         arguments = [$($argument:ty,)*],
         bounds = [$([$($for:lifetime)*] $bounded:ty: $({ $($outlives:lifetime)? $(? $maybe:path;)? $([$($higher:lifetime)*] $bound:path)? })*;)*],
     ) => {
-        // SAFETY: as above.
+        // SAFETY: `Fields` below compiles only with every field in the hash, and `Pod` takes every
+        // bit pattern.
         #[allow(trivial_bounds)]
         unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Element for $name<$($argument,)*>
         where
@@ -151,7 +158,7 @@ macro_rules! __element {
                     ))*
                     .finish();
         }
-        // SAFETY: as above.
+        // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
         unsafe impl<$($parameter,)* $(const $constant: $constant_type,)*> $crate::Scalar for $name<$($argument,)*>
         where
             $name<$($argument,)*>: $crate::Element,

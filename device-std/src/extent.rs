@@ -1,4 +1,4 @@
-use crate::layout::Layout;
+use crate::hash::Layout;
 
 /// The exact number of threads that a launch covers, (x, y, z). Threads outside it do not enter the
 /// kernel.
@@ -14,11 +14,11 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// A hash of the layout, for the host and the device to agree on.
+    /// Hash of the layout, which must be equal on the host and the device.
     #[doc(hidden)]
     pub const LAYOUT: u64 = Layout::of::<Self>("Extent").finish();
 
-    /// The number of threads, or `None` where it does not fit 64 bits.
+    /// The number of threads; `None` if it does not fit 64 bits.
     #[inline(always)]
     pub const fn volume(self) -> Option<u64> {
         match self.x.checked_mul(self.y) {
@@ -28,9 +28,12 @@ impl Extent {
     }
 
     /// The width and height as 32-bit numbers. Their product then fits 64 bits, and so does every
-    /// row-major index.
+    /// row-major position.
     ///
-    /// Traps (panics in simulation) where one does not fit: the hardware has no such grid.
+    /// # Panics
+    ///
+    /// If one of them does not fit 32 bits: no GPU has a grid of that size. On a GPU this is a
+    /// trap.
     #[inline(always)]
     pub(crate) fn plane(self) -> (u32, u32) {
         assert!(

@@ -1,4 +1,4 @@
-//! Fast approximations in single precision, by the instructions that the hardware has for them.
+//! Fast approximations in single precision, by the hardware's own instructions.
 //!
 //! | function | instruction | error on the device |
 //! |---|---|---|
@@ -14,17 +14,27 @@
 //! | [`div`] | `div.approx.ftz.f32` | 2 units in the last place for divisors in [2^-126, 2^126] |
 //! | [`pow`] | `exp2(y * log2(x))` | 2^-22 · (1 + abs(y) · max(1, abs(log2(x)))) relative |
 //!
-//! The bounds are those of the PTX ISA, "Floating Point Instructions", rounded up, but for `exp`
-//! and `pow`, which are made of others, and for `sin` and `cos`, where it says 2^-20.5, and an H200
-//! was 0.3 % further off (at -5.0014157). The tests of this crate measure them, on the simulated
-//! device too, where the functions are accurate to about a unit in the last place: results differ
-//! from the GPU's within these bounds. Subnormal arguments and results count as 0 on both (but for
-//! `tanh`). [`accurate`](crate::accurate) has functions whose results are the same on both.
+//! The bounds come from the PTX ISA, "Floating Point Instructions", rounded up. There are two
+//! exceptions. `exp` and `pow` consist of other functions. For `sin` and `cos`, the PTX ISA says
+//! 2^-20.5, but the error on an H200 was 0.3 % larger (at -5.0014157).
+//!
+//! The tests of this crate measure the errors on both devices. On the simulated device, the
+//! functions are accurate to about a unit in the last place, so its results differ from the GPU's
+//! within these bounds. On both devices, subnormal arguments and results count as 0 (except for
+//! `tanh`). [`accurate`](crate::accurate) has functions whose results are equal on both devices.
+//!
+//! ```
+//! use device_std::fast;
+//!
+//! assert!((fast::exp2(0.5) - 2f32.sqrt()).abs() < 1e-6);
+//! assert!((fast::tanh(0.1) - 0.1f32.tanh()).abs() < 1e-4);
+//! ```
 
 use crate::float::Float;
 
-/// 2^x: `ex2.approx.ftz.f32` on the device (within 2 units in the last place, subnormal results are
-/// 0), a polynomial of about that error on the host, where results from 2^127.5 on are infinite.
+/// 2^x. On the device it is `ex2.approx.ftz.f32`: the error is at most 2 units in the last place,
+/// and subnormal results are 0. On the host it is a polynomial with about the same error; results
+/// from 2^127.5 on are infinite.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -33,11 +43,11 @@ pub fn exp2(x: f32) -> f32 {
     return exp2_polynomial(x);
 }
 
-/// e^x for arguments in (-87, 88), clamped outside. Written after nvcc's `expf`: 2^n through
-/// exponent bits, the rest through [`exp2`]; within 2 units in the last place.
+/// e^x, within 2 units in the last place. The argument is clamped to [-87, 88]. The method is
+/// nvcc's `expf`: the exponent bits give 2^n, and [`exp2`] gives the remaining factor.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    // log2(e) in two parts, so that the product keeps its low bits.
+    // log2(e) has two parts, so that the product keeps its low bits.
     const LOG2_E_HIGH: f32 = f32::from_bits(0x3fb8_aa3b);
     const LOG2_E_LOW: f32 = 1.925_963e-8;
     let x = x.clamp(-87.0, 88.0);
@@ -48,8 +58,9 @@ pub fn exp(x: f32) -> f32 {
     small_exp2(fraction) * f32::from_bits(t.to_bits() << 23)
 }
 
-/// 1.5 · 2^23 + 127. Adding it rounds to an integer, which is left, biased as an exponent, in the
-/// low bits: no conversion between float and integer, which CPUs vectorise badly.
+/// 1.5 · 2^23 + 127. Its addition rounds to an integer. The integer stands in the low bits, biased
+/// as an exponent. So no conversion between float and integer is needed, which CPUs vectorise
+/// badly.
 const ROUND_AND_BIAS: f32 = 12_583_039.0;
 
 #[cfg(target_arch = "nvptx64")]
@@ -71,7 +82,8 @@ fn small_exp2(x: f32) -> f32 {
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn exp2_polynomial(x: f32) -> f32 {
-    // As `ex2.approx.ftz`: what would be subnormal is 0, what does not fit is infinite.
+    // As `ex2.approx.ftz`: subnormal results become 0, and results that are too large become
+    // infinite.
     let inside = x.clamp(-126.0, 127.499_9);
     let t = inside + ROUND_AND_BIAS;
     let power = f32::from_bits(t.to_bits() << 23);
@@ -103,7 +115,8 @@ fn small_exp2(x: f32) -> f32 {
     p
 }
 
-/// What the instructions with `.ftz` take for 0, and give as 0, of the same sign.
+/// Flushes a subnormal number to a 0 of the same sign, as the instructions with `.ftz` do to
+/// arguments and results.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn flushed(x: f32) -> f32 {
@@ -118,7 +131,7 @@ macro_rules! approximations {
             #[cfg(target_arch = "nvptx64")]
             return {
                 let result: f32;
-                // SAFETY: arithmetic on registers.
+                // SAFETY: the instruction computes on registers, and touches no memory.
                 unsafe {
                     core::arch::asm!(
                         concat!($instruction, " {}", $(approximations!(@operand $argument),)* ";"),
@@ -139,7 +152,7 @@ macro_rules! approximations {
 }
 
 approximations! {
-    /// The logarithm to base 2. Of 0 it is -∞, of negative arguments not a number.
+    /// The logarithm to base 2. For 0 it is -∞, for negative arguments a NaN.
     log2(x) = "lg2.approx.ftz.f32", |wide| wide.log2();
     /// The sine of `x` radians.
     sin(x) = "sin.approx.ftz.f32", |wide| wide.sin();
@@ -147,7 +160,7 @@ approximations! {
     cos(x) = "cos.approx.ftz.f32", |wide| wide.cos();
     /// The square root.
     sqrt(x) = "sqrt.approx.ftz.f32", |wide| wide.sqrt();
-    /// 1 / √x. Of ±0 it is ±∞.
+    /// 1 / √x. For ±0 it is ±∞.
     rsqrt(x) = "rsqrt.approx.ftz.f32", |wide| 1.0 / wide.sqrt();
     /// 1 / x.
     rcp(x) = "rcp.approx.ftz.f32", |wide| 1.0 / wide;
@@ -161,7 +174,7 @@ pub fn tanh(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
     return {
         let result: f32;
-        // SAFETY: arithmetic on registers.
+        // SAFETY: the instruction computes on registers, and touches no memory.
         unsafe {
             core::arch::asm!("tanh.approx.f32 {}, {};", out(reg32) result, in(reg32) x, options(pure, nomem, nostack));
         }
@@ -171,14 +184,13 @@ pub fn tanh(x: f32) -> f32 {
     return f64::from(x).tanh() as f32;
 }
 
-/// The natural logarithm. Of 0 it is -∞, of negative arguments not a number.
+/// The natural logarithm. For 0 it is -∞, for negative arguments a NaN.
 #[inline(always)]
 pub fn ln(x: f32) -> f32 {
     log2(x) * core::f32::consts::LN_2
 }
 
-/// `x` to the power of `y`, for positive `x`; negative `x` give what is not a number, whatever `y`
-/// is.
+/// `x` to the power of `y`, for positive `x`. For negative `x` the result is a NaN, for every `y`.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     exp2(y * log2(x))

@@ -1,19 +1,25 @@
 /// Math on `f32` and `f64` that `core` lacks on the device.
 ///
-/// On the host the inherent methods of `std` have the same names and win where one writes
-/// `x.sqrt()`. `mul_add`, `sqrt`, `floor`, `ceil` and `trunc` are exact on both sides, so that
-/// makes no difference. What rounds differently is in [`accurate`](crate::accurate) and
-/// [`fast`](crate::fast).
+/// On the host, `x.sqrt()` calls the inherent method of `std`, which has the same name. The result
+/// is the same, because all five functions are exact on both sides. Functions that round
+/// differently are in [`accurate`](crate::accurate) and [`fast`](crate::fast).
+///
+/// ```
+/// use device_std::Float;
+///
+/// assert_eq!(Float::mul_add(2.0f32, 3.0, 1.0), 7.0);
+/// assert_eq!(Float::floor(-1.5f64), -2.0);
+/// ```
 pub trait Float: Copy {
-    /// `self * a + b`, rounded once (`fma.rn`). `a * b + c` is never fused by itself.
+    /// `self * a + b`, rounded once (`fma.rn`). The compiler never fuses `a * b + c` by itself.
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The square root, correctly rounded.
     fn sqrt(self) -> Self;
-    /// The largest integer not above.
+    /// The largest integer that is not above `self`.
     fn floor(self) -> Self;
-    /// The smallest integer not below.
+    /// The smallest integer that is not below `self`.
     fn ceil(self) -> Self;
-    /// Without the fraction.
+    /// The integer part, without the fraction.
     fn trunc(self) -> Self;
 }
 
@@ -61,7 +67,7 @@ macro_rules! exact {
 
 exact!(f32 f64);
 
-/// The smaller and the larger of two floats, as `min` and `max` of the hardware have them.
+/// The smaller and the larger of two floats, with the results of the hardware's `min` and `max`.
 pub(crate) trait MinMax: Copy {
     fn minimum(self, other: Self) -> Self;
     fn maximum(self, other: Self) -> Self;
@@ -89,8 +95,8 @@ macro_rules! min_max {
             }
         }
 
-        // `f32::min` may give either zero for (-0, +0), and any of the bits of what is not a
-        // number.
+        // The standard library's `f32::min` may return either zero for (-0, +0), and a NaN of any
+        // bits.
         #[cfg(not(target_arch = "nvptx64"))]
         impl MinMax for $float {
             #[inline(always)]

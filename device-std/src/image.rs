@@ -1,27 +1,34 @@
 use crate::element::Element;
 
-/// A row-major image that a stencil reads: its length is checked once, so that reads with clamped
-/// coordinates need no check.
+/// A row-major image that a stencil reads. [`Image::new`] checks the length once, so that reads
+/// with clamped coordinates need no check.
 ///
-/// The compiler does not hoist the checks of `input[y * width + x]` out of a stencil's loops, and
-/// does not unroll loops that can panic. (Bilateral filter, radius 3, for sm_90: 39 registers with
-/// checks, 32 through this.)
+/// The compiler does not move the checks of `input[y * width + x]` out of a stencil's loops, and
+/// does not unroll loops that can panic. (A bilateral filter of radius 3, for sm_90, needs 39
+/// registers with checks, and 32 with this type.)
+///
+/// ```
+/// use device_std::Image;
+///
+/// let image = Image::new(&[1u8, 2, 3, 4, 5, 6], 3, 2);
+/// assert_eq!(image.clamped(1, 0), 2);
+/// assert_eq!(image.clamped(-4, 9), 4);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
-    // Invariant: 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(),
-    // u32::MAX).
+    // IMAGE-1. 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(), u32::MAX).
     pixels: &'a [T],
     width: i32,
     height: i32,
 }
 
-/// So that coordinates near an edge, plus a stencil's radius, stay inside `i32`.
+/// The limit keeps coordinates near an edge, plus a stencil's radius, inside `i32`.
 const LONGEST_SIDE: u32 = 1 << 30;
 
 /// One row of an [`Image`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a, T> {
-    // Invariant: 1 ≤ width ≤ LONGEST_SIDE, and start + width ≤ min(pixels.len(), u32::MAX).
+    // IMAGE-ROW-1. 1 ≤ width ≤ LONGEST_SIDE, and start + width ≤ min(pixels.len(), u32::MAX).
     pixels: &'a [T],
     start: u32,
     width: i32,
@@ -30,11 +37,12 @@ pub struct Row<'a, T> {
 impl<'a, T: Element> Image<'a, T> {
     /// Views the first `width * height` elements of `pixels`.
     ///
-    /// Not an `Option`: the choice between the slice and nothing would hide from LLVM where the
-    /// pixels come from, and with it that reads may use the read-only cache.
+    /// It does not return an `Option`: the choice between two values would hide from LLVM where the
+    /// pixels come from, and LLVM would no longer use the read-only cache.
     ///
     /// # Panics
-    /// If the elements are not there, a side is 0 or over 2^30, or the area does not fit 32 bits.
+    /// If `pixels` is shorter than the image, if a side is 0 or above 2^30 pixels, or if the area
+    /// does not fit 32 bits.
     #[inline(always)]
     pub fn new(pixels: &'a [T], width: u32, height: u32) -> Self {
         let sides = 1..=LONGEST_SIDE;
@@ -42,7 +50,7 @@ impl<'a, T: Element> Image<'a, T> {
             sides.contains(&width) && sides.contains(&height),
             "a side of the image is 0 or over 2^30 pixels"
         );
-        // At most 2^60: no wrap.
+        // The product cannot wrap: it is at most 2^60.
         let area = width as u64 * height as u64;
         assert!(area <= u32::MAX as u64, "the image has 2^32 pixels or more");
         assert!(area <= pixels.len() as u64, "the input is shorter than the image");
@@ -53,24 +61,24 @@ impl<'a, T: Element> Image<'a, T> {
         }
     }
 
-    /// Pixels of a row.
+    /// The number of pixels in a row.
     #[inline(always)]
     pub fn width(&self) -> usize {
         self.width as usize
     }
 
-    /// Rows.
+    /// The number of rows.
     #[inline(always)]
     pub fn height(&self) -> usize {
         self.height as usize
     }
 
-    /// Row `y`, or the nearest there is.
+    /// Row `y`; for a `y` outside the image, the nearest row.
     #[inline(always)]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
-        // Not `clamp`, which checks its limits once more.
+        // `clamp` would check its limits again.
         let y = y.max(0).min(self.height - 1);
-        // At most the area, which fits.
+        // IMAGE-1: `y * width` is at most the area, which fits 32 bits.
         Row {
             pixels: self.pixels,
             start: y as u32 * self.width as u32,
@@ -78,7 +86,8 @@ impl<'a, T: Element> Image<'a, T> {
         }
     }
 
-    /// The pixel at (`x`, `y`), or the nearest there is: edges are repeated outwards.
+    /// The pixel at (`x`, `y`); outside the image, the nearest pixel. So edges are repeated
+    /// outwards.
     #[inline(always)]
     pub fn clamped(&self, x: i32, y: i32) -> T {
         self.row_clamped(y).clamped(x)
@@ -86,11 +95,11 @@ impl<'a, T: Element> Image<'a, T> {
 }
 
 impl<T: Element> Row<'_, T> {
-    /// The pixel at `x`, or the nearest there is.
+    /// The pixel at `x`; for an `x` outside the row, the nearest pixel.
     #[inline(always)]
     pub fn clamped(&self, x: i32) -> T {
         let x = x.max(0).min(self.width - 1);
-        // SAFETY: 0 ≤ x < width, so start + x is inside the row (the invariant).
+        // SAFETY: IMAGE-ROW-1: 0 ≤ x < width, so start + x lies inside `pixels`.
         unsafe { *self.pixels.get_unchecked((self.start + x as u32) as usize) }
     }
 }

@@ -1,13 +1,14 @@
-//! The position of a thread in its launch: the token that opens its own element of an output.
+//! The position of a thread in its launch: the token with which the thread opens its own element of
+//! an output.
 //!
 //! # Invariants
-//! 1. Two threads of one launch never hold equal indices of one kind; a kernel deals with one kind
-//!    only.
-//! 2. The coordinates lie inside the launch's extent, and the row-major position of an [`Index2`]
-//!    or [`Index3`] fits 64 bits. So distinct coordinates have distinct positions.
-//! 3. An index stays with its thread: its fields are private, it is neither `Send` nor `Sync`, and
-//!    `'k` is a lifetime of the kernel's call, so that no static, cell or payload outlives the call
-//!    with it.
+//! - INDEX-1. Two threads of one launch never hold equal indices of one kind. A kernel uses one
+//!   kind only.
+//! - INDEX-2. The coordinates lie inside the launch's extent, and the row-major position of an
+//!   [`Index2`] or [`Index3`] fits 64 bits. Therefore distinct coordinates have distinct positions.
+//! - INDEX-3. An index stays with its thread. Its fields are private, and it is neither `Send` nor
+//!   `Sync`. `'k` is a lifetime of the kernel's call: no static, cell or panic payload can keep the
+//!   index after the call.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -16,10 +17,24 @@ use core::marker::PhantomData;
 use crate::device::registers;
 use crate::extent::Extent;
 
-/// Invariant in `'k`, and bound to this thread.
+/// Makes an index invariant in `'k`, and neither `Send` nor `Sync` (INDEX-3).
 type Brand<'k> = PhantomData<(fn(&'k ()) -> &'k (), *const ())>;
 
 /// The position of this thread in a one-dimensional launch.
+///
+/// A kernel takes the index as a parameter, and opens outputs with it:
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn ramp(i: Index1, mut output: PerThread<u32>) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = i.get() as u32;
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads reach one element). No other code can make an index:
 ///
 /// ```compile_fail,E0451
 /// let forged = device_std::Index1 { at: 0, _brand: std::marker::PhantomData };
@@ -31,10 +46,18 @@ pub struct Index1<'k> {
 }
 
 /// The position of this thread in a two-dimensional launch, x running fastest.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn transposed(i: Index2, input: &[f32], mut output: PerThread<f32>, height: u32) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = input[i.x() * height as usize + i.y()];
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index2<'k> {
-    // 32 bits each, so that `y * width + x` is one widening multiply-add, and cannot wrap
-    // (invariant 2).
+    // 32 bits each: `y * width + x` is then one widening multiply-add, and cannot wrap (INDEX-2).
     x: u32,
     y: u32,
     width: u32,
@@ -42,6 +65,15 @@ pub struct Index2<'k> {
 }
 
 /// The position of this thread in a three-dimensional launch, x running fastest, then y.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn depth(i: Index3, mut output: PerThread<u32>) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = i.z() as u32;
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index3<'k> {
     x: u64,
@@ -61,9 +93,9 @@ mod sealed {
 /// A position in a launch of any dimension.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a thread's index",
-    label = "could be another thread's element",
-    note = "H32: an output opens with the index that the kernel was given, so that no two threads reach one element; \
-            to write anywhere, take an `Atomic<T>`"
+    label = "this could select another thread's element",
+    note = "H32: an output takes the index that the kernel was given, so that no two threads reach one element; \
+            to write any element, take an `Atomic<T>`"
 )]
 pub trait Index: Copy + sealed::Sealed {
     /// The row-major position, in elements.
@@ -85,7 +117,7 @@ impl<'k> Index1<'k> {
     }
 
     /// # Safety
-    /// Only for the thread that runs at `at`, inside the launch's extent.
+    /// The calling thread runs at position `at` of its launch, and `at` lies inside the extent.
     #[inline(always)]
     pub(crate) unsafe fn new(at: u64) -> Self {
         Self {
@@ -99,7 +131,8 @@ impl<'k> Index1<'k> {
     #[inline(always)]
     pub(crate) fn current(extent: Extent) -> Option<Self> {
         let at = registers::global_x();
-        // SAFETY: the hardware gives each thread of a one-dimensional launch its own x.
+        // SAFETY: INDEX-1 and INDEX-2: `at` was read from this thread's own registers, which differ
+        // in each thread of a one-dimensional launch, and was compared with the extent.
         (at < extent.x).then(|| unsafe { Self::new(at) })
     }
 }
@@ -124,8 +157,8 @@ impl<'k> Index2<'k> {
     }
 
     /// # Safety
-    /// Only for the thread that runs at (`x`, `y`), with `x < width`, and `width` that of the
-    /// launch.
+    /// The calling thread runs at (`x`, `y`) of its launch, `x < width`, and `width` is the
+    /// launch's extent along x.
     #[inline(always)]
     pub(crate) unsafe fn new(x: u32, y: u32, width: u32) -> Self {
         Self {
@@ -142,7 +175,8 @@ impl<'k> Index2<'k> {
     pub(crate) fn current(extent: Extent) -> Option<Self> {
         let (width, height) = extent.plane();
         let (x, y) = (registers::global_x(), registers::global_y());
-        // SAFETY: the hardware gives each thread of a two-dimensional launch its own (x, y).
+        // SAFETY: INDEX-1 and INDEX-2: (x, y) was read from this thread's own registers, which
+        // differ in each thread of a two-dimensional launch, and was compared with the extent.
         (x < width as u64 && y < height as u64).then(|| unsafe { Self::new(x as u32, y as u32, width) })
     }
 }
@@ -166,14 +200,16 @@ impl<'k> Index3<'k> {
         self.z as usize
     }
 
-    /// Traps (panics in simulation) if the extent's volume does not fit 64 bits.
+    /// # Panics
+    /// If the extent's volume does not fit 64 bits; on a GPU this is a trap.
     ///
     /// # Safety
-    /// Only for the thread that runs at (`x`, `y`, `z`), inside `extent`, which is the launch's.
+    /// The calling thread runs at (`x`, `y`, `z`) of its launch, `extent` is the launch's, and the
+    /// position lies inside it.
     #[inline(always)]
     pub(crate) unsafe fn new(x: u64, y: u64, z: u64, extent: Extent) -> Self {
         assert!(extent.volume().is_some(), "a launch covers 2^64 threads or more");
-        // Less than the volume, so no step wraps.
+        // No step wraps: the position is below the volume, which fits 64 bits.
         let position = (z * extent.y + y) * extent.x + x;
         Self {
             x,
@@ -194,7 +230,8 @@ impl<'k> Index3<'k> {
             registers::global_z(),
         );
         let inside = x < extent.x && y < extent.y && z < extent.z;
-        // SAFETY: the hardware gives each thread of a launch its own (x, y, z).
+        // SAFETY: INDEX-1 and INDEX-2: (x, y, z) was read from this thread's own registers, which
+        // differ in each thread of a launch, and was compared with the extent.
         inside.then(|| unsafe { Self::new(x, y, z, extent) })
     }
 }
@@ -261,7 +298,7 @@ mod tests {
     #[test]
     fn positions_do_not_wrap_at_the_largest_plane() {
         let last = u32::MAX - 1;
-        // SAFETY: this test is the only thread there is.
+        // SAFETY: INDEX-1: no launch runs, and only this test holds an index.
         let index = unsafe { Index2::new(last, last, u32::MAX) };
         assert_eq!(
             index.position() as u128,
@@ -288,7 +325,7 @@ mod tests {
             y: 1 << 16,
             z: 1 << 16,
         };
-        // SAFETY: this test is the only thread there is.
+        // SAFETY: INDEX-1: no launch runs, and only this test holds an index.
         unsafe { Index3::new(0, 0, 0, extent) };
     }
 
@@ -299,7 +336,7 @@ mod tests {
         for z in 0..5 {
             for y in 0..4 {
                 for x in 0..3 {
-                    // SAFETY: this test is the only thread there is.
+                    // SAFETY: INDEX-1: no launch runs, and only this test holds an index.
                     let index = unsafe { Index3::new(x, y, z, extent) };
                     assert_eq!(index.position(), expected);
                     expected += 1;

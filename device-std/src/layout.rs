@@ -1,72 +1,19 @@
-//! Hashes of type layouts, evaluated by the compiler for each target.
+//! Layouts of structs as hashes, which the compiler evaluates for each target.
 //!
 //! The host and the PTX are compiled apart, perhaps from sources of different dates. Each holds a
-//! table with one hash for each type that crosses, and a module whose table differs is refused when
-//! it is loaded.
+//! table with one hash for each type that a launch passes. A module whose table differs from the
+//! host's is refused when it is loaded.
 
 use core::marker::PhantomData;
 
 use crate::element::Element;
+pub use crate::hash::Layout;
 
-/// FNV-1a over what a layout is made of. Not a cryptographic hash: it guards against mistakes, not
-/// forgery.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct Layout(u64);
-
-impl Layout {
-    /// The layout of a `T`: its size and alignment, and for primitives and arrays a name that tells
-    /// `f32` from `u32`.
-    pub const fn of<T>(name: &str) -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-            .text(name)
-            .number(size_of::<T>() as u64)
-            .number(align_of::<T>() as u64)
-    }
-
-    /// Adds a field: its name, its offset in bytes, and the hash of its own type.
-    pub const fn field(self, name: &str, offset_bytes: usize, layout: u64) -> Self {
-        self.text(name).number(offset_bytes as u64).number(layout)
-    }
-
-    /// The hash.
-    #[must_use]
-    pub const fn finish(self) -> u64 {
-        self.0
-    }
-
-    const fn byte(self, byte: u8) -> Self {
-        Self((self.0 ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3))
-    }
-
-    const fn number(self, value: u64) -> Self {
-        let bytes = value.to_le_bytes();
-        let mut this = self;
-        let mut at = 0;
-        while at < bytes.len() {
-            this = this.byte(bytes[at]);
-            at += 1;
-        }
-        this
-    }
-
-    const fn text(self, text: &str) -> Self {
-        // The length first: ("ab", "c") and ("a", "bc") differ.
-        let bytes = text.as_bytes();
-        let mut this = self.number(bytes.len() as u64);
-        let mut at = 0;
-        while at < bytes.len() {
-            this = this.byte(bytes[at]);
-            at += 1;
-        }
-        this
-    }
-}
-
-/// The layout of the struct `S`, of which each field is named once, in the order in which they lie
-/// in memory.
+/// Builder for the layout of the struct `S`. Each field is named once, in the order in which the
+/// fields lie in memory.
 ///
-/// What a field is called by does not matter: its type and its place are the compiler's word.
+/// The names that a caller gives need not be right: the compiler supplies each field's type and
+/// offset.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Fields<S> {
@@ -76,7 +23,8 @@ pub struct Fields<S> {
 }
 
 impl<S> Fields<S> {
-    /// Of the struct that this pattern takes apart, without a `..`.
+    /// Starts the layout of the struct that `_pattern` takes apart. The pattern has no `..`, so it
+    /// names every field.
     pub const fn of(_pattern: fn(S)) -> Self {
         Self {
             layout: Layout::of::<S>("struct"),
@@ -85,14 +33,15 @@ impl<S> Fields<S> {
         }
     }
 
-    /// Adds a field. `_get` is never called: what it returns is the field, so its type is `T`.
+    /// Adds a field at `offset_bytes`. `_get` is never called: it returns the field, and so fixes
+    /// the field's type, `T`.
     ///
     /// # Panics
-    /// If the field does not begin where the last one ended.
+    /// If the field does not begin where the field before it ends.
     pub const fn field<T: Element>(self, name: &str, offset_bytes: usize, _get: fn(S) -> T) -> Self {
         assert!(
             offset_bytes == self.end_bytes,
-            "an element names its fields in the order in which they lie, and has no padding"
+            "an element names its fields in the order in which they lie in memory, and has no padding"
         );
         Self {
             layout: self.layout.field(name, offset_bytes, T::LAYOUT),
@@ -187,7 +136,7 @@ mod tests {
         assert_ne!(
             Row::<f32, 3>::LAYOUT,
             <[f32; 3]>::LAYOUT,
-            "it has a name of its own for its field"
+            "the struct's field has a name, which an array's elements lack"
         );
         assert_eq!(
             Image::LAYOUT,

@@ -1,13 +1,14 @@
-//! What kernels are written against: indices, outputs, blocks that work in phases, and math.
+//! The library that kernels are written against: indices, outputs, blocks that work in phases, and
+//! math.
 //!
-//! The same source is compiled twice. For `nvptx64-nvidia-cuda` it becomes PTX; on the host it
-//! becomes a plain function that runs the whole launch on the CPU, which is what the simulated
-//! device executes.
+//! The same source is compiled twice. For `nvptx64-nvidia-cuda` it becomes PTX. On the host it
+//! becomes a plain function that runs the whole launch on the CPU; the simulated device executes
+//! this function.
 //!
 //! ```
 //! use device_std::prelude::*;
 //!
-//! /// What `#[kernel]` makes of a function like this one is a typed launch; the body stays safe code.
+//! /// `#[kernel]` turns a function like this one into a typed launch; the body stays safe code.
 //! fn scale(i: Index1, input: &[f32], mut output: PerThread<f32>, factor: f32) {
 //!     if let Some(out) = output.get_mut(i) {
 //!         *out = input[i.get()] * factor;
@@ -17,9 +18,10 @@
 //!
 //! # What is there
 //!
-//! All of it is safe, but where the table says otherwise, runs on the simulated device too, and is
-//! checked against plain Rust by `tests/kernels`. Costs are instructions of a thread beside the
-//! loads of operands; where a name has several types, of 32-bit ones.
+//! Every function is safe unless the table says otherwise. Each one also runs on the simulated
+//! device, and `tests/kernels` compares it with plain Rust. A cost counts the instructions of one
+//! thread, without the loads of its operands. Where a function takes several types, the cost is for
+//! 32-bit values.
 //!
 //! | | function | PTX | cost |
 //! |---|---|---|---|
@@ -33,49 +35,53 @@
 //! | shuffles | [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up), [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from), [`shuffle`](Block::shuffle) | `shfl.sync` | one for each 32 bits |
 //! | votes of a warp | [`Block::warp_any`], [`warp_all`](Block::warp_all), [`ballot`](Block::ballot), [`warp_match`](Block::warp_match) | `vote.sync`, `match.any.sync` | one |
 //! | votes of a block | [`Block::any`], [`all`](Block::all), [`count`](Block::count) | `barrier.red` | a barrier |
-//! | reductions of a warp | [`Block::warp_reduce`] | `redux.sync`; else `shfl.sync.bfly` | 1 for `u32` and `i32`; else 5 exchanges and 5 operations |
+//! | reductions of a warp | [`Block::warp_reduce`] | `redux.sync` for `u32` and `i32`; `shfl.sync.bfly` for other types | 1 for `u32` and `i32`; 5 exchanges and 5 operations for other types |
 //! | scans of a warp | [`Block::warp_inclusive_scan`], [`warp_exclusive_scan`](Block::warp_exclusive_scan) | `shfl.sync.up` | 5 or 6 exchanges and 5 operations |
-//! | reductions of a block | [`Block::reduce`] | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp a load from shared memory and an operation |
-//! | scans of a block | [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan) | those of a warp, `bar.sync` | one of a warp, 2 barriers, and for each warp two loads and two operations |
+//! | reductions of a block | [`Block::reduce`] | a warp's instructions, and `bar.sync` | a warp's reduction, 2 barriers, and for each warp a load from shared memory and an operation |
+//! | scans of a block | [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan) | a warp's instructions, and `bar.sync` | a warp's scan, 2 barriers, and for each warp two loads and two operations |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`], your own [`Operator`] | | |
 //! | atomics, device | [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`, `fetch_or`, `fetch_xor`, `swap`, `compare_exchange`, `load`, `store` | `atom.global` (relaxed, `.gpu`), `ld.relaxed.gpu`, `st.relaxed.gpu` | one, and a comparison |
-//! | atomics, system | the same of [`Atomic::system`] | `atom.relaxed.sys` | as above |
-//! | atomics, block | the same of [`Atomic::block`], **unsafe**: other blocks must keep off | `atom.relaxed.cta` | as above |
-//! | atomics, shared | the same of [`BlockShared::atomic`] | `atom.shared` | as above |
+//! | atomics, system | the same methods, through [`Atomic::system`] | `atom.relaxed.sys` | as above |
+//! | atomics, block | the same methods, through [`Atomic::block`], which is **unsafe**: no other block may use the elements | `atom.relaxed.cta` | as above |
+//! | atomics, shared | the same methods, through [`BlockShared::atomic`] | `atom.shared` | as above |
 //! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
 //! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
 //! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow`, `rem`, `rem_euclid` | no approximate instruction | 20 to 300 |
-//! | fast math | [`fast`]: the same, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
+//! | fast math | [`fast`]: the same functions without the remainders, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
 //! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
 //! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
 //! | images | [`Image::clamped`] | `min`, `max`, `ld.global.nc` | 4 |
-//! | debugging | [`print!`] | `call vprintf` | local memory, and a lock: not for measured kernels |
+//! | debugging | [`print!`] | `call vprintf` | local memory, and a lock: not for kernels whose time is measured |
 //!
 //! # What a safe kernel cannot do
 //!
 //! | attempt | what stops it |
 //! |---|---|
-//! | make up an index, or write another thread's element | [`Index1`] and its like have private fields, and outputs take nothing else |
+//! | forge an index, or write another thread's element | an index ([`Index1`], [`Index2`], [`Index3`]) has private fields, and outputs take nothing but an index |
 //! | keep an index for another thread | it is branded with a lifetime that `#[kernel]` inserts, and is neither `Send` nor `Sync` |
-//! | alias through a wrong grid | the exact extent is a hidden launch parameter: threads outside it get no index |
-//! | alias through a wrapped index | indices are 64 bits wide, and extents whose volume does not fit trap |
-//! | use two kinds of index on one output | a kernel has one index or one block, and a block gives out one kind |
+//! | reach one element from two threads through a wrong grid | the exact extent is a hidden launch parameter: threads outside the extent get no index |
+//! | reach one element from two threads through an index that wraps | indices are 64 bits wide, and a kernel traps if the volume of its extent does not fit |
+//! | use two kinds of index on one output | a kernel takes one index or one block, and a block gives out one kind of index |
 //! | meet a barrier in some threads only | block-level code sees uniform values only, and no cell crosses into it ([`PhaseSafe`]) |
-//! | read shared memory while it is written | views open with a [`Thread`] only, which exists in phases that end in a barrier |
-//! | exchange or vote in some lanes only | the methods are the block's, which no closure can borrow |
-//! | take a warp's or a thread's result for the block's | it is [`Private`]; what [`Block::reduce`] and [`Block::any`] return is folded from the same values in every thread |
-//! | use atomics of too narrow a scope | the scope of an [`Atomic`] is the device's; the block's is `unsafe` |
+//! | read shared memory while another thread writes it | a view opens only with a [`Thread`], which exists only in phases that end in a barrier |
+//! | exchange or vote in some lanes only | exchanges and votes are methods of the block, which no closure can borrow |
+//! | use the result of a warp or of a thread as the block's | the result of a warp is [`Private`]; every thread folds the results of [`Block::reduce`] and [`Block::any`] from the same values |
+//! | use atomics of too narrow a scope | an [`Atomic`] has the scope of the device; [`Atomic::block`] is `unsafe` |
 //!
 //! # Where a kernel panicked
 //!
 //! A panic ends the launch, and the process loses the GPU. On the simulated device the error names
-//! the kernel, the place and the message. On a GPU it is a trap, which says nothing; with the
-//! feature `panic-place`, which the crate of kernels asks for
-//! (`device-std = { features = ["panic-place"] }`) before its PTX is built, it is CUDA's assertion:
-//! the error is `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and thread to standard
-//! error. Every kernel that can panic then needs 24 registers at least (sm_90; of the twelve
-//! shipped, eleven need 10 to 22 without), which is still too few to limit the threads of a
-//! multiprocessor. The message is not told: to format it would take all of `core::fmt`.
+//! the kernel, the place and the message.
+//!
+//! On a GPU a panic is a trap, which carries no text. The feature `panic-place` turns it into
+//! CUDA's assertion: the error is `CUDA_ERROR_ASSERT`, and the driver prints file, line, block and
+//! thread to standard error. The crate of kernels asks for the feature before its PTX is built:
+//! `device-std = { features = ["panic-place"] }`. The message itself is not printed: its formatting
+//! would pull in all of `core::fmt`.
+//!
+//! With `panic-place`, every kernel that can panic needs at least 24 registers (measured for
+//! sm_90). Without it, eleven of the twelve shipped kernels need 10 to 22. Neither number limits
+//! the threads of a multiprocessor.
 //!
 //! # What is not caught
 //!
@@ -83,36 +89,37 @@
 //!
 //! # What `kernel-build` refuses
 //!
-//! - A mutable static, in any crate that the kernels depend on: block-level code would see through
-//!   it what other threads did.
-//! - Recursion: the stack of a thread is small, and nothing guards its end.
-//! - PTX in which threads may part at a barrier, or whose entries take other parameters than a
-//!   launch passes. Safe code gives no cause for that; should the compiler find one, the kernel
-//!   does not build.
+//! - A mutable static, in any crate that the kernels depend on: through it, block-level code would
+//!   see what other threads did.
+//! - Recursion: a thread's stack is small, and nothing guards its end.
+//! - PTX in which threads may diverge at a barrier, or in which an entry takes other parameters
+//!   than a launch passes. Safe code does not ask for this PTX. If the compiler produces it all the
+//!   same, the kernel does not build.
 //!
-//! # Where the two devices compute otherwise
+//! # Where the two devices compute different values
 //!
-//! `cargo xtask fuzz-kernels` compares the bytes that random kernels write. They are made of
-//! integers, floats with `+ - * /` and [`Float`], comparisons, all `as` conversions, phases,
-//! shuffles, votes, reductions, scans and atomics. They leave out:
+//! `cargo xtask fuzz-kernels` compares the bytes that random kernels write on both devices. The
+//! kernels use integers, floats with `+ - * /` and [`Float`], comparisons, all `as` conversions,
+//! phases, shuffles, votes, reductions, scans and atomics. The kernels leave out these operations:
 //!
 //! | operation | on a GPU | on the simulated device |
 //! |---|---|---|
-//! | the bits of what is not a number | `0x7fffffff` from instructions | the sign and payload of the CPU |
-//! | `f32::min`, `f32::max` of -0 and +0 | -0, +0 | either: [`Min`] and [`Max`] are the same on both |
-//! | `%` and `%=` of floats | refused by `kernel-build`, for LLVM rounds a division: [`accurate::rem`], [`accurate::rem_euclid`] | exact |
+//! | the bits of a NaN | `0x7fffffff` from instructions | the sign and payload of the CPU |
+//! | `f32::min`, `f32::max` of -0 and +0 | -0, +0 | either zero; [`Min`] and [`Max`] give the same zero on both devices |
+//! | `%` and `%=` of floats | refused by `kernel-build`, because LLVM rounds a division: call [`accurate::rem`] or [`accurate::rem_euclid`] | exact |
 //! | overflow of `+ - *`, and shifts by too much | wraps; shifts by the amount modulo the bits | a panic, where the crate of kernels is built with `overflow-checks` |
-//! | the order in which threads change an [`Atomic`], and so what `fetch_add` returns, and sums of floats | any | row-major |
+//! | the order in which threads change an [`Atomic`], which decides the results of `fetch_add` and the sums of floats | any | row-major |
 //! | [`fast`] | approximate instructions | other approximations, within the same bounds |
-//! | recursion | must not be: CUDA gives a thread 1 KiB of stack unless the host asks for more | the stack of the host's thread |
+//! | recursion | refused by `kernel-build`: CUDA gives a thread 1 KiB of stack unless the host asks for more | the stack of the host's thread |
 //!
-//! Where a kernel would recurse write a loop, with an array for what is still to do.
+//! Instead of recursion, write a loop, with an array that holds the work still to do.
 //!
 //! # Who validates what
 //!
-//! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct, and that grid, block
-//! and shared memory are those the kernel was compiled for. This crate proves that no two threads
-//! of one launch conflict.
+//! The launch (`cuda-rt`) proves that buffers are live, ordered and distinct. It also proves that
+//! the kernel was compiled for the grid, the block and the shared memory that the launch passes.
+//! This crate proves that no two threads of one launch conflict.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -132,7 +139,7 @@
     allow(internal_features)
 )]
 
-// A derive written for users names `::device_std`, here too.
+// The derives name `::device_std` in their output, also where this crate itself uses them.
 extern crate self as device_std;
 
 #[cfg(not(target_pointer_width = "64"))]
@@ -154,6 +161,7 @@ pub mod fast;
 mod float;
 #[cfg(feature = "half")]
 mod half_floats;
+mod hash;
 mod image;
 mod index;
 pub mod layout;
@@ -169,14 +177,14 @@ pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
-/// What macros name: `::core` in their output would be whatever the user's crate calls `core`
-/// (H42).
+/// The path by which macros name `core`: in their output, `::core` would mean any crate that the
+/// user's crate calls `core` (H42).
 #[doc(hidden)]
 pub mod __private {
     pub use ::core;
 }
 
-/// For the derives that [`Element`] needs beside its own.
+/// Re-exported for the derives that [`Element`] needs beside its own.
 pub use bytemuck;
 
 pub use atomic::{
@@ -203,7 +211,7 @@ pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 pub use print::Printable;
 pub use random::{Random, philox4x32};
 
-/// What a kernel's source usually needs.
+/// Names that the source of most kernels uses.
 pub mod prelude {
     pub use crate::{
         Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,

@@ -1,12 +1,14 @@
-/// Embeds a crate's PTX, at its root: `kernel_module!("../ptx/my_kernels.ptx")`, the path as for
-/// [`include_str!`], or `kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"))` for what
-/// `kernel-build` made in a build script.
+/// Embeds a crate's PTX. The call stands in the crate's root.
 ///
-/// The file is trusted to be what `kernel-build` or `cargo xtask ptx` made of this crate, as an
-/// object file is by a linker.
+/// The argument is a path, as for [`include_str!`]: `kernel_module!("../ptx/my_kernels.ptx")`. For
+/// PTX that `kernel-build` wrote in a build script, it is `kernel_module!(concat!(env!("OUT_DIR"),
+/// "/kernels.ptx"))`.
 ///
-/// On the host this makes the static that the crate's `#[kernel]` items refer to; on the device it
-/// makes nothing.
+/// The file is trusted, as a linker trusts an object file: it must be the output of `kernel-build`
+/// or `cargo xtask ptx` for this crate.
+///
+/// On the host the macro defines the static that the crate's `#[kernel]` items refer to. On the
+/// device it expands to nothing.
 #[macro_export]
 macro_rules! kernel_module {
     ($path:expr) => {

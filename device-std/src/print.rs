@@ -8,19 +8,29 @@ mod sealed {
 
 /// Prints from a kernel, for debugging: `device_std::print!("thread {} has {}\n", i.get(), value)`.
 ///
-/// Each thread that comes here prints; where the block's own code does, each thread of the block,
-/// but on the simulated device once. On a GPU it is CUDA's `vprintf`: the text goes through a
-/// buffer of 1 MiB, in which new text replaces the oldest, and comes out at the standard output of
-/// the process when the host next synchronizes. A kernel that prints needs more registers, and
-/// local memory.
+/// Each thread that runs the macro prints. In block-level code, every thread of the block prints on
+/// a GPU, but the simulated device prints once.
 ///
-/// Up to eight integers, floats and `bool`s, each where the text has `{}`; `{{` and `}}` are
-/// braces. Floats come with six digits on a GPU (`%g`), and as Rust prints them on the simulated
-/// device. A number of arguments that is not the text's does not build.
+/// On a GPU the macro calls CUDA's `vprintf`. The text goes into a buffer of 1 MiB, in which new
+/// text replaces the oldest. When the host next synchronizes, the text appears on the standard
+/// output of the process. A kernel that prints needs more registers, and local memory.
+///
+/// The text takes up to eight integers, floats and `bool`s, one for each `{}`; `{{` and `}}` print
+/// braces. On a GPU, floats have six digits (`%g`); the simulated device prints them as Rust does.
+/// If the number of arguments differs from the number of `{}`, the crate does not build.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn show(i: Index1, values: &[f32]) {
+///     if let Some(value) = values.get(i.get()) {
+///         device_std::print!("thread {} has {}\n", i.get(), *value);
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! print {
     ($format:literal $(, $argument:expr)* $(,)?) => {
-        // The arguments are outside the block, in which `__Format` is ours.
+        // The arguments stand outside the block: inside, `__Format` is this macro's own type.
         match ($($argument,)*) {
             arguments => {
                 enum __Format {}
@@ -39,17 +49,17 @@ pub trait Format {
     const TEXT: &'static str;
 }
 
-/// What `print!` can print: integers, floats and `bool`.
+/// A type that `print!` can print: an integer, a float or `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be printed from a kernel",
     label = "not a number",
     note = "`device_std::print!` prints integers, floats and `bool`"
 )]
 pub trait Printable: Copy + sealed::Sealed {
-    /// As C prints it.
+    /// The specifier with which C prints the type.
     #[doc(hidden)]
     const SPECIFIER: &'static str;
-    /// As C passes it.
+    /// The type as which C passes the value.
     #[doc(hidden)]
     type Promoted: Copy;
     #[doc(hidden)]
@@ -96,7 +106,7 @@ printables! {
 #[doc(hidden)]
 pub trait Arguments: sealed::Sealed {
     const SPECIFIERS: &'static [&'static str];
-    /// As `vprintf` finds them: one after the other, each aligned for itself.
+    /// The arguments as `vprintf` reads them: one after the other, each aligned to its own size.
     type Packed: Copy;
     fn pack(self) -> Self::Packed;
     #[cfg(not(target_arch = "nvptx64"))]
@@ -139,7 +149,7 @@ arguments! {
     Packed8(A a, B b, C c, D d, E e, F f, G g, H h);
 }
 
-/// Room for the text that C formats, with the zero at its end.
+/// Size of the text for C, in bytes, with the zero at its end.
 const CAPACITY: usize = 512;
 
 struct Compiled<F, A>(PhantomData<(F, A)>);
@@ -148,7 +158,7 @@ impl<F: Format, A: Arguments> Compiled<F, A> {
     const TEXT: [u8; CAPACITY] = compile(F::TEXT.as_bytes(), A::SPECIFIERS);
 }
 
-/// From Rust's `{}` to C's `%u` and so on.
+/// Translates Rust's `{}` to C's specifiers, such as `%u`.
 const fn compile(text: &[u8], specifiers: &[&str]) -> [u8; CAPACITY] {
     let mut out = [0; CAPACITY];
     let (mut from, mut to, mut argument) = (0, 0, 0);
@@ -163,7 +173,7 @@ const fn compile(text: &[u8], specifiers: &[&str]) -> [u8; CAPACITY] {
             (b'{', b'}') => {
                 assert!(
                     argument < specifiers.len(),
-                    "`print!` has more places than arguments"
+                    "`print!` has more pairs of braces than arguments"
                 );
                 let specifier = specifiers[argument].as_bytes();
                 let mut at = 0;
@@ -174,13 +184,13 @@ const fn compile(text: &[u8], specifiers: &[&str]) -> [u8; CAPACITY] {
                 (from, to, argument) = (from + 2, to + at, argument + 1);
             }
             (b'{' | b'}', _) => {
-                panic!("`print!` knows no formats but two braces; a brace itself is written twice")
+                panic!("`print!` takes an empty pair of braces only; write a brace twice to print it")
             }
             (b'%', _) => {
                 (out[to], out[to + 1]) = (b'%', b'%');
                 (from, to) = (from + 1, to + 2);
             }
-            (0, _) => panic!("`print!` takes no NUL"),
+            (0, _) => panic!("the text of `print!` must not contain a zero byte"),
             (byte, _) => {
                 out[to] = byte;
                 (from, to) = (from + 1, to + 1);
@@ -189,7 +199,7 @@ const fn compile(text: &[u8], specifiers: &[&str]) -> [u8; CAPACITY] {
     }
     assert!(
         argument == specifiers.len(),
-        "`print!` has more arguments than places"
+        "`print!` has more arguments than pairs of braces"
     );
     out
 }
@@ -203,15 +213,16 @@ pub fn print<F: Format, A: Arguments>(arguments: A) {
     }
     let text: &'static [u8; CAPACITY] = const { &Compiled::<F, A>::TEXT };
     let packed = arguments.pack();
-    // SAFETY: the text ends in a zero, and names the arguments as they are packed, which `compile`
-    // has seen to.
+    // SAFETY: `compile` ends the text in a zero, and writes one specifier for each packed argument,
+    // of its type.
     unsafe { vprintf(text.as_ptr(), (&raw const packed).cast()) };
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub fn print<F: Format, A: Arguments>(arguments: A) {
-    // Built here too, so that what does not build for a GPU does not build at all.
+    // Evaluated on the host too, so that a text that does not build for a GPU does not build at
+    // all.
     const { assert!(Compiled::<F, A>::TEXT[CAPACITY - 1] == 0) };
     let shown = arguments.show();
     std::print!("{}", text(F::TEXT, &shown));
@@ -245,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_those_of_c() {
+    fn texts_become_formats_of_c() {
         assert_eq!(c("", &[]), "");
         assert_eq!(c("x = {}, 100 %\n", &["%u"]), "x = %u, 100 %%\n");
         assert_eq!(c("{}{}", &["%g", "%lld"]), "%g%lld");
@@ -262,19 +273,19 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "more places than arguments")]
+    #[should_panic(expected = "more pairs of braces than arguments")]
     fn an_argument_that_is_missing_is_refused() {
         c("{} {}", &["%d"]);
     }
 
     #[test]
-    #[should_panic(expected = "more arguments than places")]
+    #[should_panic(expected = "more arguments than pairs of braces")]
     fn an_argument_too_many_is_refused() {
         c("{}", &["%d", "%d"]);
     }
 
     #[test]
-    #[should_panic(expected = "knows no formats")]
+    #[should_panic(expected = "an empty pair of braces only")]
     fn other_formats_are_refused() {
         c("{:x}", &["%d"]);
     }
@@ -285,9 +296,9 @@ mod tests {
         c(&"x".repeat(600), &[]);
     }
 
-    /// As a C compiler lays out a structure of the promoted arguments.
+    /// A C compiler lays out a structure of the promoted arguments in the same way.
     #[test]
-    fn arguments_are_packed_as_c_would() {
+    fn arguments_are_packed_as_c_packs_them() {
         assert_eq!(size_of::<Packed3<u32, f64, i32>>(), 24);
         assert_eq!(core::mem::offset_of!(Packed3<u32, f64, i32>, 1), 8);
         assert_eq!(core::mem::offset_of!(Packed2<u32, i32>, 1), 4);

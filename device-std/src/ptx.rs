@@ -1,11 +1,11 @@
-//! Reads what the host must know of a module from the PTX itself.
+//! Reads layout tables, parameters and entries from a text of PTX.
 
-/// What the name of a kernel's layout table starts with; the entry's name follows.
+/// Prefix of the name of a kernel's layout table; the entry's name follows.
 pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
 
-/// The layout table that the device build left beside the entry `symbol`: one hash for each element
-/// or scalar type, in order, as `Kernel::layout` has them on the host. `None` where the PTX holds
-/// no such table, or one that cannot be read.
+/// The layout table of the entry `symbol`, which the device build put beside the entry. On the
+/// host, `Kernel::layout` holds the same numbers. `None` if the PTX has no layout table for the
+/// entry, or a table that cannot be read.
 ///
 /// ```
 /// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {1, 2, 0, 0, 0, 0, 0, 128};";
@@ -13,7 +13,7 @@ pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
 /// ```
 pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
     let name = format!("{LAYOUT_PREFIX}{symbol}[");
-    // LLVM writes a static as bytes or as words, as it sees fit.
+    // LLVM writes a static as bytes or as words.
     ptx.lines().find_map(|line| {
         let (declaration, rest) = line.split_once(&name)?;
         if !declaration.trim_start().starts_with(".visible .global") {
@@ -36,11 +36,12 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
     })
 }
 
-/// What the name of a kernel's table of parameters starts with; the entry's name follows.
+/// Prefix of the name of a kernel's table of parameters; the entry's name follows.
 pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 
-/// Size and alignment, in bytes, of each parameter that the entry `symbol` takes, as its head in
-/// the PTX declares them. `None` where the PTX has no such entry, or a head that cannot be read.
+/// Size and alignment, in bytes, of each parameter of the entry `symbol`, as the entry's head in
+/// the PTX declares them. `None` if the PTX has no entry of this name, or a head that cannot be
+/// read.
 ///
 /// ```
 /// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
@@ -49,7 +50,7 @@ pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
     let head = ptx.split(".entry").skip(1).find_map(|rest| {
         let rest = rest.trim_start().strip_prefix(symbol)?.trim_start();
-        // Without parentheses it takes none.
+        // An entry without parentheses takes no parameters.
         match rest.strip_prefix('(') {
             Some(head) => head.split_once(')').map(|(head, _)| head),
             None => rest.starts_with('{').then_some(""),
@@ -107,7 +108,7 @@ pub fn entries(ptx: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Trailing zeros may be left out of an initialiser.
+/// The values of a table of words. LLVM may leave out zeros at the end of an initialiser.
 fn words<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Option<Vec<u64>> {
     let mut words = values.map(word).collect::<Option<Vec<_>>>()?;
     (words.len() <= length).then(|| {
@@ -130,7 +131,7 @@ fn bytes<'a>(values: &mut impl Iterator<Item = &'a str>, length: usize) -> Optio
     Some(words)
 }
 
-/// A 64-bit number, which LLVM may print with a sign or as hexadecimal.
+/// A 64-bit number; LLVM may print it with a sign or as hexadecimal.
 fn word(text: &str) -> Option<u64> {
     if let Some(hexadecimal) = text.strip_prefix("0x") {
         return u64::from_str_radix(hexadecimal, 16).ok();
@@ -155,20 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_a_longer_name_is_another() {
+    fn a_table_with_a_longer_name_belongs_to_another_entry() {
         let ptx = ".visible .global .align 8 .u64 __cuda_rt_layout_scale2[1] = {7};";
         assert_eq!(layout_table(ptx, "scale"), None);
         assert_eq!(layout_table(ptx, "scale2"), Some(vec![7]));
     }
 
     #[test]
-    fn a_mere_mention_is_no_table() {
+    fn a_mention_of_a_table_is_not_a_table() {
         let ptx = "// __cuda_rt_layout_a[1] = {7}\n mov.u64 %rd1, __cuda_rt_layout_a[1];\n";
         assert_eq!(layout_table(ptx, "a"), None);
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_table() {
+    fn an_unreadable_table_is_no_table() {
         for table in [
             ".b8 __cuda_rt_layout_a[7] = {1}",
             ".b8 __cuda_rt_layout_a[8] = {300}",

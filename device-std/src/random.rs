@@ -1,17 +1,22 @@
-//! Random numbers by counting: Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as
+//! Random numbers from a counter: Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as
 //! easy as 1, 2, 3", SC 2011).
 //!
-//! A number is a function of a seed, a stream and a count, so a thread needs no state in memory,
-//! and the results are the same to the bit on the simulated device, on every GPU, and in plain Rust
-//! on the host.
+//! A number is a function of a seed, a stream and a count, so a thread needs no state in memory.
+//! The results are equal to the bit on the simulated device, on every GPU, and in plain Rust on the
+//! host.
 
 use crate::accurate;
 use crate::float::Float;
 
 /// The block function: four random words for a counter and a key.
 ///
-/// Equal to the Random123 distribution's `philox4x32` of ten rounds, whose known answers the tests
-/// hold it against.
+/// It equals `philox4x32` of ten rounds in the Random123 distribution; the tests compare it with
+/// the known answers of that distribution.
+///
+/// ```
+/// let words = device_std::philox4x32([0; 4], [0; 2]);
+/// assert_eq!(words[0], 0x6627_e8d5);
+/// ```
 #[inline(always)]
 pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -41,7 +46,7 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 /// # use device_std::prelude::*;
 /// use device_std::Random;
 ///
-/// /// The same numbers whatever the block size, and on every device.
+/// /// Gives the same numbers for every block size, and on every device.
 /// fn noise(i: Index1, mut output: PerThread<f32>, seed: u64) {
 ///     if let Some(out) = output.get_mut(i) {
 ///         *out = Random::new(seed, i.get() as u64).uniform();
@@ -52,10 +57,10 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 pub struct Random {
     key: [u32; 2],
     stream: [u32; 2],
-    /// Blocks that were made.
+    /// The number of blocks made so far.
     count: u64,
     words: [u32; 4],
-    /// Words of the last block that are left, from its end.
+    /// The number of words of the last block that are not used yet.
     left: u32,
 }
 
@@ -65,7 +70,7 @@ const fn halves(value: u64) -> [u32; 2] {
 }
 
 impl Random {
-    /// The start of stream `stream`: for threads that draw on their own, the thread's position.
+    /// The start of stream `stream`. Threads that draw numbers independently pass their position.
     #[inline(always)]
     pub const fn new(seed: u64, stream: u64) -> Self {
         Self::at(seed, stream, 0)
@@ -83,7 +88,7 @@ impl Random {
         }
     }
 
-    /// Four words at once. Words of an earlier block that are left are left out.
+    /// Four random words at once. Unused words of an earlier block are skipped.
     #[inline(always)]
     pub fn block(&mut self) -> [u32; 4] {
         let [low, high] = halves(self.count);
@@ -100,7 +105,7 @@ impl Random {
             self.left = 4;
         }
         self.left -= 1;
-        // By comparisons: an array that is indexed lies in local memory.
+        // Comparisons select the word, because an array that is indexed lies in local memory.
         match self.left {
             3 => self.words[0],
             2 => self.words[1],
@@ -109,7 +114,7 @@ impl Random {
         }
     }
 
-    /// 64 random bits, the first word low.
+    /// 64 random bits; the first word is the low one.
     #[inline(always)]
     pub fn bits64(&mut self) -> u64 {
         let low = u64::from(self.bits());
@@ -128,9 +133,9 @@ impl Random {
         (self.bits64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Two independent numbers of the normal distribution, of mean 0 and variance 1 (G. E. P. Box,
-    /// M. E. Muller, 1958), within ±5.8. The same to the bit everywhere: it takes [`accurate`]
-    /// functions.
+    /// Two independent numbers of the normal distribution with mean 0 and variance 1, within ±5.8
+    /// (G. E. P. Box, M. E. Muller, 1958). They are equal to the bit on every device, because the
+    /// method uses [`accurate`] functions.
     #[inline(always)]
     pub fn normals(&mut self) -> [f32; 2] {
         let first = self.bits();
@@ -146,7 +151,7 @@ impl Random {
 
 #[inline(always)]
 fn box_muller(first: u32, second: u32) -> [f32; 2] {
-    // In (0, 1]: the logarithm of 0 is infinite.
+    // The distance lies in (0, 1], because the logarithm of 0 is infinite.
     let distance = unit(first) + 1.0 / (1u32 << 24) as f32;
     let angle = unit(second) * core::f32::consts::TAU;
     let radius = Float::sqrt(-2.0 * accurate::ln(distance));
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_block_is_left_out_after_a_whole_one() {
+    fn a_whole_block_skips_the_unused_words_of_the_block_before() {
         let mut random = Random::new(1, 2);
         let first = random.bits();
         let second = random.block();
@@ -211,9 +216,9 @@ mod tests {
         assert_eq!(random.bits(), Random::at(1, 2, 2).block()[0]);
     }
 
-    /// Mean and variance of many, each within five standard deviations of what they should be.
+    /// Mean and variance of many numbers are within five standard deviations of the exact values.
     #[test]
-    fn moments_are_those_of_the_distributions() {
+    fn moments_match_the_distributions() {
         let count = 100_000;
         let moments = |mut draw: Box<dyn FnMut() -> f64>| {
             let values: Vec<f64> = (0..count).map(|_| draw()).collect();

@@ -1,16 +1,17 @@
-//! What the output of `#[kernel]` calls. Not for users: no stability.
+//! Functions that the output of `#[kernel]` calls. Users must not call them: they may change at any
+//! time.
 //!
-//! Behind functions, so that what a macro puts into a user's crate is short, and its `unsafe`
-//! blocks hold nothing of the user's. Those blocks stand in [`__entry!`](crate::__entry), which
-//! names this crate by `$crate`: another crate of its name gets nothing out of them.
+//! With functions, the code that a macro puts into a user's crate is short, and its `unsafe` blocks
+//! hold none of the user's tokens. The blocks stand in [`__entry!`](crate::__entry), which names
+//! this crate by `$crate`. So a crate of the same name cannot put its own functions into them.
 
 use crate::atomic::{Atomic, AtomicElement};
 use crate::block::{Block, BlockUninit, Dimensions};
 use crate::element::{Element, Scalar};
 use crate::extent::Extent;
+use crate::hash::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::layout::Layout;
 use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -19,12 +20,12 @@ pub use crate::simulated::{
     slice,
 };
 
-/// A row of a kernel's layout table, of four numbers: the hash of a type, its size and its
-/// alignment in bytes, and its use.
+/// A row of a kernel's layout table. Four numbers: the hash of a type, its size and alignment in
+/// bytes, and its use.
 ///
-/// Size, alignment and use are plain numbers, for memory safety rests on them: a hash of names that
-/// the user chooses can be forged. Counterexample: a struct of 4 bytes on the host and of 256 on
-/// the device, with a field each whose name makes the hashes equal.
+/// Size, alignment and use are plain numbers, because memory safety rests on them. A hash can be
+/// forged: users choose the names that go into it. Counterexample: a struct with one field has 4
+/// bytes on the host and 256 on the device, and the names of the field make both hashes equal.
 pub type Row = [u64; 4];
 
 const HASH: usize = 0;
@@ -32,13 +33,13 @@ const SIZE: usize = 1;
 const ALIGN: usize = 2;
 const USE: usize = 3;
 
-/// A value of any bits.
+/// A value that may have any bit pattern.
 const VALUE: u64 = 1;
-/// A value that is 0 or 1.
+/// A value that is 0 or 1, in one byte.
 const BOOL: u64 = 2;
 const READS: u64 = 3;
 const SHARED: u64 = 4;
-/// What a kernel writes through: and, in the higher bytes, which output it is.
+/// An output. The higher bytes hold its [`KIND`](OutputArgument::KIND).
 const WRITES: u64 = 5;
 
 const fn row<T>(hash: u64, of: u64) -> Row {
@@ -50,8 +51,8 @@ const fn row<T>(hash: u64, of: u64) -> Row {
     row
 }
 
-/// The first row of a layout table: the dimensions of the launch, and the threads of a block where
-/// the kernel works in blocks.
+/// The first row of a layout table: the number of dimensions of the launch, and the threads of a
+/// block if the kernel takes a block.
 pub const fn launch_layout(axes: usize, block: Option<[u32; 2]>) -> Row {
     match block {
         Some([x, y]) => [axes as u64, 1, x as u64, y as u64],
@@ -68,13 +69,13 @@ const fn assert_has_size<T>() {
     };
 }
 
-/// The row of a slice, by its element.
+/// The row of a slice, with the element's layout.
 pub const fn slice_layout<T: Element>() -> Row {
     assert_has_size::<T>();
     row::<T>(T::LAYOUT, READS)
 }
 
-/// The row of what a kernel writes through, with the element's layout.
+/// The row of an output, with the element's layout.
 pub const fn output_layout<O: OutputArgument>() -> Row {
     assert_has_size::<O::Element>();
     row::<O::Element>(<O::Element as Element>::LAYOUT, WRITES | O::KIND << 8)
@@ -82,10 +83,10 @@ pub const fn output_layout<O: OutputArgument>() -> Row {
 
 /// The row of a scalar parameter.
 ///
-/// The entry has one parameter for each scalar, or nothing builds. (`#[kernel]` refuses the same
-/// types earlier, where the user wrote them and by the parameter's name.) Counterexample: rustc
-/// gives an entry no parameter for a type of no size, while the host passes one; the entry then
-/// takes each later argument for the one before, an integer for an address.
+/// It does not build for a type of no size, or with an alignment above 16 bytes. `#[kernel]`
+/// refuses the same types earlier, and names the parameter. Counterexample: rustc gives an entry no
+/// parameter for a type of no size, but the host passes an argument for it. Each later argument
+/// then arrives one parameter too early, for example an integer in the place of an address.
 ///
 /// ```compile_fail,E0080
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
@@ -116,90 +117,95 @@ pub const fn scalar_layout<T: Scalar>() -> Row {
 /// The largest alignment that an entry's parameter may have, in bytes.
 pub const MAX_PARAMETER_ALIGN: usize = 16;
 
-/// What the parameters of an entry may take together, in bytes (CUDA C++ Programming Guide,
-/// "__global__ Function Parameters").
+/// The size that all parameters of an entry may have together, in bytes (CUDA C++ Programming
+/// Guide, "__global__ Function Parameters").
 pub const MAX_PARAMETER_BYTES: usize = 4096;
 
-/// The row of an argument in shared memory, with its size: the host says how much a launch has of
-/// it, and the entry uses what it was built for.
+/// The row of an argument in shared memory. It holds the argument's size: the host decides how much
+/// shared memory a launch has, and the entry uses as much as it was built for.
 pub const fn shared_layout<S: SharedArgument>() -> Row {
     let mut row = row::<u128>(Layout::of::<u128>("shared").finish(), SHARED);
     row[SIZE] = S::BYTES as u64;
     row
 }
 
-/// The entries of a layout table.
+/// The number of entries.
 pub const fn count(entries: &[&str]) -> usize {
     entries.len()
 }
 
-/// Shared memory that a block has without opting in, in bytes.
+/// Shared memory that every block may have, in bytes. (More needs an opt-in, which launches do not
+/// make.)
 pub const MAX_SHARED_BYTES: usize = 48 << 10;
 
-/// What a kernel argument in shared memory is made of.
+/// A kernel argument in shared memory.
 ///
 /// # Safety
-/// `BYTES` is a multiple of 16, and no more than these are used.
+/// `BYTES` is a multiple of 16, and a value uses no more than `BYTES` bytes.
 pub unsafe trait SharedArgument {
     /// Its size in bytes.
     const BYTES: usize;
-    /// Whether a block's shared memory can hold it; where not, `BYTES` does not build.
+    /// Whether a block's shared memory can hold it. If not, `BYTES` does not build.
     const FITS: bool;
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
-    /// nothing else uses.
+    /// has no other user.
     unsafe fn new(ptr: *mut u8) -> Self;
 }
 
-// SAFETY: `BYTES` is rounded up.
+// SAFETY: `BYTES` is rounded up to a multiple of 16, and `N` elements need no more
+// (SHARED-MEMORY-1).
 unsafe impl<T: Element, const N: usize> SharedArgument for BlockUninit<'_, T, N> {
     const BYTES: usize = Self::BYTES;
     const FITS: bool = Self::FITS;
 
     #[inline(always)]
     unsafe fn new(ptr: *mut u8) -> Self {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller hands over `BYTES` bytes of the block's shared memory at `ptr`, which
+        // is the contract of `BlockUninit::new` too.
         unsafe { BlockUninit::new(ptr) }
     }
 }
 
-/// What a kernel writes through, made from an address and a length.
+/// An output of a kernel, made from an address and a length.
 ///
 /// # Safety
-/// Nothing but the `len` elements is used; other threads use those of this thread only where
-/// `IS_EXCLUSIVE` is false.
+/// A value uses nothing but its `len` elements. If `IS_EXCLUSIVE`, no other thread uses the
+/// elements that this thread reaches.
 pub unsafe trait OutputArgument {
     /// The element.
     type Element: Element;
-    /// Whether threads have elements of their own.
+    /// Whether each thread has elements of its own.
     const IS_EXCLUSIVE: bool;
-    /// Which output it is, and of how many elements for each thread: another number for each.
+    /// Identifies the type of output and its number of elements for each thread.
     const KIND: u64;
     /// # Safety
     /// `ptr` is valid for reads and writes of `len` elements, which only this launch uses.
     unsafe fn new(ptr: *mut Self::Element, len: usize) -> Self;
 }
 
-/// An argument of the launch whose brand is `'k`: it ends with that launch.
+/// An argument that ends with the launch whose brand is `'k`.
 ///
-/// A kernel's roles go by the names of its types, and a program may call another type by one of
-/// these names. Counterexample: an alias `PerThread<'k, T>` of `PerThread<'static, T>`. A simulated
-/// kernel kept its output in a thread-local, and wrote through it after the memory had another
-/// owner.
+/// `#[kernel]` finds the role of a parameter by the name of its type, and a program may give this
+/// name to another type. Counterexample: `type PerThread<'k, T> = device_std::PerThread<'static,
+/// T>`. A simulated kernel kept this output in a thread-local, and wrote through it after the
+/// memory had another owner.
 ///
 /// # Safety
-/// The type lends memory, and its own lifetime is `'k`.
+/// The type lends memory for `'k`, and its own lifetime is `'k`.
 pub unsafe trait Branded<'k>: Sized {}
 
-// SAFETY: by the header.
+// SAFETY: the type lends shared memory for `'k`, and `'k` is its own lifetime.
 unsafe impl<'k, T: Element, const N: usize> Branded<'k> for BlockUninit<'k, T, N> {}
 
 macro_rules! outputs {
     ($({$($generics:tt)*} $type:ty, $is_exclusive:literal, $kind:expr;)*) => { $(
-        // SAFETY: by the header.
+        // SAFETY: the macro's pattern gives the type the lifetime `'k`, and each type lends a `&'k
+        // mut` buffer.
         unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
 
-        // SAFETY: as the type's own invariants say.
+        // SAFETY: each type reaches only its `len` elements. In an exclusive type, no two threads
+        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2 and PER-BLOCK-2.
         unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
@@ -207,7 +213,8 @@ macro_rules! outputs {
 
             #[inline(always)]
             unsafe fn new(ptr: *mut T, len: usize) -> Self {
-                // SAFETY: passed on to the caller.
+                // SAFETY: the caller hands over `len` elements at `ptr` to this launch alone, which
+                // is the contract of the type's `new` too.
                 unsafe { Self::new(ptr, len) }
             }
         }
@@ -225,8 +232,8 @@ outputs! {
 /// The block at `at`.
 ///
 /// # Safety
-/// The launch has `blocks` blocks of `size` threads each and this extent; there is one such value
-/// for each block.
+/// The launch has `blocks` blocks of `size` threads each, and this extent. The caller makes one
+/// value for each block.
 #[inline(always)]
 pub unsafe fn block<'k, D: Dimensions>(
     at: [u32; 2],
@@ -234,60 +241,63 @@ pub unsafe fn block<'k, D: Dimensions>(
     blocks: [u32; 2],
     extent: Extent,
 ) -> Block<'k, D> {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller gives the launch's own numbers, and makes one value for each block
+    // (BLOCK-1).
     unsafe { Block::new(at, size, blocks, extent) }
 }
 
-/// What only entries use.
+/// Functions that only entries call.
 #[cfg(target_arch = "nvptx64")]
 pub mod entry {
     use super::*;
     use crate::device::registers;
 
-    /// A parameter in the table of parameters: its size, its alignment, and its use.
+    /// A word of the table of parameters: a parameter's size, alignment and use.
     const fn word<T>(of: u64) -> u64 {
         size_of::<T>() as u64 | (align_of::<T>() as u64) << 32 | of << 48
     }
 
-    /// A parameter that is a value.
+    /// The word of a parameter that is a value.
     pub const fn value<T>() -> u64 {
         word::<T>(0)
     }
 
-    /// A parameter that is the address of what nobody writes during the launch.
+    /// The word of a parameter that is the address of memory which nobody writes during the launch.
     pub const fn reads<T>() -> u64 {
         word::<T>(1)
     }
 
-    /// A parameter that is the address of what the launch may write.
+    /// The word of a parameter that is the address of memory which the launch may write.
     pub const fn writes<T>() -> u64 {
         word::<T>(2)
     }
 
-    /// Holds where an argument ends with the launch.
+    /// Compiles only for an argument that ends with the launch: for a type that lives longer, the
+    /// call does not build.
     #[inline(always)]
     pub const fn ends_with_launch<'k, A: Branded<'k>>() {}
 
     /// An index that an entry gives its thread.
     ///
     /// # Safety
-    /// `current` gives each thread of a launch with `AXES` dimensions an index of its own.
+    /// `current` gives each thread of a launch with `AXES` dimensions its own index.
     pub unsafe trait EntryIndex: Sized {
         /// The dimensions of a launch with this index.
         const AXES: usize;
 
-        /// The index of this thread. Counterexample: were it safe, a kernel with an `Index2` could
-        /// make an `Index1`, and all threads of a column would have one element.
+        /// The index of this thread. Counterexample to a safe function: a kernel with an `Index2`
+        /// could make an `Index1`, and all threads of a column would reach one element.
         ///
         /// # Safety
-        /// At the start of a launch of this extent, with the dimensions of the index.
+        /// The calling thread belongs to a launch of this extent, with `AXES` dimensions.
         #[doc(hidden)]
         unsafe fn current(extent: Extent) -> Option<Self>;
     }
 
     macro_rules! entry_indices {
         ($($index:ident: $axes:literal;)*) => { $(
-            // SAFETY: the hardware tells each thread of these dimensions where it is.
+            // SAFETY: `current` reads the thread's own registers, which differ in each thread of a
+            // launch with these dimensions (INDEX-1).
             unsafe impl EntryIndex for $index<'_> {
                 const AXES: usize = $axes;
 
@@ -300,29 +310,31 @@ pub mod entry {
     }
     entry_indices!(Index1: 1; Index2: 2; Index3: 3;);
 
-    /// The row of a kernel with this index.
+    /// The first row of a kernel that takes this index.
     pub const fn index_layout<I: EntryIndex>() -> Row {
         launch_layout(I::AXES, None)
     }
 
-    /// The row of a kernel that works in blocks of `size` threads.
+    /// The first row of a kernel that takes a block of `size` threads.
     pub const fn block_layout<D: Dimensions>(size: [u32; 2]) -> Row {
         launch_layout(D::AXES, Some(size))
     }
 
     /// # Safety
-    /// At the start of a launch of this extent, with the dimensions of the index.
+    /// The calling thread belongs to a launch of this extent, with `AXES` dimensions.
     #[inline(always)]
     pub unsafe fn index<I: EntryIndex>(extent: Extent) -> Option<I> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller belongs to a launch of this extent, with `AXES` dimensions.
         unsafe { I::current(extent) }
     }
 
     /// # Safety
-    /// At the start of a launch of this extent with `size` threads a block, once.
+    /// The calling thread belongs to a launch of this extent with `size` threads in each block, and
+    /// calls this once.
     #[inline(always)]
     pub unsafe fn block<'k, D: Dimensions>(size: [u32; 2], extent: Extent) -> Block<'k, D> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller belongs to a launch of this extent and block size, and makes one value
+        // (BLOCK-1).
         unsafe { Block::current(size, extent) }
     }
 
@@ -332,43 +344,47 @@ pub mod entry {
     /// `start` is the address of `len` elements that nobody writes during the launch.
     #[inline(always)]
     pub unsafe fn slice<T: Element>(start: &[T; 0], len: usize) -> &[T] {
-        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that
-        // reads may use the read-only cache.)
+        // SAFETY: the caller says that `len` elements begin at `start`, and that nobody writes them
+        // during the launch. (A reference as the entry's parameter tells LLVM that reads may use
+        // the read-only cache.)
         unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
     }
 
-    /// The output at a buffer parameter, of elements that no other thread uses.
+    /// The exclusive output at a buffer parameter.
     ///
     /// # Safety
     /// `start` is the address of `len` elements that only this launch uses.
     #[inline(always)]
     pub unsafe fn exclusive<O: OutputArgument>(start: &mut [O::Element; 0], len: usize) -> O {
-        const { assert!(O::IS_EXCLUSIVE, "an atomic under another's name") };
-        // SAFETY: passed on to the caller. (A reference as the entry's parameter tells LLVM that
-        // nothing else writes there.)
+        const { assert!(O::IS_EXCLUSIVE, "`Atomic` has the name of another type of output") };
+        // SAFETY: the caller says that `len` elements begin at `start`, and that only this launch
+        // uses them. (A reference as the entry's parameter tells LLVM that nothing else writes
+        // there.)
         unsafe { O::new(start.as_mut_ptr(), len) }
     }
 
-    /// The output at a buffer parameter, of elements that other threads change meanwhile.
+    /// The atomic output at a buffer parameter: other threads change its elements at the same time.
     ///
     /// # Safety
     /// As [`exclusive`].
     #[inline(always)]
     pub unsafe fn atomic<O: OutputArgument>(start: *mut O::Element, len: usize) -> O {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller says that `len` elements begin at `start`, and that only this launch
+        // uses them.
         unsafe { O::new(start, len) }
     }
 
-    /// Shared memory `OFFSET` bytes in.
+    /// The argument in shared memory that starts at byte `OFFSET`.
     ///
     /// # Safety
-    /// The launch has that much dynamic shared memory, and this is called once with ranges that do
-    /// not overlap.
+    /// The launch has at least `OFFSET + S::BYTES` bytes of dynamic shared memory, `OFFSET` is a
+    /// multiple of 16, and each thread opens this range once.
     #[inline(always)]
     pub unsafe fn shared<S: SharedArgument, const OFFSET: usize>() -> S {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller says that the launch has `OFFSET` bytes of shared memory and more.
         let ptr = unsafe { registers::shared_memory().add(OFFSET) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller says that `S::BYTES` bytes lie behind `OFFSET`, aligned to 16, and
+        // opens them once.
         unsafe { S::new(ptr) }
     }
 }

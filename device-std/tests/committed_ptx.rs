@@ -1,4 +1,4 @@
-//! The reader of layout tables, on the PTX that is shipped.
+//! Reads the layout tables and the instructions of the committed PTX.
 
 use device_std::rt::{self, Row};
 use device_std::{
@@ -39,9 +39,10 @@ fn shared<T: Element, const N: usize>() -> Row {
     rt::shared_layout::<BlockUninit<'static, T, N>>()
 }
 
-/// Values that rustc computed for the GPU, against those it computes for the host.
+/// The table in the PTX, which rustc computed for the GPU, equals the rows that rustc computes for
+/// the host.
 #[test]
-fn the_device_laid_types_out_as_the_host_does() {
+fn layout_rows_of_device_and_host_are_equal() {
     let text = committed();
     let (word, float) = (rt::scalar_layout::<u32>(), rt::scalar_layout::<f32>());
     let scale = [in_a_line(), read::<f32>(), written::<f32>(), float];
@@ -56,8 +57,8 @@ fn the_device_laid_types_out_as_the_host_does() {
     assert_eq!(table(&text, "transpose"), transpose.as_flattened());
 }
 
-/// How much shared memory a launch has is the host's to say. With PTX built for more a block would
-/// reach past it.
+/// The host decides how much shared memory a launch has. A block whose PTX was built for more would
+/// access memory beyond it.
 #[test]
 fn shared_memory_of_another_size_has_another_layout() {
     let text = committed();
@@ -66,17 +67,18 @@ fn shared_memory_of_another_size_has_another_layout() {
     assert_ne!(built, changed);
 }
 
-/// Two elements whose hashes are one number: names of fields can be chosen so.
+/// Two elements with equal hashes. A user can choose names of fields that lead to them.
 #[test]
 fn rows_tell_types_and_uses_of_one_hash_apart() {
     #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     #[repr(transparent)]
     struct Forged<T>(T);
-    // SAFETY: no kernel is launched; this is what safe code can do with names that give one hash.
+    // SAFETY: no kernel is launched. The impl stands for a derived one whose names lead to this
+    // hash.
     unsafe impl<T: bytemuck::Pod> Element for Forged<T> {
         const LAYOUT: u64 = 7;
     }
-    // SAFETY: as above.
+    // SAFETY: no kernel is launched.
     unsafe impl<T: bytemuck::Pod> Scalar for Forged<T> {
         const LAYOUT: u64 = <bool as Scalar>::LAYOUT;
     }
@@ -95,7 +97,7 @@ fn rows_tell_types_and_uses_of_one_hash_apart() {
         rt::output_layout::<PerThreadChunk<'static, Forged<u32>, 2>>(),
         rt::scalar_layout::<Forged<u32>>(),
         rt::scalar_layout::<Forged<u8>>(),
-        // A `bool` of other bits than 0 and 1 is none.
+        // A `bool` takes only 0 and 1, so its row must differ from a `u8`'s.
         rt::scalar_layout::<bool>(),
     ];
     let numbers: Vec<&[u64]> = rows.iter().map(|row| &row[1..]).collect();
@@ -118,7 +120,7 @@ fn every_entry_has_a_table() {
 }
 
 #[test]
-fn a_symbol_that_is_not_there_has_no_table() {
+fn an_unknown_symbol_has_no_table() {
     let text = committed();
     assert_eq!(ptx::layout_table(&text, "scale"), None);
     assert_eq!(ptx::layout_table(&text, "scale__0000000000000000"), None);
@@ -131,8 +133,8 @@ fn body(text: &str, kernel: &str) -> String {
     text[start..].split("\n}\n").next().unwrap().to_owned()
 }
 
-/// A phase that can reach shared memory ends in a barrier. In simulation threads take turns, and a
-/// missing one would not show.
+/// A phase that can reach shared memory ends in a barrier. In simulation, threads run one after the
+/// other, so a missing barrier would not show.
 #[test]
 fn phases_end_in_barriers_and_share_real_shared_memory() {
     let text = committed();
@@ -150,10 +152,10 @@ fn phases_end_in_barriers_and_share_real_shared_memory() {
     assert!(body("histogram").contains("atom.shared") || body("histogram").contains("red.shared"));
 }
 
-/// Inputs are read through the read-only cache, which needs the compiler to know that nothing else
-/// writes them.
+/// Kernels read their inputs through the read-only cache. The compiler uses it only if it knows
+/// that nobody writes the inputs.
 #[test]
-fn inputs_are_read_as_constant() {
+fn kernels_read_inputs_through_the_read_only_cache() {
     let text = committed();
     for kernel in text.split(".visible .entry ").skip(1) {
         assert!(
@@ -164,11 +166,11 @@ fn inputs_are_read_as_constant() {
     }
 }
 
-/// Four elements a thread move in one instruction of 16 bytes. The scalar ones through `.global`
-/// are the tail's, of three elements at most; those for memory that is not aligned go through
+/// A thread moves four elements in one instruction of 16 bytes. Scalar instructions with `.global`
+/// belong to the last chunk, of at most three elements. Instructions for unaligned memory use
 /// generic addresses.
 #[test]
-fn four_elements_a_thread_are_moved_at_once() {
+fn a_thread_moves_four_elements_at_once() {
     let text = committed();
     for (kernel, inputs, reads_back) in [
         ("scale4", 1, 0),
@@ -194,10 +196,10 @@ fn library() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The instructions that the documentation names, and no slower way around: of each kernel, what it
-/// has and how often.
+/// Each function compiles to the instructions that the documentation names: for each kernel, an
+/// instruction and its number of occurrences.
 #[test]
-fn functions_are_the_instructions_they_are_said_to_be() {
+fn functions_compile_to_the_documented_instructions() {
     let text = library();
     for (kernel, instruction, count) in [
         ("shuffle_down_u32", "shfl.sync.down.b32", 1),
@@ -259,7 +261,7 @@ fn functions_are_the_instructions_they_are_said_to_be() {
         let found = body(&text, kernel).matches(instruction).count();
         assert_eq!(found, count, "{kernel}: {instruction}");
     }
-    // What is not fused, and rounded to nearest, is the same on every device.
+    // Instructions that round to nearest and are not fused give equal results on every device.
     for (kernel, unwanted) in [
         ("accurate_exp", "fma.rn.f32"),
         ("random_normal", "approx"),

@@ -215,9 +215,8 @@ fn operation(by: Reduction) -> ncclRedOp_t {
     }
 }
 
-// SAFETY: NCCL puts each rank's kernel on the stream that it is given. What another rank reads and
-// writes of this rank's memory, it does while this rank's kernel takes part, for each waits for the
-// others before it ends.
+// SAFETY: NCCL puts each rank's kernel on the stream that it is given. Another rank reads and
+// writes this rank's memory in its own kernel, after this rank's kernel has told it the address.
 unsafe impl Communicator for NcclCommunicator {
     unsafe fn enqueue(
         &self,

@@ -13,6 +13,15 @@ pub(super) fn check(call: &'static str, status: CUresult) -> DriverResult<()> {
     }
 }
 
+/// What the status of a query says: "not ready" is an answer, and to make an error of it would
+/// allocate at each poll.
+pub(super) fn is_done(call: &'static str, status: CUresult) -> DriverResult<bool> {
+    if status == CUresult::CUDA_ERROR_NOT_READY {
+        return Ok(false);
+    }
+    check(call, status).map(|()| true)
+}
+
 #[cold]
 fn failed(call: &'static str, status: CUresult) -> DriverError {
     DriverError::new(public_name(call), ErrorCode(status.0))
@@ -37,6 +46,17 @@ mod tests {
         let error = check("cuMemcpyHtoDAsync_v2", CUresult(1)).unwrap_err();
         assert_eq!(error.call(), "cuMemcpyHtoDAsync");
         assert_eq!(error.code(), ErrorCode::INVALID_VALUE);
+    }
+
+    #[test]
+    fn a_query_that_is_not_ready_is_no_error() {
+        let query = |status| is_done("cuStreamQuery", status);
+        assert_eq!(query(CUresult::CUDA_ERROR_NOT_READY), Ok(false));
+        assert_eq!(query(CUresult::CUDA_SUCCESS), Ok(true));
+        assert_eq!(
+            query(CUresult(700)).unwrap_err().code(),
+            ErrorCode::ILLEGAL_ADDRESS
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::ptr;
 
 use super::context::Context;
-use super::error::check;
-use super::ffi::{self, CUevent_flags, CUresult};
+use super::error::is_done;
+use super::ffi::{self, CUevent_flags};
 use super::stream;
 use cuda_rt_driver::{DriverResult, RawEvent, RawStream};
 
@@ -27,7 +27,7 @@ pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> 
 }
 
 /// # Safety
-/// As [`Driver::destroy_event`](cuda_rt_driver::Driver::destroy_event).
+/// As [`Events::destroy_event`](cuda_rt_driver::Events::destroy_event).
 pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up a live handle.
@@ -57,14 +57,9 @@ pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent)
 /// The handle is live.
 pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<bool> {
     let _entered = context.enter()?;
-    // The status itself: "not ready" is an answer, and making an error of it would allocate at each
-    // poll.
     // SAFETY: the handle is live.
     let status = unsafe { (context.library().cuEventQuery)(handle(event)) };
-    if status == CUresult::CUDA_ERROR_NOT_READY {
-        return Ok(false);
-    }
-    check("cuEventQuery", status).map(|()| true)
+    is_done("cuEventQuery", status)
 }
 
 /// # Safety
@@ -76,7 +71,7 @@ pub(super) unsafe fn synchronize(context: &Context, event: RawEvent) -> DriverRe
 }
 
 /// # Safety
-/// As [`Driver::elapsed_ms`](cuda_rt_driver::Driver::elapsed_ms).
+/// As [`Events::elapsed_ms`](cuda_rt_driver::Events::elapsed_ms).
 pub(super) unsafe fn elapsed_ms(context: &Context, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
     let _entered = context.enter()?;
     let mut milliseconds = 0.0;

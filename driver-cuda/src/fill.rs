@@ -75,7 +75,7 @@ fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Ite
 }
 
 /// # Safety
-/// As [`Driver::fill`](cuda_rt_driver::Driver::fill).
+/// As [`Copies::fill`](cuda_rt_driver::Copies::fill).
 pub(super) unsafe fn fill(
     context: &Context,
     destination: DeviceAddress,

@@ -33,7 +33,7 @@ unsafe fn instance(graph: RawGraph) -> Instance {
 }
 
 /// # Safety
-/// As [`Driver::begin_capture`](cuda_rt_driver::Driver::begin_capture).
+/// As [`Graphs::begin_capture`](cuda_rt_driver::Graphs::begin_capture).
 pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
     // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to a
@@ -72,7 +72,7 @@ unsafe fn recorded(context: &Context, stream: RawStream) -> DriverResult<ffi::CU
 }
 
 /// # Safety
-/// As [`Driver::end_capture`](cuda_rt_driver::Driver::end_capture).
+/// As [`Graphs::end_capture`](cuda_rt_driver::Graphs::end_capture).
 pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<RawGraph> {
     let library = context.library();
     let _entered = context.enter()?;
@@ -93,7 +93,7 @@ pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<R
 }
 
 /// # Safety
-/// As [`Driver::captured_node`](cuda_rt_driver::Driver::captured_node).
+/// As [`Graphs::captured_node`](cuda_rt_driver::Graphs::captured_node).
 pub(super) unsafe fn captured_node(context: &Context, stream: RawStream) -> DriverResult<RawNode> {
     const CALL: &str = "cuStreamGetCaptureInfo_v2";
     let library = context.library();
@@ -122,7 +122,7 @@ pub(super) unsafe fn captured_node(context: &Context, stream: RawStream) -> Driv
 }
 
 /// # Safety
-/// As [`Driver::update_graph`](cuda_rt_driver::Driver::update_graph).
+/// As [`Graphs::update_graph`](cuda_rt_driver::Graphs::update_graph).
 pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
     let library = context.library();
     let _entered = context.enter()?;
@@ -160,7 +160,7 @@ fn explain(why: CUgraphExecUpdateResult) -> &'static str {
 }
 
 /// # Safety
-/// As [`Driver::set_launch`](cuda_rt_driver::Driver::set_launch); `function` is the kernel's.
+/// As [`Graphs::set_launch`](cuda_rt_driver::Graphs::set_launch); `function` is the kernel's.
 pub(super) unsafe fn set_launch(
     context: &Context,
     graph: RawGraph,
@@ -217,7 +217,7 @@ unsafe fn abandon(context: &Context, stream: RawStream, mut graph: ffi::CUgraph)
 }
 
 /// # Safety
-/// As [`Driver::launch_graph`](cuda_rt_driver::Driver::launch_graph).
+/// As [`Graphs::launch_graph`](cuda_rt_driver::Graphs::launch_graph).
 pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
     // SAFETY: the caller's.
     let Instance { executable, .. } = unsafe { instance(graph) };
@@ -227,7 +227,7 @@ pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStrea
 }
 
 /// # Safety
-/// As [`Driver::destroy_graph`](cuda_rt_driver::Driver::destroy_graph).
+/// As [`Graphs::destroy_graph`](cuda_rt_driver::Graphs::destroy_graph).
 pub(super) unsafe fn destroy(context: &Context, graph: RawGraph) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up a live handle, which `end` made of a box.

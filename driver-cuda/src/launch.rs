@@ -11,7 +11,7 @@ use cuda_rt_driver::{DriverError, DriverResult, RawStream};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
 /// # Safety
-/// As [`Driver::launch`](cuda_rt_driver::Driver::launch).
+/// As [`Kernels::launch`](cuda_rt_driver::Kernels::launch).
 #[inline]
 pub(super) unsafe fn launch(
     context: &Context,

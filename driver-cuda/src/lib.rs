@@ -12,6 +12,7 @@
 //!   (`library`).
 //!
 //! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made in this folder only.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
 #[cfg(feature = "nccl")]
@@ -48,9 +49,11 @@ pub use context::ContextCheck;
 #[cfg(not(feature = "nccl"))]
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
     MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
@@ -58,7 +61,7 @@ use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]
 pub(crate) use module::{compare_layouts, compare_parameters, ptx_for};
-use peer::Peers;
+use peer::ReachedPeers;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -67,7 +70,7 @@ pub struct CudaDriver {
     context: Context,
     pool: Pool,
     modules: Modules,
-    peers: Peers,
+    peers: ReachedPeers,
     /// The kernel launched last, to be named when one of them is found to have trapped.
     last_kernel: AtomicPtr<Kernel>,
 }
@@ -115,7 +118,7 @@ impl CudaDriver {
         let properties = properties::read(&context)?;
         Ok(Self {
             pool: Pool::create(&context)?,
-            peers: Peers::new(library::device_count()?),
+            peers: ReachedPeers::new(library::device_count()?),
             context,
             modules: Modules::new(properties.compute_capability),
             properties,
@@ -196,23 +199,7 @@ impl CudaDriver {
     }
 }
 
-// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
-// only this driver uses, which hands out an address again after its free in the same stream, or
-// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
-unsafe impl Driver for CudaDriver {
-    fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    #[cfg(feature = "cupti")]
-    fn begin_trace(&self) -> Option<Box<dyn cuda_rt_driver::Trace>> {
-        Some(Box::new(cupti::CuptiTrace::begin(&self.context)?))
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.report(memory::info(&self.context))
-    }
-
+impl Streams for CudaDriver {
     fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
         let range = self.properties.priority_range;
         self.report(stream::create(&self.context, priority, range))
@@ -228,11 +215,26 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { stream::synchronize(&self.context, stream) })
     }
 
+    unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool> {
+        // SAFETY: the same contract.
+        self.report(unsafe { stream::query(&self.context, stream) })
+    }
+
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { event::wait(&self.context, stream, event) })
     }
 
+    cuda_rt_driver::stream_calls! { |this|
+        foreign(_name, _stream, _uses, body) => {
+            let _entered = this.report(this.context.enter())?;
+            body();
+            Ok(())
+        };
+    }
+}
+
+impl Events for CudaDriver {
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
         self.report(event::create(&self.context, timing))
     }
@@ -260,6 +262,12 @@ unsafe impl Driver for CudaDriver {
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         // SAFETY: the same contract.
         self.report(unsafe { event::elapsed_ms(&self.context, start, end) })
+    }
+}
+
+impl Memory for CudaDriver {
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.report(memory::info(&self.context))
     }
 
     unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
@@ -297,38 +305,39 @@ unsafe impl Driver for CudaDriver {
         // SAFETY: the same contract.
         self.report(unsafe { memory::unregister_host(&self.context, memory) })
     }
+}
 
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy_to_device(&self.context, destination, source, bytes, stream) })
+impl Copies for CudaDriver {
+    cuda_rt_driver::copy_calls! { |this|
+        copy_to_device(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy_to_device(&this.context, destination, source, bytes, stream) })
+        };
+
+        copy_to_host(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy_to_host(&this.context, destination, source, bytes, stream) })
+        };
+
+        copy(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { memory::copy(&this.context, destination, source, bytes, stream) })
+        };
+
+        fill(destination, pattern, count, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { fill::fill(&this.context, destination, pattern, count, stream) })
+        };
+    }
+}
+
+impl Peers for CudaDriver {
+    fn peer(&self) -> RawPeer {
+        RawPeer(self.context.ordinal() as u64)
     }
 
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy_to_host(&self.context, destination, source, bytes, stream) })
-    }
-
-    unsafe fn copy(
-        &self,
-        destination: DeviceAddress,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { memory::copy(&self.context, destination, source, bytes, stream) })
+    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
+        self.report(self.reach(peer).map(|reached| reached.access))
     }
 
     #[cfg(feature = "nccl")]
@@ -345,67 +354,37 @@ unsafe impl Driver for CudaDriver {
         ))
     }
 
-    fn peer(&self) -> RawPeer {
-        RawPeer(self.context.ordinal() as u64)
+    cuda_rt_driver::peer_calls! { |this|
+        copy_peer(destination, source, bytes, stream) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { this.copy_between(destination, source, bytes, stream) })
+        };
     }
+}
 
-    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        self.report(self.reach(peer).map(|reached| reached.access))
-    }
-
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { self.copy_between(destination, source, bytes, stream) })
-    }
-
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        self.report(unsafe { fill::fill(&self.context, destination, pattern, count, stream) })
-    }
-
+impl Kernels for CudaDriver {
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
         self.report(self.modules.function(&self.context, kernel).map(drop))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        let launched =
-            unsafe { launch::launch(&self.context, &self.modules, kernel, shape, parameters, stream) };
-        self.report(launched)?;
-        self.remember(kernel);
-        Ok(())
-    }
+    cuda_rt_driver::kernel_calls! { |this|
+        launch(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract.
+            let launched =
+                unsafe { launch::launch(&this.context, &this.modules, kernel, shape, parameters, stream) };
+            this.report(launched)?;
+            this.remember(kernel);
+            Ok(())
+        };
 
-    fn foreign(
-        &self,
-        _name: &'static str,
-        _stream: RawStream,
-        _uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        let _entered = self.report(self.context.enter())?;
-        body();
-        Ok(())
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
     }
+}
 
+impl Graphs for CudaDriver {
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::begin(&self.context, stream) })
@@ -426,19 +405,6 @@ unsafe impl Driver for CudaDriver {
         self.report(unsafe { graph::update(&self.context, graph, stream) })
     }
 
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        let function = self.report(self.modules.function(&self.context, kernel))?;
-        // SAFETY: the same contract; the function is the kernel's.
-        self.report(unsafe { graph::set_launch(&self.context, graph, node, function, shape, parameters) })
-    }
-
     unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::launch(&self.context, graph, stream) })
@@ -447,6 +413,50 @@ unsafe impl Driver for CudaDriver {
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { graph::destroy(&self.context, graph) })
+    }
+
+    cuda_rt_driver::graph_calls! { |this|
+        set_launch(graph, node, kernel, shape, parameters) => {
+            let function = this.report(this.modules.function(&this.context, kernel))?;
+            // SAFETY: the same contract; the function is the kernel's.
+            let set =
+                unsafe { graph::set_launch(&this.context, graph, node, function, shape, parameters) };
+            this.report(set)
+        };
+    }
+}
+
+// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
+// only this driver uses, which hands out an address again after its free in the same stream, or
+// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
+unsafe impl Driver for CudaDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+}
+
+// SAFETY: the trace is of this context, whose streams the driver makes.
+unsafe impl Tools for CudaDriver {
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        None
+    }
+
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    fn hint(&self, _note: Hint<'_>) {}
+
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        #[cfg(feature = "cupti")]
+        let begun = Some(Box::new(cupti::CuptiTrace::begin(&self.context)?) as _);
+        #[cfg(not(feature = "cupti"))]
+        let begun = None;
+        begun
     }
 }
 

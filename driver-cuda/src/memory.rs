@@ -196,7 +196,7 @@ fn out_of_memory(context: &Context, error: DriverError, bytes: usize) -> DriverE
 }
 
 /// # Safety
-/// As [`Driver::free`](cuda_rt_driver::Driver::free).
+/// As [`Memory::free`](cuda_rt_driver::Memory::free).
 pub(super) unsafe fn free(context: &Context, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up an address of ours, last used before this place in the stream.
@@ -219,7 +219,7 @@ pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
 }
 
 /// # Safety
-/// As [`Driver::register_host`](cuda_rt_driver::Driver::register_host).
+/// As [`Memory::register_host`](cuda_rt_driver::Memory::register_host).
 pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: mapped for that many bytes (HOST-MEMORY-1), and not registered yet.
@@ -237,7 +237,7 @@ pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> Dr
 }
 
 /// # Safety
-/// As [`Driver::unregister_host`](cuda_rt_driver::Driver::unregister_host).
+/// As [`Memory::unregister_host`](cuda_rt_driver::Memory::unregister_host).
 pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: registered, and no work uses it.
@@ -245,7 +245,7 @@ pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> 
 }
 
 /// # Safety
-/// As [`Driver::copy_to_device`](cuda_rt_driver::Driver::copy_to_device).
+/// As [`Copies::copy_to_device`](cuda_rt_driver::Copies::copy_to_device).
 pub(super) unsafe fn copy_to_device(
     context: &Context,
     destination: DeviceAddress,
@@ -263,7 +263,7 @@ pub(super) unsafe fn copy_to_device(
 }
 
 /// # Safety
-/// As [`Driver::copy_to_host`](cuda_rt_driver::Driver::copy_to_host).
+/// As [`Copies::copy_to_host`](cuda_rt_driver::Copies::copy_to_host).
 pub(super) unsafe fn copy_to_host(
     context: &Context,
     destination: NonNull<c_void>,
@@ -280,7 +280,7 @@ pub(super) unsafe fn copy_to_host(
 }
 
 /// # Safety
-/// As [`Driver::copy`](cuda_rt_driver::Driver::copy).
+/// As [`Copies::copy`](cuda_rt_driver::Copies::copy).
 pub(super) unsafe fn copy(
     context: &Context,
     destination: DeviceAddress,

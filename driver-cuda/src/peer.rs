@@ -14,7 +14,7 @@ use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAc
 
 /// What one device knows of each other one, once it was asked for.
 #[derive(Debug)]
-pub(super) struct Peers(Box<[OnceLock<Reached>]>);
+pub(super) struct ReachedPeers(Box<[OnceLock<Reached>]>);
 
 /// A device that was opened, and how this one gets at its memory.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-impl Peers {
+impl ReachedPeers {
     /// Of a machine of so many devices.
     pub(super) fn new(devices: usize) -> Self {
         Self((0..devices).map(|_| OnceLock::new()).collect())
@@ -69,7 +69,7 @@ impl CudaDriver {
     }
 
     /// # Safety
-    /// As [`Driver::copy_peer`](cuda_rt_driver::Driver::copy_peer).
+    /// As [`Peers::copy_peer`](cuda_rt_driver::Peers::copy_peer).
     pub(super) unsafe fn copy_between(
         &self,
         (to, destination): (RawPeer, DeviceAddress),

@@ -3,6 +3,7 @@
 use std::ptr;
 
 use super::context::Context;
+use super::error::is_done;
 use super::ffi::{self, CUstream_flags};
 use cuda_rt_driver::{DriverResult, RawStream};
 
@@ -32,7 +33,7 @@ pub(super) fn create(
 }
 
 /// # Safety
-/// As [`Driver::destroy_stream`](cuda_rt_driver::Driver::destroy_stream).
+/// As [`Streams::destroy_stream`](cuda_rt_driver::Streams::destroy_stream).
 pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the caller gives up a live handle.
@@ -45,4 +46,13 @@ pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> Driver
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
     unsafe { context.library().cuStreamSynchronize(handle(stream)) }
+}
+
+/// # Safety
+/// The handle is live.
+pub(super) unsafe fn query(context: &Context, stream: RawStream) -> DriverResult<bool> {
+    let _entered = context.enter()?;
+    // SAFETY: the handle is live.
+    let status = unsafe { (context.library().cuStreamQuery)(handle(stream)) };
+    is_done("cuStreamQuery", status)
 }

@@ -103,7 +103,8 @@ pub struct Part {
 ///
 /// # Safety
 /// As [`Driver`](super::Driver): a collective runs in the order of each rank's stream, and uses
-/// nothing but the ranges of its parts, each in the order of its rank's stream.
+/// nothing but the ranges of its parts. It uses a rank's ranges after that rank's part has begun,
+/// and before the parts of all ranks have ended: a rank's own part may end earlier.
 pub unsafe trait Communicator: Send + Sync + fmt::Debug {
     /// Enqueues a collective of `count` elements ([`Collective::lens`]; more than 0), one part for
     /// each rank, by rank. It begins when every rank's stream gets there. Several threads that call

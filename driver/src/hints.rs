@@ -26,7 +26,7 @@ impl CallSite {
     }
 }
 
-/// What [`Driver::hint`](super::Driver::hint) tells.
+/// What [`Tools::hint`](super::Tools::hint) tells.
 #[derive(Clone, Copy, Debug)]
 pub enum Hint<'a> {
     /// The host may have written page-locked memory up to now, or may from now on.
@@ -59,7 +59,7 @@ pub enum Hint<'a> {
     },
 }
 
-/// Memory that work enqueued by others uses, as [`Driver::foreign`](super::Driver::foreign) is
+/// Memory that work enqueued by others uses, as [`Streams::foreign`](super::Streams::foreign) is
 /// told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignUse {

@@ -1,9 +1,10 @@
 //! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain
-//! handles.
+//! handles. It is the union of a few groups of calls, such as [`Streams`] and [`Copies`].
 //!
 //! The typed API above it proves order by types and calls this trait; nothing here knows of stream
 //! tags, handoffs or elements. What the trait lists is the whole of what the runtime asks of a GPU,
-//! so a backend is written by implementing it, and validated by passing `tests/conformance`.
+//! so a backend is written by implementing it, and validated by passing `tests/conformance`. What
+//! only looks on, as a checker does, is in [`Tools`], which a device holds beside its driver.
 //!
 //! Two backends repeat the same file names, so that they read side by side:
 //!
@@ -16,6 +17,55 @@
 //!
 //! A third one, `cust`, is the first made of the objects of the crate of that name, for programs
 //! that have those; it is there with the feature `cust`.
+//!
+//! # Drivers that wrap others
+//!
+//! A wrapper names each call, and writes no signature: those come from the one list that the trait
+//! of the group is made from too. A call that a wrapper does not name is missing from its `impl`,
+//! which does not compile. The types of the signatures are those in scope at the macro.
+//!
+//! ```
+//! use std::ffi::c_void;
+//! use std::sync::Arc;
+//!
+//! use cuda_rt_driver::{Driver, DriverResult, ForeignUse, RawEvent, RawStream};
+//! use cuda_rt_driver::{Events, Kernels, Streams};
+//! use cuda_rt_driver::{Kernel, LaunchShape};
+//!
+//! struct Counting(Arc<dyn Driver>);
+//!
+//! impl Counting {
+//!     fn counted<R>(&self, call: &str, make: impl FnOnce() -> R) -> R {
+//!         println!("{call}");
+//!         make()
+//!     }
+//! }
+//!
+//! // 1. Passed on as they are.
+//! impl Streams for Counting {
+//!     cuda_rt_driver::stream_calls! { forward to |this| &*this.0;
+//!         create_stream, destroy_stream, synchronize_stream, query_stream, wait_event, foreign,
+//!     }
+//! }
+//!
+//! // 2. With a body of the driver's own, in which `call` makes the call on a driver.
+//! impl Kernels for Counting {
+//!     cuda_rt_driver::kernel_calls! { forward to |this| &*this.0; prepare, launch_padded }
+//!     cuda_rt_driver::kernel_calls! { |this, call|
+//!         launch(kernel, shape, _parameters, stream) => {
+//!             println!("{} on {stream:?} as {shape:?}", kernel.name);
+//!             call(&*this.0)
+//!         };
+//!     }
+//! }
+//!
+//! // 3. All of a group in one way.
+//! impl Events for Counting {
+//!     cuda_rt_driver::event_calls! { each |this, name, call|
+//!         this.counted(name, || call(&*this.0))
+//!     }
+//! }
+//! ```
 //!
 //! # Who validates what
 //!
@@ -39,11 +89,12 @@ mod properties;
 mod race;
 mod raw;
 mod simulated;
+mod tools;
 mod work;
 
 pub use arguments::OwnedArguments;
 pub use collective::{Collective, Communicator, Number, Part, Reduction};
-pub use driver::Driver;
+pub use driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 pub use error::{DriverError, ErrorCode};
 pub use hardware_trace::{Trace, Traced};
 pub use hints::{CallSite, ForeignUse, Hint};
@@ -54,4 +105,5 @@ pub use properties::{Backend, MemoryInfo, MemoryPoolStats, PeerAccess, Propertie
 pub use race::{AccessKind, ActorKind, Operation, Party, Race, Site};
 pub use raw::{DeviceAddress, DriverResult, RawEvent, RawGraph, RawNode, RawPeer, RawStream};
 pub use simulated::Simulated;
+pub use tools::{DriverWithTools, Tools};
 pub use work::{Engine, Kind};

@@ -59,12 +59,13 @@ pub struct Party {
 }
 
 impl Party {
-    fn who(&self) -> impl fmt::Display + use<'_> {
-        fmt::from_fn(|f| match self.actor {
-            ActorKind::CudaStream => write!(f, "stream `{}`", self.name),
-            ActorKind::HostThread => write!(f, "host thread `{}`", self.name),
-            ActorKind::ForeignAgent => write!(f, "foreign agent `{}`", self.name),
-        })
+    fn who(&self) -> String {
+        let kind = match self.actor {
+            ActorKind::CudaStream => "stream",
+            ActorKind::HostThread => "host thread",
+            ActorKind::ForeignAgent => "foreign agent",
+        };
+        format!("{kind} `{}`", self.name)
     }
 }
 

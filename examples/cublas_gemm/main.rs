@@ -17,7 +17,7 @@ mod stand_in;
 use std::process::ExitCode;
 
 use cuda_rt::simulator::SimConfig;
-use cuda_rt::{Device, Error, Live};
+use cuda_rt::{Device, Error, Live, OpenError};
 
 use blas::{Blas, Product};
 
@@ -63,6 +63,8 @@ fn run() -> Result<(), Failure> {
 /// The reason why the example failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error(transparent)]
+    Open(#[from] OpenError),
     #[error(transparent)]
     Runtime(#[from] Error),
     #[error("cuBLAS: {0}")]

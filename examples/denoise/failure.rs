@@ -113,6 +113,9 @@ pub enum Failure {
     },
     /// The device does not exist, or it can't be used.
     #[error("{0}")]
+    NoDevice(#[from] cuda_rt::OpenError),
+    /// The device failed.
+    #[error("{0}")]
     Device(#[from] cuda_rt::Error),
     /// A frame did not pass all stages.
     #[error("{name}: {source}")]

@@ -36,12 +36,15 @@ fn describe<D: Live>(gpu: &Device<D>) -> Result<String> {
 }
 
 fn run(choice: DeviceChoice) -> Result<Vec<String>> {
-    let simulated = || Device::simulated(SimConfig::default(), |gpu| describe(&gpu))?;
-    let gpus = || Device::for_each_gpu(|gpu| describe(&gpu))?.into_iter().collect();
+    let simulated = || -> Result<_> { Device::simulated(SimConfig::default(), |gpu| describe(&gpu))? };
+    let gpus = || -> Result<Vec<_>> { Device::for_each_gpu(|gpu| describe(&gpu))?.into_iter().collect() };
     match choice {
         DeviceChoice::Sim => Ok(vec![simulated()?]),
         // If there is no GPU, this error says why.
-        DeviceChoice::Cuda => Device::open().and_then(|_| gpus()),
+        DeviceChoice::Cuda => {
+            Device::open()?;
+            gpus()
+        }
         DeviceChoice::Auto => match gpus()? {
             none if none.is_empty() => Ok(vec![simulated()?]),
             found => Ok(found),

@@ -22,9 +22,7 @@ use std::fmt;
 
 use clap::Parser;
 use cuda_rt::simulator::{Model, SimConfig};
-use cuda_rt::{
-    Device, Error as DeviceError, Grid1, Handoff, Idle, Live, PinnedBuffer, Result, Stream, StreamTag,
-};
+use cuda_rt::{Device, Grid1, Handoff, Idle, Live, OpenError, PinnedBuffer, Result, Stream, StreamTag};
 use device_kernels::{add, roots};
 use thiserror::Error;
 
@@ -95,6 +93,9 @@ pub enum Failure {
     /// The device failed.
     #[error("{0}")]
     Device(#[from] cuda_rt::Error),
+    /// There is no such device, or it can't be used.
+    #[error("{0}")]
+    Open(#[from] OpenError),
     /// The sum is wrong.
     #[error("element {index} is {found} instead of {expected}")]
     Wrong {
@@ -115,7 +116,7 @@ pub fn run(args: &Args) -> Result<Report, Failure> {
     match args.device {
         DeviceChoice::Auto => match Device::open() {
             Ok(gpu) => compare(&gpu, args),
-            Err(DeviceError::NoGpu(_)) => simulated(args),
+            Err(OpenError::NoGpu(_)) => simulated(args),
             Err(error) => Err(error.into()),
         },
         DeviceChoice::Cuda => compare(&Device::open()?, args),

@@ -28,7 +28,7 @@ use std::process::{Command, ExitCode};
 use clap::Parser;
 use cuda_rt::driver::PeerAccess;
 use cuda_rt::simulator::SimConfig;
-use cuda_rt::{Device, Error, Live};
+use cuda_rt::{Device, Live, OpenError};
 use cuda_rt_examples::choice::DeviceChoice;
 use cuda_rt_examples::cli::{Outcome, heading};
 
@@ -72,7 +72,7 @@ fn run(args: &Args) -> Outcome {
         (_, true) => simulated(args),
         (choice, _) => match gpus() {
             Ok(Ok(done)) => done,
-            Err(Error::NoGpu(_)) | Ok(Err(Error::NoGpu(_))) if choice == DeviceChoice::Auto => {
+            Err(OpenError::NoGpu(_)) | Ok(Err(OpenError::NoGpu(_))) if choice == DeviceChoice::Auto => {
                 println!("there are fewer than two GPUs: two devices are simulated");
                 simulated(args)
             }

@@ -1,6 +1,6 @@
 //! Sums over two devices, and over four devices if there are four.
 
-use cuda_rt::{Communicator, Device, DeviceBuffer, Error, Live, Reduction, Result, Stream};
+use cuda_rt::{Communicator, Device, DeviceBuffer, Live, OpenError, Reduction, Result, Stream};
 use cuda_rt_examples::cli::Outcome;
 
 use crate::Args;
@@ -130,7 +130,7 @@ pub(crate) fn report<A: Live, B: Live>(first: &Device<A>, second: &Device<B>, ar
         Device::with_gpu(3, |fourth| over_four(first, second, &third, &fourth, args))
     }) {
         Ok(Ok(done)) => done,
-        Ok(Err(Error::NoGpu(_))) | Err(Error::NoGpu(_)) => Ok(()),
+        Ok(Err(OpenError::NoGpu(_))) | Err(OpenError::NoGpu(_)) => Ok(()),
         Ok(Err(error)) | Err(error) => Err(error.into()),
     }
 }

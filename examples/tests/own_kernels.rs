@@ -100,7 +100,7 @@ fn the_template_runs_where_it_is_copied_to() {
     // Without rustup the build takes the committed PTX, and says so.
     let (output, words) = run(directory.path(), false);
     assert_right(&output, &words);
-    assert!(words.contains("kernels are taken from kernels.ptx"), "{words}");
+    assert!(words.contains("the kernels come from kernels.ptx"), "{words}");
 
     // The committed PTX does not stand in for changed kernels.
     let source = directory.path().join("kernels/src/lib.rs");
@@ -109,7 +109,7 @@ fn the_template_runs_where_it_is_copied_to() {
     let (output, words) = run(directory.path(), false);
     assert!(!output.status.success());
     for needed in [
-        "kernels.ptx was not built from the kernels as they are now",
+        "kernels.ptx was not built from the present kernels",
         "https://rustup.rs",
         "rust-src",
     ] {

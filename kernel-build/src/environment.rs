@@ -1,8 +1,8 @@
 use std::process::Command;
 
-/// Variables of cargo's and rustup's that say where things are, not how the outer build goes.
+/// Variables of cargo and rustup that hold places, and do not control the outer build.
 const KEPT: [&str; 2] = ["CARGO_HOME", "RUSTUP_HOME"];
-/// Settings of the network, which the inner cargo needs as the outer one did.
+/// Prefixes of network settings, which the inner cargo needs as the outer one does.
 const KEPT_PREFIXES: [&str; 4] = [
     "CARGO_HTTP_",
     "CARGO_NET_",
@@ -10,7 +10,7 @@ const KEPT_PREFIXES: [&str; 4] = [
     "CARGO_REGISTRY_",
 ];
 
-/// Whether a variable of the outer build would change the inner one: its compiler, flags, target,
+/// Whether a variable of the outer build would change the inner build: its compiler, flags, target,
 /// wrapper, profile or job server.
 fn interferes(name: &str) -> bool {
     if KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
@@ -22,7 +22,7 @@ fn interferes(name: &str) -> bool {
         || matches!(name, "MAKEFLAGS" | "MFLAGS")
 }
 
-/// Frees `command` from the build in which this one runs.
+/// Removes the outer build's variables from the environment of `command`.
 pub(crate) fn clean(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(interferes) {
@@ -37,7 +37,7 @@ mod tests {
     use super::interferes;
 
     #[test]
-    fn what_steers_the_outer_build_is_cleared() {
+    fn variables_that_control_the_outer_build_are_removed() {
         for name in [
             "CARGO",
             "CARGO_TARGET_DIR",
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn homes_network_and_the_rest_are_kept() {
+    fn homes_and_network_settings_are_kept() {
         for name in [
             "CARGO_HOME",
             "RUSTUP_HOME",

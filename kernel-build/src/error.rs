@@ -9,7 +9,7 @@ use crate::verify::Refusal;
 pub enum BuildError {
     /// There is no rustup.
     #[error(
-        "kernels are built by a nightly compiler, which is found through rustup: install it from https://rustup.rs, \
+        "a nightly compiler, which rustup installs, builds the kernels: install rustup from https://rustup.rs, \
          then run `rustup toolchain install nightly --component rust-src`"
     )]
     NoRustup(#[source] io::Error),
@@ -18,23 +18,24 @@ pub enum BuildError {
         "the toolchain `{toolchain}` is not installed: run `rustup toolchain install {toolchain} --component rust-src`"
     )]
     NoToolchain {
-        /// Its name.
+        /// The toolchain's name.
         toolchain: String,
     },
-    /// The toolchain has no sources of `core`, which is built for the GPU along with the kernels.
+    /// The toolchain lacks the sources of `core`, which is built for the GPU together with the
+    /// kernels.
     #[error(
         "the toolchain `{toolchain}` lacks the sources of `core`: run `rustup component add rust-src --toolchain {toolchain}`"
     )]
     NoRustSrc {
-        /// Its name.
+        /// The toolchain's name.
         toolchain: String,
     },
     /// There is no package with a library at this path.
     #[error("`{}` is not a package with a library: {reason}", path.display())]
     NotAKernelCrate {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is not one.
         reason: String,
     },
     /// The package of a [module](crate::Kernels::module) does not depend on `device-std`.
@@ -43,25 +44,25 @@ pub enum BuildError {
         /// The package.
         path: PathBuf,
     },
-    /// The committed PTX was built from other sources, and the toolchain that would build it anew
+    /// The committed PTX was built from other sources, and the toolchain that could build it again
     /// is missing.
-    #[error("{} was not built from the kernels as they are now, and can't be built here: {missing}", path.display())]
+    #[error("{} was not built from the present kernels, and cannot be built here: {missing}", path.display())]
     Stale {
         /// The committed file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part of the toolchain.
         missing: Box<BuildError>,
     },
     /// The compiler does not build for this architecture.
     #[error("the compiler does not build for `{asked}`, but for {known}")]
     Architecture {
-        /// What was asked for.
+        /// The architecture that was asked for.
         asked: String,
-        /// What there is.
+        /// The architectures that the compiler knows.
         known: String,
     },
-    /// Architectures differ in their entries: something in the sources depends on the architecture.
-    #[error("for {architecture} there are other kernels than for the architectures before: {}", entries.join(", "))]
+    /// Two architectures have different entries, because the sources depend on the architecture.
+    #[error("the kernels for {architecture} differ from the kernels for the architectures before it: {}", entries.join(", "))]
     OtherEntries {
         /// The architecture.
         architecture: String,
@@ -71,7 +72,7 @@ pub enum BuildError {
     /// The crate does not compile for the GPU.
     #[error("the kernels do not compile for the GPU (H33):\n{diagnostics}")]
     Compile {
-        /// What the compiler said.
+        /// The compiler's messages.
         diagnostics: String,
     },
     /// The module has no entries.
@@ -82,16 +83,16 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
-    /// A crate of the kernels has a static that could change. Block-level code could see through it
-    /// what other threads did, and threads would part at a barrier; and its contents would outlive
-    /// a launch.
+    /// A crate of the kernels has a static that can change. Through it, block-level code could see
+    /// what other threads did, and threads could diverge at a barrier. The static's value would
+    /// also outlive a launch.
     #[error("kernels must not share a mutable static: use an `Atomic` parameter instead of {}", names.join(", "))]
     MutableStatic {
-        /// Its path, or theirs.
+        /// The paths of the statics.
         names: Vec<String>,
     },
-    /// A kernel has a remainder of floats, which a GPU does not compute exactly: by a division,
-    /// which is rounded.
+    /// A kernel has a remainder of floats. A GPU computes it by a division that is rounded, so the
+    /// result is not exact.
     #[error(
         "`%` of floats is not exact on a GPU, where 1e8 % 3 is -2: call `device_std::accurate::rem` or `rem_euclid` instead in {}",
         kernels.join(", ")
@@ -100,12 +101,12 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         kernels: Vec<String>,
     },
-    /// The PTX has something that kernels may not have, or cannot be proved to lack it: the
-    /// compiler made of the sources what their types do not allow.
+    /// The verifier refuses the PTX: the compiler produced code that the types of the sources do
+    /// not allow, or code that cannot be proved.
     #[error("the PTX of the kernels is refused: {0}")]
     Refused(#[from] Refusal),
     /// An entry lacks its layout table.
-    #[error("the entry `{entry}` has no layout table: was it made by another version of `#[kernel]`?")]
+    #[error("the entry `{entry}` has no layout table: did another version of `#[kernel]` make it?")]
     NoLayoutTable {
         /// The entry.
         entry: String,
@@ -118,12 +119,19 @@ pub enum BuildError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The system's error.
         reason: io::Error,
     },
 }
 
 impl BuildError {
+    pub(crate) fn not_a_crate(path: impl Into<PathBuf>, reason: String) -> Self {
+        Self::NotAKernelCrate {
+            path: path.into(),
+            reason,
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { path, reason }

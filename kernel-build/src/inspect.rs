@@ -1,10 +1,10 @@
-//! What a module must have, and must not.
+//! Checks of a built module: statics, remainders, entries, layout tables, and the proof.
 
 use crate::error::BuildError;
 use crate::statics::mutable_statics;
 use crate::verify::verify;
 
-/// The entries of a module that can be used.
+/// Checks a module, and returns its entries.
 pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<String>, BuildError> {
     let names = mutable_statics(llvm_ir);
     if !names.is_empty() {
@@ -37,8 +37,8 @@ fn entries(ptx: &str) -> Vec<String> {
         .collect()
 }
 
-/// The functions that have a remainder of floats, which LLVM computes on a GPU by a rounded
-/// division. A function's lines are indented, and those of constants are not.
+/// The functions with a remainder of floats, which LLVM computes on a GPU by a rounded division. In
+/// LLVM's text, the lines of a function are indented, and the lines of constants are not.
 fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
     let mut function = "";
     let mut found: Vec<String> = Vec::new();
@@ -50,7 +50,7 @@ fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
                 .unwrap_or("")
                 .trim_matches('"');
         } else if line.starts_with(' ') && line.contains(" = frem ") {
-            // The entry is called as the kernel, two underscores and a hash.
+            // The entry's name is the kernel's name, two underscores and a hash.
             let name = format!(
                 "`{}`",
                 function.rsplit_once("__").map_or(function, |(name, _)| name)

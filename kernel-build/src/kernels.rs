@@ -7,40 +7,31 @@ use serde_json::Value;
 
 use crate::error::BuildError;
 use crate::inspect::inspect;
+use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::shim;
 use crate::statics;
 use crate::text::renumber_crate_hashes;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{TARGET, Toolchain};
 use crate::verify::provable;
 
-pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
-/// A profile of our own, so that neither the crate's settings nor the workspace's change the code.
-const PROFILE: &str = "cuda-rt-kernels";
-/// Entries survive only under LTO, and only with a `cdylib` that names the crates which have them.
-pub(crate) const PROFILE_SETTINGS: [&str; 7] = [
-    "inherits=\"release\"",
-    "opt-level=3",
-    "panic=\"abort\"",
-    "lto=true",
-    "codegen-units=1",
-    "overflow-checks=false",
-    "debug-assertions=false",
-];
-/// No debug information, and no path that says where the sources lie.
-const WITHOUT_LINES: [&str; 2] = ["debug=false", "trim-paths=\"all\""];
-/// What `nvcc -lineinfo` writes: `.loc` and `.file`, with paths at which a profiler finds the
-/// sources; no code changes for it.
-const WITH_LINES: [&str; 2] = [
-    "debug=\"line-directives-only\"",
-    "trim-paths=[\"macro\", \"diagnostics\"]",
-];
-/// What PTX is built for unless it is said: PTX 7.0, which every driver since CUDA 11.0 compiles
-/// for every GPU since.
+/// The architecture of PTX without [`Kernels::architecture`]. Its PTX has version 7.0, which every
+/// driver since CUDA 11.0 compiles for sm_80 and newer GPUs.
 const DEFAULT_ARCHITECTURE: &str = "sm_80";
 
-/// Kernels, and how to build them.
+/// A set of kernels, and the options of their build.
+///
+/// ```no_run
+/// // Builds a package of kernels outside a build script.
+/// # fn main() -> Result<(), kernel_build::BuildError> {
+/// let module = kernel_build::Kernels::new("device-kernels")
+///     .architecture("sm_90")
+///     .compile("target/kernels")?;
+/// println!("{:?}", module.entries);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is built before `build_script`, `build` or `compile`"]
+#[must_use = "only `build_script`, `build` and `compile` build the kernels"]
 pub struct Kernels {
     pub(crate) source: Source,
     pub(crate) committed: Option<PathBuf>,
@@ -49,46 +40,47 @@ pub struct Kernels {
     pub(crate) debug_info: bool,
 }
 
-/// Where the kernels are.
+/// The place of the kernels' sources.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// In a package of their own, whose `Cargo.toml` lies here.
+    /// A package of their own. The path is the directory of its `Cargo.toml`.
     Package(PathBuf),
-    /// In a module of the package that is being built.
+    /// A module of the package that is being built. The path is the module's file.
     Module(PathBuf),
 }
 
-/// PTX, and what is in it.
+/// Built PTX, with its entries and its compiler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Module {
-    /// The text: for each architecture a module, one after another, of which the runtime loads the
-    /// one that fits best. The first line of each says which package and compiler it comes from.
+    /// The text: a module for each architecture, one after another. The runtime loads the module
+    /// that fits the GPU best. The first line of each module names its package and compiler.
     pub ptx: String,
-    /// The names of its entries, which are the same for all architectures.
+    /// The names of the entries. All architectures have the same entries.
     pub entries: Vec<String>,
     /// The compiler, as `rustc --version` prints it.
     pub compiler: String,
 }
 
 impl Kernels {
-    /// The package of kernels whose `Cargo.toml` lies in the directory `path`. In a build script,
-    /// relative to the package that the script belongs to: `"."` in the script of the kernels' own
-    /// package.
+    /// Kernels in a package of their own, whose `Cargo.toml` lies in the directory `path`. In a
+    /// build script, `path` is relative to the script's package: `"."` in the script of the
+    /// kernels' own package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self::from_source(Source::Package(path.into()))
     }
 
-    /// A module of the package whose build script this is, by its file: `"src/kernels.rs"`, which
-    /// has no submodules in files of their own, or `"src/kernels/mod.rs"`, which may.
-    ///
-    /// The file is compiled once more for the GPU, as the only module of a library that depends on
-    /// nothing but `device-std`, in the version that the package uses. So it refers to no other
-    /// module of the package; by `crate::kernels::…` to itself. It needs no `kernel_module!`: that
-    /// belongs into the package's root.
-    ///
-    /// That library forbids `unsafe` code. Kernels that need it are a [package](Self::new) of their
+    /// Kernels in a module of the build script's package. `path` is the module's file:
+    /// `"src/kernels.rs"`, or `"src/kernels/mod.rs"` for a module with submodules in files of their
     /// own.
+    ///
+    /// For the GPU, the file is compiled again, as the only module of a library that depends on
+    /// `device-std` alone, in the package's version. So the module cannot refer to other modules of
+    /// the package. It refers to itself by `crate::kernels::…`. `kernel_module!` stands in the
+    /// package's root, not in this file.
+    ///
+    /// The library forbids `unsafe` code. Kernels that need `unsafe` code go into a
+    /// [package](Self::new) of their own.
     pub fn module(path: impl Into<PathBuf>) -> Self {
         Self::from_source(Source::Module(path.into()))
     }
@@ -103,18 +95,18 @@ impl Kernels {
         }
     }
 
-    /// Builds with this toolchain of rustup's instead of `nightly`.
+    /// Builds with this toolchain of rustup, instead of `nightly`.
     pub fn toolchain(mut self, name: impl Into<String>) -> Self {
         self.toolchain = name.into();
         self
     }
 
-    /// Builds for this architecture, as rustc's `-Ctarget-cpu` calls it (`sm_80`, `sm_90`,
-    /// `sm_90a`), instead of `sm_80`. Called again, for that one too: the runtime loads what fits
-    /// the GPU best.
+    /// Builds for this architecture, instead of `sm_80`. `name` is a value of rustc's
+    /// `-Ctarget-cpu`: `sm_80`, `sm_90`, `sm_90a`. Each further call adds an architecture; the
+    /// runtime loads the module that fits the GPU best.
     ///
-    /// PTX for an older architecture runs on every newer one, so a second one is worth its compile
-    /// time only where the compiler uses what the newer one has.
+    /// PTX for an older architecture runs on every newer GPU. A second architecture is worth its
+    /// compile time only if the compiler uses instructions that only the newer one has.
     pub fn architecture(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         if !self.architectures.contains(&name) {
@@ -123,26 +115,26 @@ impl Kernels {
         self
     }
 
-    /// Keeps source lines (`-lineinfo` in nvcc's words), by which profilers such as Nsight Compute
-    /// show a kernel's source. The code stays the same; the text then holds the paths at which the
-    /// sources lie.
+    /// Keeps source lines, as `nvcc -lineinfo` does. Profilers, for example Nsight Compute, then
+    /// show a kernel's source. The code stays the same. The text then holds the paths of the
+    /// sources.
     pub fn debug_info(mut self, on: bool) -> Self {
         self.debug_info = on;
         self
     }
 
-    /// Uses the PTX at `path`, relative to the package, where the toolchain is missing, and says so
-    /// in a warning: users of the package then need neither nightly nor its sources.
-    /// [`build`](Self::build) writes it when `CUDA_RT_UPDATE_PTX=1` is set, and never with
-    /// [`debug_info`](Self::debug_info).
+    /// Uses the PTX file at `path` if the toolchain is missing, and prints a warning that says
+    /// this. `path` is relative to the package. Users of the package then need neither nightly nor
+    /// its sources. [`build`](Self::build) writes the file if `CUDA_RT_UPDATE_PTX=1` is set, but
+    /// never with [`debug_info`](Self::debug_info).
     ///
-    /// The file notes which sources it was built from. Of other sources it is not used.
+    /// The file holds a hash of its sources. It is never used for other sources.
     pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
         self.committed = Some(path.into());
         self
     }
 
-    /// What is built for, in order.
+    /// The architectures to build for, in order.
     pub(crate) fn architectures(&self) -> Vec<String> {
         if self.architectures.is_empty() {
             return vec![DEFAULT_ARCHITECTURE.to_owned()];
@@ -150,23 +142,25 @@ impl Kernels {
         self.architectures.clone()
     }
 
-    /// Looks for what the build needs.
+    /// Finds the toolchain of the build.
     pub(crate) fn find_toolchain(&self) -> Result<Toolchain, BuildError> {
         Toolchain::find(&self.toolchain)
     }
 
-    /// Builds in `target_dir`, which these kernels have for themselves: a lock of the outer build's
-    /// would never be released.
+    /// Builds the kernels in `target_dir`, and waits for the compiler. No other build may use
+    /// `target_dir`: the outer build would hold its lock until this build ends.
     ///
     /// # Errors
-    /// What is missing ([`BuildError::NoRustup`], [`NoToolchain`](BuildError::NoToolchain),
-    /// [`NoRustSrc`](BuildError::NoRustSrc), [`NotAKernelCrate`](BuildError::NotAKernelCrate),
-    /// [`NoDeviceStd`](BuildError::NoDeviceStd), [`Architecture`](BuildError::Architecture));
-    /// [`Compile`](BuildError::Compile) with the compiler's words; or what is wrong with the module
-    /// ([`NoEntries`](BuildError::NoEntries), [`OtherEntries`](BuildError::OtherEntries),
-    /// [`MutableStatic`](BuildError::MutableStatic),
-    /// [`InexactRemainder`](BuildError::InexactRemainder),
-    /// [`NoLayoutTable`](BuildError::NoLayoutTable)).
+    /// - Something that the build needs is missing: [`BuildError::NoRustup`],
+    ///   [`NoToolchain`](BuildError::NoToolchain), [`NoRustSrc`](BuildError::NoRustSrc),
+    ///   [`NotAKernelCrate`](BuildError::NotAKernelCrate),
+    ///   [`NoDeviceStd`](BuildError::NoDeviceStd), [`Architecture`](BuildError::Architecture).
+    /// - The kernels do not compile: [`Compile`](BuildError::Compile), with the compiler's text.
+    /// - The module is refused: [`NoEntries`](BuildError::NoEntries),
+    ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
+    ///   [`InexactRemainder`](BuildError::InexactRemainder),
+    ///   [`NoLayoutTable`](BuildError::NoLayoutTable), [`Refused`](BuildError::Refused).
+    /// - A file cannot be read or written: [`Io`](BuildError::Io).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
         let toolchain = self.find_toolchain()?;
         self.compile_with(&toolchain, target_dir.as_ref())
@@ -187,13 +181,13 @@ impl Kernels {
         let manifest = package.join("Cargo.toml");
         let manifest = manifest
             .canonicalize()
-            .map_err(|error| not_a_crate(&package, error.to_string()))?;
+            .map_err(|error| BuildError::not_a_crate(&package, error.to_string()))?;
         let library = library(toolchain, &package, &manifest)?;
 
         let architectures = self.architectures();
-        // Cargo takes a build for fresh by what it knows of the compiler and the profile, while the
-        // text of a `cdylib` lies in one place for all of them: so they have a directory each.
-        // Between architectures it builds anew.
+        // Cargo decides by compiler and profile whether a build is fresh, but it puts the text of a
+        // `cdylib` into one place for all of them. Therefore each compiler and profile has a
+        // directory of its own. For another architecture, cargo builds again.
         let lines = if self.debug_info { "-lines" } else { "" };
         let target_dir = target_dir.join(toolchain.slug() + lines);
         let mut module = Module {
@@ -223,7 +217,7 @@ impl Kernels {
         Ok(module)
     }
 
-    /// The text for one architecture, and its entries.
+    /// Builds the text for one architecture. Returns the text and its entries.
     fn compile_for(
         &self,
         architecture: &str,
@@ -257,7 +251,8 @@ impl Kernels {
         for setting in PROFILE_SETTINGS.iter().chain(&lines) {
             cargo.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
-        // Instead of `build.rustflags` in the user's configuration, which `statics` would not see.
+        // These flags replace `build.rustflags` of the user's configuration, which `statics` would
+        // not see.
         cargo.arg("--config").arg(format!(
             "target.{TARGET}.rustflags=[\"-Csymbol-mangling-version=v0\"]"
         ));
@@ -293,23 +288,17 @@ fn library(toolchain: &Toolchain, package: &Path, manifest: &Path) -> Result<Lib
     let output = cargo.output().map_err(BuildError::NoRustup)?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(not_a_crate(package, reason));
+        return Err(BuildError::not_a_crate(package, reason));
     }
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(package, error.to_string()))?;
-    Library::of(&metadata, manifest).ok_or_else(|| not_a_crate(package, "it has no library".to_owned()))
-}
-
-pub(crate) fn not_a_crate(path: &Path, reason: String) -> BuildError {
-    BuildError::NotAKernelCrate {
-        path: path.to_owned(),
-        reason,
-    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| BuildError::not_a_crate(package, error.to_string()))?;
+    Library::of(&metadata, manifest)
+        .ok_or_else(|| BuildError::not_a_crate(package, "the package has no library".to_owned()))
 }
 
 struct Library {
     package: String,
-    /// With underscores, as its files are called.
+    /// The library's name with underscores, as in the names of its files.
     name: String,
 }
 
@@ -334,8 +323,8 @@ impl Library {
     }
 }
 
-/// The file `name.extension` or `name-<hash>.extension`; the newest, where flags have changed the
-/// hash.
+/// Reads the file `name.extension` or `name-<hash>.extension`. Other flags give another hash; then
+/// it reads the newest file.
 fn read_newest(directory: &Path, name: &str, extension: &str) -> Result<String, BuildError> {
     let is_ours = |path: &Path| {
         let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or("");

@@ -1,7 +1,6 @@
 //! Builds kernels to PTX, with rustc's own `nvptx64-nvidia-cuda` target.
 //!
-//! In a build script, for kernels in a module of the package, or in a package of their own whose
-//! script it is:
+//! A build script builds kernels in a module of its package, or in a package of their own:
 //!
 //! ```no_run
 //! // build.rs
@@ -12,39 +11,41 @@
 //! }
 //! ```
 //!
-//! The text is then in `OUT_DIR`, for `device_std::kernel_module!(concat!(env!("OUT_DIR"),
-//! "/kernels.ptx"))` in the root of the crate that has the kernels. `examples/own-kernels` is a
-//! program to copy.
+//! The PTX is then in `OUT_DIR`. The root of the crate with the kernels embeds it by
+//! `device_std::kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. `examples/own-kernels`
+//! is a program to copy.
 //!
-//! It needs a nightly compiler and its sources, for this one step: `rustup toolchain install
-//! nightly --component rust-src`. Packages that are published [commit](Kernels::committed) their
-//! PTX, so that users need neither.
+//! Only this step needs a nightly compiler and its sources: `rustup toolchain install nightly
+//! --component rust-src`. A published package [commits](Kernels::committed) its PTX, so that its
+//! users need neither.
 //!
 //! # Design choices
 //!
-//! - The text targets sm_80 as PTX 7.0, which every `ptxas` from CUDA 11.7 on takes for every GPU
-//!   since; the driver compiles it for the GPU at hand. With [more
-//!   architectures](Kernels::architecture) it holds a module for each, and the runtime loads the
-//!   one that fits best.
-//! - The text is the same wherever the sources lie: what depends on paths is trimmed or renumbered,
-//!   so that it can be committed and compared. (Not with [`debug_info`](Kernels::debug_info), which
-//!   is there to tell the paths.)
-//! - A module without entries, or with an entry whose layout table is missing, is refused here, not
-//!   when it is loaded. So are kernels in whose crates there is a mutable static. For that the
-//!   crates are checked once more, unoptimised: some seconds for the first build, and little for
-//!   later ones.
-//! - The PTX is [proved](verify): that threads meet at each barrier, and that entries take what
-//!   launches pass. That takes milliseconds, and there is no way around it. Most refusals are of
-//!   barriers under a condition that differs by thread; the message has the chain of values from
-//!   the branch to the thread's index.
-//! - A committed text names its sources by a hash. Where the toolchain is missing it stands in for
-//!   those sources only: with others, the kernels that run would not be those that are read.
+//! - The PTX targets sm_80 in version 7.0. Every `ptxas` from CUDA 11.7 on accepts it for sm_80 and
+//!   newer GPUs, and the driver compiles it for the GPU at run time. With [more
+//!   architectures](Kernels::architecture), the text holds a module for each, and the runtime loads
+//!   the module that fits the GPU best.
+//! - The text does not depend on the place of the sources: paths are trimmed, and hashes of paths
+//!   are renumbered. So it can be committed and compared. (With
+//!   [`debug_info`](Kernels::debug_info), the text holds paths.)
+//! - The build refuses a module without entries, and an entry without a layout table; the load of
+//!   the module need not. It also refuses kernels if one of their crates has a mutable static. To
+//!   find the statics, it compiles the crates again without optimisation. This takes some seconds
+//!   in the first build, and little time later.
+//! - The build [proves](verify) two properties of the PTX: threads meet at each barrier, and
+//!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
+//!   switched off. Most refusals concern a barrier under a condition that differs by thread. The
+//!   message shows the chain of values from the branch to the thread's index.
+//! - A committed text holds a hash of its sources. Without the toolchain, the build uses the text
+//!   for these sources only: for other sources, the kernels that run would differ from the kernels
+//!   in the source.
 #![forbid(unsafe_code)]
 
 mod environment;
 mod error;
 mod inspect;
 mod kernels;
+mod profile;
 mod script;
 mod shim;
 mod sources;

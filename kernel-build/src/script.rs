@@ -1,20 +1,21 @@
-//! What a build script does with the kernels: builds them, or falls back on what is committed.
+//! Builds kernels in a build script, or uses their committed PTX.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::BuildError;
-use crate::kernels::{Kernels, Source, TARGET};
+use crate::kernels::{Kernels, Source};
 use crate::sources::{Sources, noted};
+use crate::toolchain::TARGET;
 use crate::verify::verify;
 
-/// Set to 1, a build writes the PTX that is committed.
+/// The environment variable that, set to 1, makes a build write the committed PTX.
 const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
 
 impl Kernels {
-    /// The whole of a build script: [`build`](Self::build), with an error as cargo shows those of a
-    /// compiler.
+    /// A whole build script: calls [`build`](Self::build), and prints an error in the form in which
+    /// cargo shows errors of the compiler.
     ///
     /// ```no_run
     /// // build.rs
@@ -35,17 +36,17 @@ impl Kernels {
         }
     }
 
-    /// In a build script: writes `kernels.ptx` into `OUT_DIR`, returns its path, and asks cargo to
-    /// run the script again when the kernels change. (Not when packages that they depend on do;
-    /// print `cargo::rerun-if-changed` for those.)
+    /// Writes `kernels.ptx` into `OUT_DIR`, and returns its path. Only a build script may call
+    /// this. The function also asks cargo to run the script again when the kernels change. For
+    /// packages that the kernels depend on, the script itself must print `cargo::rerun-if-changed`.
     ///
-    /// The script of the kernels' own package runs once more inside the build for the GPU; there it
-    /// writes nothing.
+    /// The script of the kernels' own package runs again inside the build for the GPU. In that
+    /// build, the function writes no file.
     ///
     /// # Errors
-    /// As [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
-    /// [committed](Self::committed) file, what is missing is an error only where that is
-    /// [`Stale`](BuildError::Stale) or can't be read.
+    /// The errors of [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
+    /// [committed](Self::committed) file, a missing toolchain is an error only if the file belongs
+    /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read.
     pub fn build(&self) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");
@@ -77,12 +78,12 @@ impl Kernels {
         };
         let ptx = note.clone() + &self.compile_with(&toolchain, target_dir)?.ptx;
         if self.debug_info {
-            // It names paths of this machine.
+            // The text holds paths of this machine, so it is not committed.
         } else if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
             fs::write(committed, &ptx).map_err(BuildError::io(committed))?;
         } else if !is_of(committed, &note) {
             println!(
-                "cargo::warning={} is not built from the kernels as they are now, and fails those who lack the toolchain: \
+                "cargo::warning={} was not built from the present kernels, and users without the toolchain cannot build: \
                  run `{UPDATE}=1 cargo build` and commit it",
                 committed.display()
             );
@@ -91,11 +92,12 @@ impl Kernels {
     }
 }
 
-/// The committed text, where it was built from the sources that there are.
+/// The committed text, if it was built from the present sources.
 fn fall_back(committed: &Path, note: &str, missing: BuildError) -> Result<String, BuildError> {
     let text = match fs::read_to_string(committed) {
         Ok(text) => text,
-        // What is missing is the news; a file that was never made is no second one.
+        // The missing toolchain is the error to report; a file that nobody committed is not a
+        // second error.
         Err(_) => return Err(missing),
     };
     if noted(&text) != noted(note) {
@@ -106,7 +108,7 @@ fn fall_back(committed: &Path, note: &str, missing: BuildError) -> Result<String
     }
     verify(&text)?;
     println!(
-        "cargo::warning=kernels are taken from {}, which was built from these sources: {missing}",
+        "cargo::warning=the kernels come from {}, which was built from the present sources, because {missing}",
         committed.display()
     );
     Ok(text)
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_stands_in_only_for_its_own_sources() {
+    fn a_committed_text_is_used_only_for_its_own_sources() {
         let directory = tempfile::tempdir().unwrap();
         let (file, source) = (directory.path().join("k.ptx"), directory.path().join("k.rs"));
         fs::write(&source, "fn one() {}\n").unwrap();
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_committed_file_what_is_missing_is_the_error() {
+    fn without_a_committed_file_the_missing_toolchain_is_the_error() {
         let error = fall_back(Path::new("/nonexistent/k.ptx"), "// sources: 1\n", missing()).unwrap_err();
         assert!(matches!(error, BuildError::NoToolchain { .. }), "{error}");
     }

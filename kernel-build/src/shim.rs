@@ -1,5 +1,5 @@
-//! A package around one module of the user's, so that it can be compiled for the GPU without the
-//! rest.
+//! A package around one module of the user's package, so that the module can be compiled for the
+//! GPU alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,45 +7,45 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::BuildError;
-use crate::kernels::not_a_crate;
 use crate::toolchain::Toolchain;
 
-/// The package made.
+/// The package that was written.
 pub(crate) struct Shim {
     pub(crate) package: PathBuf,
-    /// For `--remap-path-prefix`: the user's paths, as they are within the package.
+    /// Argument of `--remap-path-prefix`: shortens the user's paths to paths within the package.
     pub(crate) remap: String,
 }
 
-/// Writes the package into `directory`. The module stays where it is, so that errors are shown
-/// there.
+/// Writes the package into `directory`. The module stays in its place, so that errors name the
+/// user's file.
 pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> Result<Shim, BuildError> {
     let module = module
         .canonicalize()
-        .map_err(|error| not_a_crate(module, error.to_string()))?;
-    let owner =
-        owner(&module).ok_or_else(|| not_a_crate(&module, "no Cargo.toml lies above it".to_owned()))?;
+        .map_err(|error| BuildError::not_a_crate(module, error.to_string()))?;
+    let owner = owner(&module).ok_or_else(|| {
+        BuildError::not_a_crate(&module, "no directory above it has a Cargo.toml".to_owned())
+    })?;
     let metadata = metadata(toolchain, &owner)?;
     let (package, device_std) = packages(&metadata, &owner).ok_or_else(|| BuildError::NoDeviceStd {
         path: owner.to_owned(),
     })?;
 
-    let name =
-        module_name(&module).ok_or_else(|| not_a_crate(&module, "it is called by no name".to_owned()))?;
+    let name = module_name(&module)
+        .ok_or_else(|| BuildError::not_a_crate(&module, "its file has no name".to_owned()))?;
     let mut text = toml_manifest(package, &device_std);
     replace(&directory.join("Cargo.toml"), &text)?;
-    // The package may forbid `unsafe` in its root, which is not compiled here.
+    // The package may forbid `unsafe` in its root, but its root is not compiled here.
     text = format!(
         "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\n\
          #[path = {module:?}]\nmod {name};\n"
     );
     replace(&directory.join("src/lib.rs"), &text)?;
-    // The versions that the user's package is built with, where they are locked.
+    // The same versions as in the user's package, if they are locked.
     if let Some(root) = metadata["workspace_root"].as_str()
         && let Ok(lock) = fs::read_to_string(Path::new(root).join("Cargo.lock"))
     {
-        // Only at first: cargo leaves out what the shim does not need, and would do it again each
-        // time.
+        // Only the first build copies the file: cargo then removes the packages that the shim does
+        // not need, and would have to do it again after each copy.
         let path = directory.join("Cargo.lock");
         if !path.exists() {
             replace(&path, &lock)?;
@@ -57,7 +57,7 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
     })
 }
 
-/// The directory of the nearest `Cargo.toml` above.
+/// The directory of the nearest `Cargo.toml` above the module.
 fn owner(module: &Path) -> Option<PathBuf> {
     let above = module.ancestors().skip(1);
     above
@@ -65,7 +65,7 @@ fn owner(module: &Path) -> Option<PathBuf> {
         .find(|path| path.join("Cargo.toml").is_file())
 }
 
-/// `kernels` for `kernels.rs` and for `kernels/mod.rs`.
+/// The module's name: `kernels` for `kernels.rs` and for `kernels/mod.rs`.
 fn module_name(module: &Path) -> Option<&str> {
     let stem = module.file_stem()?.to_str()?;
     if stem == "mod" {
@@ -81,18 +81,18 @@ fn metadata(toolchain: &Toolchain, owner: &Path) -> Result<Value, BuildError> {
         .arg(owner.join("Cargo.toml"));
     let output = cargo.output().map_err(BuildError::NoRustup)?;
     if !output.status.success() {
-        return Err(not_a_crate(
+        return Err(BuildError::not_a_crate(
             owner,
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         ));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| not_a_crate(owner, error.to_string()))
+    serde_json::from_slice(&output.stdout).map_err(|error| BuildError::not_a_crate(owner, error.to_string()))
 }
 
 /// The package whose library is `device_std`.
 const DEVICE_STD: &str = "cuda-handoff-device";
 
-/// The user's package, and where the `device-std` that it depends on lies.
+/// The user's package, and the directory of the `device-std` that it depends on.
 fn packages<'a>(metadata: &'a Value, owner: &Path) -> Option<(&'a Value, PathBuf)> {
     let packages = metadata["packages"].as_array()?;
     let directory = |package: &Value| {
@@ -115,11 +115,12 @@ fn packages<'a>(metadata: &'a Value, owner: &Path) -> Option<(&'a Value, PathBuf
     Some((package, directory(device_std)?))
 }
 
-/// Called as the user's package: entries are named after it.
+/// The manifest of the shim. It has the name of the user's package, because entries are named after
+/// their package.
 fn toml_manifest(package: &Value, device_std: &Path) -> String {
     let field = |name: &str| package[name].as_str().unwrap_or("").to_owned();
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
-    // As the package asks for it: on the host it may be built with more, by others.
+    // The features that this package asks for. On the host, other packages may ask for more.
     let features: Vec<&str> = dependencies
         .filter(|dependency| dependency["name"] == DEVICE_STD && dependency["kind"].is_null())
         .filter_map(|dependency| dependency["features"].as_array())
@@ -135,7 +136,7 @@ fn toml_manifest(package: &Value, device_std: &Path) -> String {
     )
 }
 
-/// Leaves a file alone that is as it should be, so that cargo has nothing to build again.
+/// Writes a file, unless it has this text already: cargo would build again after a write.
 fn replace(path: &Path, text: &str) -> Result<(), BuildError> {
     if fs::read_to_string(path).is_ok_and(|there| there == text) {
         return Ok(());
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_is_called_as_its_file_or_directory() {
+    fn a_module_has_the_name_of_its_file_or_directory() {
         for (path, name) in [("src/kernels.rs", "kernels"), ("src/gpu/mod.rs", "gpu")] {
             assert_eq!(module_name(Path::new(path)), Some(name));
         }

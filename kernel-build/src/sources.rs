@@ -1,4 +1,4 @@
-//! Which sources a text of PTX was built from: a hash of them, in its first line.
+//! A note in the first line of a PTX text: a hash of the sources that the text was built from.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::error::BuildError;
 
 const NOTE: &str = "// Sources: ";
 
-/// The files that kernels are written in. Packages that they depend on are not among them.
+/// The source files of kernels, without the packages that the kernels depend on.
 pub(crate) struct Sources {
     root: PathBuf,
     /// Files and directories, relative to the root.
@@ -33,13 +33,13 @@ impl Sources {
         }
     }
 
-    /// What cargo should watch.
+    /// Paths that cargo must watch.
     pub(crate) fn watched(&self) -> impl Iterator<Item = PathBuf> {
         self.parts.iter().map(|part| self.root.join(part))
     }
 
-    /// The line that says which sources these are, and for what they are built: the same wherever
-    /// they lie, whatever ends their lines.
+    /// The note for these sources and architectures. It does not depend on the place of the
+    /// sources, nor on the ends of their lines.
     pub(crate) fn note(&self, architectures: &[String]) -> Result<String, BuildError> {
         let mut files = Vec::new();
         for part in &self.parts {
@@ -47,7 +47,8 @@ impl Sources {
         }
         files.sort();
         let mut hash = Fnv::new();
-        // What the macros and this crate make of the sources is their version's.
+        // The version stands for the macros and for this crate, which decide what the sources
+        // compile to.
         hash.text(env!("CARGO_PKG_VERSION").as_bytes());
         hash.text(architectures.join(" ").as_bytes());
         for (name, text) in &files {
@@ -55,12 +56,12 @@ impl Sources {
             hash.text(text);
         }
         let mut note = String::from(NOTE);
-        writeln!(note, "{:016x}", hash.0).expect("a string takes all that is written");
+        writeln!(note, "{:016x}", hash.0).expect("a write to a string does not fail");
         Ok(note)
     }
 }
 
-/// The hash that a text notes.
+/// The hash in the note of a text.
 pub(crate) fn noted(text: &str) -> Option<&str> {
     text.lines().next()?.strip_prefix(NOTE)
 }
@@ -69,7 +70,7 @@ fn collect(root: &Path, part: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Resu
     let path = root.join(part);
     if !path.is_dir() {
         let mut text = fs::read(&path).map_err(BuildError::io(&path))?;
-        // As git may check it out.
+        // git may check out lines that end in `\r\n`.
         text.retain(|byte| *byte != b'\r');
         let name = part.components().map(|c| c.as_os_str().to_string_lossy());
         files.push((name.collect::<Vec<_>>().join("/"), text));
@@ -82,7 +83,7 @@ fn collect(root: &Path, part: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Resu
     Ok(())
 }
 
-/// FNV-1a: finds what was forgotten, not what was forged.
+/// FNV-1a. The hash finds sources that changed by accident; it does not protect against forgery.
 struct Fnv(u64);
 
 impl Fnv {
@@ -90,7 +91,7 @@ impl Fnv {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// A length first, so that ("ab", "c") and ("a", "bc") differ.
+    /// Adds a text. Its length comes first, so that ("ab", "c") and ("a", "bc") differ.
     fn text(&mut self, text: &[u8]) {
         for byte in (text.len() as u64).to_le_bytes().iter().chain(text) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_of_names_and_texts_and_not_of_the_place() {
+    fn a_note_depends_on_names_and_texts_but_not_on_the_place() {
         let one = note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nc")]);
         assert_eq!(one, note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\r\nc")]));
         assert_ne!(one, note(&[("Cargo.toml", "a"), ("src/lib.rs", "b\nd")]));
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_its_file_or_its_directory() {
+    fn sources_of_a_module_are_its_file_or_its_directory() {
         let directory = package(&[("src/kernels.rs", "a"), ("src/main.rs", "x")]);
         let file = directory.path().join("src/kernels.rs");
         let before = Sources::of_module(&file).note(&[]).unwrap();

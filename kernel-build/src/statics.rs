@@ -1,12 +1,13 @@
-//! Mutable statics, looked for in every crate of the kernels before anything is optimised.
+//! Finds mutable statics in every crate of the kernels, before any optimisation.
 //!
-//! Through a static, block-level code could see what other threads did. LLVM may also make a
-//! register of one, and then each thread has a value of its own where the source has one for all.
-//! After that the static is gone from the module; so it is looked for before: the crates are
-//! checked once more, and rustc writes down the module of each as it hands it to LLVM. There a
-//! static is `global` if it is `static mut` or its type has interior mutability, and `constant`
-//! otherwise. Each crate has all its own, used or not: those of functions, generic or not, and of
-//! what it takes from other crates' macros.
+//! Through a static, block-level code could see what other threads did. LLVM may also turn a static
+//! into a register; then each thread has its own value, but the source has one value for all
+//! threads. After that, the optimised module no longer shows the static.
+//!
+//! Therefore the crates are compiled again without optimisation, and rustc writes the LLVM module
+//! of each crate. There, a static is `global` if it is `static mut` or has interior mutability, and
+//! `constant` otherwise. A crate's module holds all statics of the crate, used or not. This
+//! includes statics in functions, generic or not, and statics from macros of other crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::BuildError;
-use crate::kernels::{PROFILE_SETTINGS, TARGET};
-use crate::toolchain::Toolchain;
+use crate::profile::PROFILE_SETTINGS;
+use crate::toolchain::{TARGET, Toolchain};
 
-/// Flags that only say what rustc writes, and that it optimises nothing.
+/// Flags for the output, and against optimisation.
 const FLAGS: [&str; 4] = [
     "--emit=llvm-ir",
     "-Cno-prepopulate-passes",
     "-Zmir-opt-level=0",
     "-Csymbol-mangling-version=v0",
 ];
-/// Its outputs lie apart from those of the kernels' own profile.
+/// The profile of this build. Its outputs have another directory than the kernels' profile.
 const PROFILE: &str = "cuda-rt-statics";
 
 /// Refuses kernels in whose crates there is a mutable static.
@@ -43,7 +44,7 @@ pub(crate) fn refuse(
     ]);
     cargo.arg("--manifest-path").arg(manifest);
     cargo.arg("--target-dir").arg(target_dir);
-    // Of debug information and link-time optimisation there is none.
+    // The build needs neither debug information nor link-time optimisation.
     let settings = PROFILE_SETTINGS
         .iter()
         .filter(|setting| !setting.starts_with("lto"));
@@ -65,7 +66,7 @@ pub(crate) fn refuse(
         let text = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         names.extend(mutable_statics(&text));
     }
-    // A crate that uses another's has it too.
+    // A static of one crate may also appear in the modules of crates that use it.
     names.sort();
     names.dedup();
     if names.is_empty() {
@@ -74,9 +75,9 @@ pub(crate) fn refuse(
     Err(BuildError::MutableStatic { names })
 }
 
-/// The modules of the crates that cargo says it checked for the GPU, or found checked.
+/// The LLVM modules of the crates that cargo checked for the GPU, now or earlier.
 fn modules(messages: &str, target_dir: &Path) -> Vec<PathBuf> {
-    // Of what runs on the host, macros and build scripts, there is none in this directory.
+    // This directory holds no crates of the host, which are macros and build scripts.
     let directory = target_dir.join(TARGET);
     let messages = messages
         .lines()
@@ -99,7 +100,7 @@ fn modules(messages: &str, target_dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Globals of a module of LLVM's that are neither `constant` nor shared memory.
+/// The names of the globals in an LLVM module that are neither `constant` nor shared memory.
 pub(crate) fn mutable_statics(llvm_ir: &str) -> Vec<String> {
     llvm_ir
         .lines()
@@ -109,8 +110,8 @@ pub(crate) fn mutable_statics(llvm_ir: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads what stands before the initialiser only: the bytes in that are the user's, and may spell
-/// anything.
+/// Reads only the words before the initialiser: the initialiser holds the user's bytes, which may
+/// spell any word.
 fn is_mutable(definition: &str) -> bool {
     for word in definition.split_whitespace() {
         match word {
@@ -122,15 +123,15 @@ fn is_mutable(definition: &str) -> bool {
     false
 }
 
-/// `kernels::COUNT`, of `_RNvCs1234_7kernels5COUNT`: the identifiers of a symbol, each of which
-/// follows its length.
+/// The path in a symbol: `kernels::COUNT` for `_RNvCs1234_7kernels5COUNT`. In a symbol, each
+/// identifier follows its length.
 fn readable(symbol: &str) -> String {
     let Some(mut rest) = symbol.strip_prefix("_R") else {
         return symbol.to_owned();
     };
     let mut parts: Vec<&str> = Vec::new();
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        // The hash of a crate ends in an underscore, and has digits of its own.
+        // The hash of a crate ends in an underscore, and may contain digits.
         if let Some((_, after)) = rest[..start]
             .ends_with("Cs")
             .then(|| rest.split_once('_'))
@@ -165,12 +166,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutable_static_is_told_from_a_constant_and_from_shared_memory() {
+    fn mutable_statics_are_neither_constants_nor_shared_memory() {
         for definition in [
             "internal unnamed_addr global i32 0, align 4",
             "local_unnamed_addr global [4 x i8] zeroinitializer",
             "internal thread_local global [4 x i8] zeroinitializer",
-            // A static that holds the text of the exception.
+            // The static's initialiser contains the word for shared memory.
             "internal global <{ [4 x i8], [12 x i8] }> <{ [4 x i8] zeroinitializer, [12 x i8] c\"addrspace(3)\" }>",
         ] {
             assert_eq!(
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_lie_beside_the_metadata_of_what_is_checked_for_the_gpu() {
+    fn modules_lie_beside_the_metadata_of_crates_for_the_gpu() {
         let messages = r#"{"reason":"compiler-artifact","filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
 not a message
 {"reason":"compiler-artifact","filenames":["/t/p/deps/libsyn-2b.rmeta"]}

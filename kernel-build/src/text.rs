@@ -1,11 +1,11 @@
-//! Makes the text of a module depend on its source and compiler only.
+//! Removes from a module's text what depends on the place of the sources.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Numbers the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) in order of appearance: they
-/// are made from paths, and say nothing that a reader or the linker needs, for all of a module is
-/// in this text.
+/// Replaces the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) by numbers, in order of
+/// appearance. A hash depends on paths. Neither a reader nor the linker needs it, because the text
+/// holds the whole module.
 pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
     let mut numbers = HashMap::new();
     let mut out = String::with_capacity(ptx.len());
@@ -25,8 +25,8 @@ pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
     out
 }
 
-/// The crate's hash is in base 62 and ends in `_`; the crate's name follows, as its length in
-/// decimal and its text.
+/// Replaces the hashes in one symbol. A crate's hash is in base 62, and ends in `_`. The crate's
+/// name follows: its length in decimal, and its text.
 fn renumber<'a>(symbol: &'a str, numbers: &mut HashMap<&'a str, usize>, out: &mut String) {
     let mut rest = symbol;
     while let Some(start) = rest.find("Cs") {
@@ -40,7 +40,7 @@ fn renumber<'a>(symbol: &'a str, numbers: &mut HashMap<&'a str, usize>, out: &mu
         if is_hash {
             let next = numbers.len();
             let number = *numbers.entry(hash).or_insert(next);
-            write!(out, "{number}").expect("a string takes all that is written");
+            write!(out, "{number}").expect("a write to a string does not fail");
             rest = after;
         } else {
             rest = from;

@@ -3,19 +3,21 @@ use std::process::Command;
 
 use crate::environment;
 use crate::error::BuildError;
-use crate::kernels::TARGET;
+
+/// The target that kernels are compiled for.
+pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// A nightly toolchain with the sources of `core`.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     name: String,
-    /// As `rustc --version` prints it.
+    /// The output of `rustc --version`.
     pub(crate) version: String,
 }
 
 impl Toolchain {
-    /// Looks for everything that the build needs before it starts, so that what is missing is said
-    /// in one sentence.
+    /// Finds the compiler and its sources before the build starts, so that an error can name the
+    /// missing part in one sentence.
     pub(crate) fn find(name: &str) -> Result<Self, BuildError> {
         let rustc = |argument: &[&str]| {
             let output = Self::command(name, "rustc")
@@ -45,8 +47,8 @@ impl Toolchain {
         })
     }
 
-    /// Refuses an architecture that the compiler does not list: LLVM would write any name that it
-    /// is given into the text.
+    /// Refuses an architecture that the compiler does not list: LLVM would write any name into the
+    /// text.
     pub(crate) fn check_architecture(&self, name: &str) -> Result<(), BuildError> {
         let output = Self::command(&self.name, "rustc")
             .args(["--print", "target-cpus", "--target", TARGET])
@@ -67,7 +69,7 @@ impl Toolchain {
         })
     }
 
-    /// The version as a name for a directory.
+    /// The version as the name of a directory.
     pub(crate) fn slug(&self) -> String {
         let kept = |c: char| {
             if c.is_ascii_alphanumeric() || c == '.' {
@@ -83,8 +85,8 @@ impl Toolchain {
         Self::command(&self.name, "cargo")
     }
 
-    /// Through `rustup run`: inside a build script, `cargo` is a toolchain's own, which knows no
-    /// `+nightly`.
+    /// Runs the program through `rustup run`: inside a build script, `cargo` is the cargo of a
+    /// toolchain, which does not take `+nightly`.
     fn command(toolchain: &str, program: &str) -> Command {
         let mut command = Command::new("rustup");
         environment::clean(&mut command).args(["run", toolchain, program]);

@@ -13,14 +13,13 @@ const NO_PLACE: &str =
     "the struct needs a type parameter that says who owns its buffers: `struct Name<P: Place = Idle> { .. }`";
 const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
 const NOT_A_STRUCT: &str =
-    "only structs can be bundles: which variant an enum holds is not known while it is pending";
-const FOREIGN_FIELD: &str = "this is not of the bundle's place, and would stay behind when the bundle moves: give its buffers the \
-     place parameter, or mark what is no buffer `#[resource(plain)]`";
-const PLAIN_BUFFER: &str =
-    "what has the bundle's place moves with it: `#[resource(plain)]` is for fields that are no buffers";
-const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields that are no buffers";
+    "only structs can be bundles: while a bundle is pending, nobody can know the variant of an enum";
+const FOREIGN_FIELD: &str = "this field does not have the bundle's place, and would stay behind when the bundle moves: give its buffers the \
+     place parameter, or mark a field without buffers `#[resource(plain)]`";
+const PLAIN_BUFFER: &str = "this field has the bundle's place, so it moves with the bundle: `#[resource(plain)]` is for fields without buffers";
+const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields without buffers";
 
-/// A field, and whether it is carried along as a plain value.
+/// A field, and whether it moves with the bundle as a plain value.
 struct Part {
     member: Member,
     binding: Ident,
@@ -144,7 +143,7 @@ struct Derive<'a> {
 }
 
 impl Derive<'_> {
-    /// The generated code would be refused without this too; here rustc can say why, on the field.
+    /// rustc would also refuse the generated code. This check gives the reason, at the field.
     fn check(&self) -> Result<()> {
         let elsewhere: Type = parse_quote!(());
         for part in &self.parts {
@@ -169,7 +168,7 @@ impl Derive<'_> {
         ty
     }
 
-    /// The struct's arguments but lifetimes, with the place replaced.
+    /// The struct's arguments without lifetimes, with the place replaced.
     fn arguments(&self, with: &Type) -> Vec<TokenStream> {
         let argument = |parameter: &GenericParam| match parameter {
             GenericParam::Type(parameter) if parameter.ident == self.place => Some(quote!(#with)),
@@ -180,8 +179,8 @@ impl Derive<'_> {
         self.input.generics.params.iter().filter_map(argument).collect()
     }
 
-    /// The struct's parameters but the place, with `extra`; its bounds with the place replaced, and
-    /// plain fields bound to be `Copy`.
+    /// The struct's parameters without the place, and `extra`. In the bounds, the place is
+    /// replaced; each plain field must be `Copy`.
     fn generics(&self, with: &Type, extra: &[GenericParam]) -> Generics {
         let mut generics = self.input.generics.clone();
         generics.params = generics
@@ -213,7 +212,7 @@ impl Derive<'_> {
         generics
     }
 
-    /// A struct of one view for each part, with the same field names.
+    /// A struct with a view for each part, and with the same field names.
     fn view_struct(&self, name: &Ident, projection: &Ident, doc: &str) -> TokenStream {
         let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
         let extra: [GenericParam; 3] = [
@@ -253,7 +252,7 @@ impl Derive<'_> {
         }
     }
 
-    /// `'a: 'b;` of each lifetime that must outlive others.
+    /// `'a: 'b;` for each lifetime that must outlive others.
     fn outlives(&self) -> TokenStream {
         let generics = &self.input.generics;
         let declared = generics.lifetimes().map(|one| (&one.lifetime, &one.bounds));
@@ -345,8 +344,8 @@ impl Derive<'_> {
     }
 }
 
-/// The bounds of an impl, in the form that `__bundle!` and `__element!` take them: what a path or a
-/// lifetime is, and no more.
+/// The bounds of an impl, in the form that `__bundle!` and `__element!` take: each part is marked
+/// as a path or as a lifetime.
 pub(crate) fn clause(generics: &Generics) -> TokenStream {
     let declared = generics.type_params().map(|parameter| {
         let ident = &parameter.ident;
@@ -387,7 +386,7 @@ fn predicate(
                 None => quote!({ [#higher] #path }),
             }
         }
-        // What Rust has as bounds and syn does not know: refused by the macro, on these tokens.
+        // Bounds of Rust that syn does not know: the macro refuses them, at these tokens.
         other => quote!({ #other }),
     });
     let lifetimes = names(lifetimes);
@@ -398,7 +397,7 @@ fn predicate(
 mod tests {
     use super::*;
 
-    /// A crate that stands in for `cuda_rt` is given no `unsafe` of ours to be vouched for by.
+    /// The output has no `unsafe`, so no crate that takes the place of `cuda_rt` gets one of ours.
     #[test]
     fn nothing_in_the_output_is_unsafe() {
         let item = quote!(

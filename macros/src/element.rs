@@ -7,7 +7,7 @@ use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, parse2};
 use crate::bundle::clause;
 use crate::message;
 
-/// Checks, and leaves the rest to a macro of `device_std`, which can name its own crate.
+/// Checks the struct, and calls a macro of `device_std`, which can name its own crate.
 pub(crate) fn derive(item: TokenStream, device_std: &TokenStream) -> Result<TokenStream> {
     let item: DeriveInput = parse2(item)?;
     let fields = check(&item)?;
@@ -73,7 +73,7 @@ fn is_repr_c(item: &DeriveInput) -> Result<bool> {
     {
         attribute.parse_nested_meta(|meta| {
             found |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
-            // `align(16)`: skip the argument.
+            // Skips the argument of `align(16)`.
             if meta.input.peek(syn::token::Paren) {
                 let argument;
                 syn::parenthesized!(argument in meta.input);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_passed_as_what_they_are() {
+    fn generic_parameters_are_passed_by_their_kind() {
         let item = quote!(
             #[repr(transparent)]
             struct Row<T: Copy = f32, const N: usize = 4>([T; N])
@@ -171,7 +171,8 @@ mod tests {
         assert_eq!(output, expected.to_string());
     }
 
-    /// A crate that stands in for `device_std` is given no `unsafe` of ours to be vouched for by.
+    /// The output has no `unsafe`, so no crate that takes the place of `device_std` gets one of
+    /// ours.
     #[test]
     fn nothing_in_the_output_is_unsafe() {
         let item = quote!(

@@ -1,10 +1,12 @@
 //! Procedural macros of cuda-rt.
 //!
-//! Nothing they write is `unsafe`: what is comes from macros of `cuda_rt` and `device_std`
-//! (`__kernel!`, `__entry!`, `__bundle!`, `__element!`), which name their own crates by `$crate`. A
-//! procedural macro cannot: its `::cuda_rt` is whatever the user's crate calls so, and an `unsafe`
-//! block beside it would vouch for that. What they do put into a user's crate compiles there under
-//! `#![forbid(unsafe_code)]`, and a user's own tokens stay in it where the lint sees them.
+//! The macros write no `unsafe`. Macros of `cuda_rt` and `device_std` do (`__kernel!`, `__entry!`,
+//! `__bundle!`, `__element!`), because they can name their own crates by `$crate`. A procedural
+//! macro cannot: its `::cuda_rt` means any crate that the user's crate calls `cuda_rt`, and an
+//! `unsafe` block beside the path would vouch for the wrong crate.
+//!
+//! The output compiles in a user's crate under `#![forbid(unsafe_code)]`. The user's own tokens
+//! stay outside of our `unsafe` blocks, where the lint sees them.
 #![forbid(unsafe_code)]
 
 mod bundle;
@@ -37,9 +39,10 @@ use proc_macro::TokenStream;
 /// | `input: &[T]` | `&DeviceSlice<T, _>` | read by all threads |
 /// | `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
 /// | `tile: BlockUninit<T, N>` | nothing | shared memory |
-/// | anything else | the same | a value |
+/// | any other type | the same | a value |
 ///
-/// `block = …` fixes the threads of a block: needed with a block, allowed with an index.
+/// `block = …` fixes the number of threads of a block. A kernel with a block needs it; a kernel
+/// with an index may have it.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(arguments.into(), item.into())
@@ -49,8 +52,8 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a `#[repr(C)]` struct of elements an element, and a kernel parameter.
 ///
-/// Needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable` beside it. As re-exported by
-/// `device_std`.
+/// The struct also needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable`. `device_std` re-exports
+/// this derive.
 #[proc_macro_derive(Element)]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::device_std))
@@ -58,7 +61,7 @@ pub fn derive_element(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// As [`macro@Element`], for crates that depend on `cuda_rt` only, which re-exports it as
+/// As [`macro@Element`], for crates that depend on `cuda_rt` only. `cuda_rt` re-exports it as
 /// `Element`.
 #[proc_macro_derive(HostElement)]
 pub fn derive_host_element(item: TokenStream) -> TokenStream {
@@ -69,9 +72,9 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 
 /// Makes a struct of buffers a bundle that moves between streams as a whole, behind one event.
 ///
-/// The struct has one type parameter bound by `Place`, which is that of its buffers. Fields that
-/// are no buffers are marked `#[resource(plain)]` and must be `Copy`. `NameView` and `NameRef`,
-/// structs with the same field names, are what views of it are.
+/// The struct has one type parameter bound by `Place`: the place of its buffers. Fields that are
+/// not buffers are marked `#[resource(plain)]`, and must be `Copy`. The derive also makes the views
+/// of the struct, `NameView` and `NameRef`, with the same field names.
 ///
 /// ```ignore
 /// #[derive(cuda_rt::Bundle)]

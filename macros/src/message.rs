@@ -1,20 +1,20 @@
-//! Every message of these macros, in one place: one sentence each, saying what to write instead.
+//! The messages of these macros. Each message is one sentence, and says what to write instead.
 
 use proc_macro2::Ident;
 
 pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
 pub(crate) const UNKNOWN_ARGUMENT: &str =
-    "`#[kernel]` knows one argument, the threads of a block: `block = 256` or `block = (32, 8)`";
+    "`#[kernel]` takes one argument, the threads of a block: `block = 256` or `block = (32, 8)`";
 pub(crate) const ARGUMENT_TWICE: &str = "`block` is given twice";
 pub(crate) const BLOCK_NOT_LITERAL: &str =
-    "the threads of a block are numbers: `block = 256` or `block = (32, 8)`";
+    "the threads of a block are written as numbers: `block = 256` or `block = (32, 8)`";
 pub(crate) const BLOCK_SIZE: &str = "a block has 1 to 1024 threads";
 
 pub(crate) const METHOD: &str = "a kernel is a free function: a GPU has no `self`";
-pub(crate) const GENERIC: &str = "a kernel is not generic, for it becomes one entry of the PTX: write one kernel for each type, around a shared generic function";
-pub(crate) const ASYNC: &str = "a kernel is not `async`: its launch is what does not wait";
+pub(crate) const GENERIC: &str = "a kernel cannot be generic, because it becomes one entry of the PTX: write one kernel for each type, and let them call a generic function";
+pub(crate) const ASYNC: &str = "a kernel is not `async`: its launch already returns before the kernel ends";
 pub(crate) const CONST: &str = "a kernel is not `const`: it runs on a GPU";
-pub(crate) const UNSAFE: &str = "a kernel is a safe function: its launch checks what it needs";
+pub(crate) const UNSAFE: &str = "a kernel is a safe function: its launch checks all conditions that it needs";
 pub(crate) const ABI: &str = "a kernel has no ABI of its own: `#[kernel]` makes the entry";
 pub(crate) const VARIADIC: &str = "a kernel has a fixed number of parameters";
 pub(crate) const RETURNS: &str =
@@ -26,10 +26,10 @@ pub(crate) const MUTABLE_SLICE: &str = "a kernel writes through `PerThread<T>`, 
 pub(crate) const REFERENCE: &str = "a kernel reads through `&[T]`, and takes single values by value";
 pub(crate) const POINTER: &str =
     "a kernel reads through `&[T]` and writes through `PerThread<T>`: pointers do not cross to the device";
-pub(crate) const LIFETIME: &str = "leave the lifetime out: `#[kernel]` puts in that of the launch";
+pub(crate) const LIFETIME: &str = "remove the lifetime: `#[kernel]` inserts the lifetime of the launch";
 pub(crate) const ELEMENT_TYPE: &str = "the element type is missing: write `PerThread<f32>`";
 pub(crate) const IMPL_TRAIT: &str =
-    "a kernel's parameters have one type each, for it becomes one entry of the PTX";
+    "a kernel's parameters have one type each, because the kernel becomes one entry of the PTX";
 
 pub(crate) const NO_POSITION: &str =
     "a kernel takes one index (`Index1`, `Index2`, `Index3`) or one block (`Block`, `Block2`)";
@@ -37,26 +37,25 @@ pub(crate) const TWO_POSITIONS: &str =
     "a kernel takes one index or block only: with two kinds of index, two threads could reach one element";
 pub(crate) const NO_OUTPUT: &str =
     "a kernel without an output does nothing: add a `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
-pub(crate) const BLOCK_UNSIZED: &str = "the threads of a block are fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `(block = (32, 8))` for `Block2`";
+pub(crate) const BLOCK_UNSIZED: &str = "the number of threads of a block is fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `#[kernel(block = (32, 8))]` for `Block2`";
 pub(crate) const BLOCK_DIMENSIONS: &str =
     "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
 pub(crate) const INDEX_DIMENSIONS: &str =
     "`Index1` goes with `block = 256`: threads along a second axis would share an index";
 pub(crate) const NEEDS_BLOCK: &str =
-    "`PerBlock` and `BlockUninit` belong to a block: take a `Block` instead of an index";
-pub(crate) const NEEDS_PLANE: &str =
-    "`PerThreadColumn` belongs to two dimensions: take an `Index2` or a `Block2`";
+    "`PerBlock` and `BlockUninit` need a block: take a `Block` instead of an index";
+pub(crate) const NEEDS_PLANE: &str = "`PerThreadColumn` needs two dimensions: take an `Index2` or a `Block2`";
 
 pub(crate) const ELEMENT_NOT_STRUCT: &str =
     "`Element` is derived for structs: not every bit pattern is a value of an enum or union";
 pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and device: add `#[repr(C)]`";
 pub(crate) const ELEMENT_LIFETIME: &str =
-    "an element borrows nothing: its bytes are copied to the device, and outlive what they were copied from";
+    "an element cannot borrow: its bytes are copied to the device, and live longer than the original";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";
 
 pub(crate) fn scalar_of_no_size(name: &Ident) -> String {
     format!(
-        "H31: the parameter `{name}` has no size, so a GPU has no parameter for it: leave it out, or give its type a field"
+        "H31: the parameter `{name}` has no size, so the entry in the PTX has no parameter for it: remove it, or give its type a field"
     )
 }
 
@@ -68,12 +67,14 @@ pub(crate) fn scalar_too_aligned(name: &Ident) -> String {
 
 pub(crate) fn element_of_no_size(name: &Ident) -> String {
     format!(
-        "H31: the elements of `{name}` have no size, and device memory holds bytes: leave it out, or give their type a field"
+        "H31: the elements of `{name}` have no size, but device memory holds bytes: remove the parameter, or give its element type a field"
     )
 }
 
 pub(crate) fn output_by_another_name(name: &Ident) -> String {
-    format!("H32: `{name}` has the name of another type of output: `Atomic` alone is called `Atomic`")
+    format!(
+        "H32: the type of `{name}` has the name of another output of `device_std`: give the type alias another name"
+    )
 }
 
 pub(crate) fn shared_too_large(name: &Ident) -> String {

@@ -1,17 +1,17 @@
-//! What our output may name in a user's crate, for the tests of each macro.
+//! Checks the names in a macro's output, for the tests of each macro.
 //!
-//! A path goes from `::cuda_rt` or `::device_std`. A name of the prelude, a primitive type or a
-//! macro would be whatever the user's crate calls so.
+//! A path in the output must start at `::cuda_rt` or `::device_std`. A name of the prelude, of a
+//! primitive type or of a macro could mean an item of the user's crate.
 
 use std::collections::BTreeSet;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// What is looked up in the user's crate first.
+/// Names that rustc looks up in the user's crate first.
 const LOOKED_UP: &str = "Option Some None Result Ok Err Box String Vec Copy Clone Send Sync Sized Drop Fn Default Iterator Into From \
      u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char str";
 
-/// Fails if `output` names what is not in `input`, but by a path of ours.
+/// Fails if `output` has a name that is neither in `input` nor in a path of ours.
 #[track_caller]
 pub(crate) fn assert_ours(input: &TokenStream, output: &TokenStream) {
     let users: BTreeSet<String> = words(input).into_iter().collect();
@@ -35,12 +35,12 @@ pub(crate) fn assert_ours(input: &TokenStream, output: &TokenStream) {
     }
 }
 
-/// Whether a path may go on after this word.
+/// Whether a path may continue after this word.
 fn is_segment(word: &str) -> bool {
     ["Self", "self", "crate", "super"].contains(&word) || syn::parse_str::<syn::Ident>(word).is_ok()
 }
 
-/// Two colons as one word; of three the first is alone (`a: ::b`).
+/// Joins two colons into one word. Of three colons, the first stays alone (`a: ::b`).
 fn with_paths(words: Vec<String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut words = words.into_iter().peekable();
@@ -56,7 +56,7 @@ fn with_paths(words: Vec<String>) -> Vec<String> {
     found
 }
 
-/// Words and marks in order.
+/// The words and marks of the tokens, in order.
 fn words(tokens: &TokenStream) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for token in tokens.clone() {
@@ -78,7 +78,7 @@ mod tests {
     use super::assert_ours;
 
     #[test]
-    fn what_is_not_ours_is_found() {
+    fn names_that_are_not_ours_are_found() {
         let input = quote!(
             fn f(a: u32) {}
         );

@@ -114,9 +114,12 @@ impl<D: Live> Meter<D> {
     /// order.
     pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64) -> Result<()> {
         loop {
-            let Some(marks) = lock(&self.pending).pop_front_if(|marks| marks.item <= item) else {
-                return Ok(());
+            let settled = {
+                let mut pending = lock(&self.pending);
+                let due = pending.front().is_some_and(|marks| marks.item <= item);
+                due.then(|| pending.pop_front()).flatten()
             };
+            let Some(marks) = settled else { return Ok(()) };
             let (start, end) = (marks.start.synchronize()?, marks.end.synchronize()?);
             let start_ms = f64::from(start.elapsed_ms_since(&epoch.mark)?);
             // Measured between the two events: far from the epoch, an `f32` holds a time less

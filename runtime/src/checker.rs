@@ -9,7 +9,7 @@ pub use cuda_rt_checker::{
 ///
 /// ```
 /// use cuda_rt::checker::{Check, Checked};
-/// use cuda_rt::driver::Driver;
+/// use cuda_rt::driver::{Copies, Memory, Streams, Tools};
 /// use cuda_rt::simulator::{SimConfig, SimDriver};
 ///
 /// let unchecked = SimDriver::new(SimConfig::new().check(Check::Off));
@@ -31,7 +31,7 @@ pub use cuda_rt_checker::Checked;
 ///
 /// ```
 /// use cuda_rt::checker::{Check, Site, at_statement};
-/// use cuda_rt::driver::Driver;
+/// use cuda_rt::driver::{Copies, Memory, Streams, Tools};
 /// use cuda_rt::simulator::{SimConfig, SimDriver};
 ///
 /// let driver = SimDriver::new(SimConfig::new().check(Check::Record));

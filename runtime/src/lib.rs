@@ -4,15 +4,19 @@
 //! | folder | what |
 //! |---|---|
 //! | `tag` | the types that name streams and devices |
-//! | `device` | devices, and what their handles share |
-//! | `stream` | what enqueues |
-//! | `order` | events, fences, handoffs: what waits for what |
+//! | `device` | devices, what their handles share, and what every call does |
+//! | `stream` | what enqueues: copies, fills, and moves of ownership |
+//! | `order` | events, fences, handoffs: what waits for what, and where |
 //! | `memory` | buffers, slices, bundles, and places to keep them |
 //! | `kernel` | kernels and their launches |
 //! | `graph` | captured work |
 //! | `collective` | sums and exchanges among several GPUs |
 //! | `interop` | code that is not ours |
-//! | `timeline` | the recorder: what ran when |
+//! | `timeline` | what ran when: recordings |
+//! | `error` | what can go wrong, by families |
+//! | `checker` | the happens-before checker, handed on |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod checker;
 mod collective;
@@ -37,7 +41,7 @@ pub use cuda_rt_simulator as simulator;
 
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
 pub use crate::device::Device;
-pub use crate::error::{Error, GridError, Refused, Result};
+pub use crate::error::{CollectiveError, Error, GridError, OpenError, PinnedError, Refused, Result};
 pub use crate::graph::{Captured, Graph, InGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3};
 pub use crate::memory::Constant;

@@ -25,8 +25,16 @@ pub(super) struct SimCommunicator {
     aborted: Mutex<bool>,
 }
 
-/// What the ranks of one collective gave, by rank.
-pub(super) type Exchange = Arc<Mutex<Vec<Vec<u8>>>>;
+/// What the ranks of one collective share.
+pub(super) type Exchange = Arc<Mutex<Exchanged>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Exchanged {
+    /// What the ranks gave, by rank.
+    given: Vec<Vec<u8>>,
+    /// What ranks have received whose parts have ended, and where.
+    received: Vec<(u64, Vec<u8>)>,
+}
 
 /// One rank's part in one collective.
 #[derive(Debug)]
@@ -89,7 +97,8 @@ impl SimCommunicator {
     }
 }
 
-// SAFETY: a rank's part reads and writes its own ranges only, in its stream's order.
+// SAFETY: a rank's part reads its own range, and writes ranges of the same collective only: its
+// own, in its stream's order, and those of ranks whose parts have ended.
 unsafe impl Communicator for SimCommunicator {
     unsafe fn enqueue(
         &self,
@@ -125,7 +134,10 @@ impl State {
         parts: &[Part],
     ) -> DriverResult<()> {
         const CALL: Call = Call::Collective;
-        let exchange: Exchange = Arc::new(Mutex::new(vec![Vec::new(); parts.len()]));
+        let exchange: Exchange = Arc::new(Mutex::new(Exchanged {
+            given: vec![Vec::new(); parts.len()],
+            received: Vec::new(),
+        }));
         let bytes = collective.lens(count, parts.len()).0 * number.bytes();
         let mut given = Vec::new();
         for (rank, part) in parts
@@ -183,7 +195,7 @@ pub(super) fn send(memory: &Memory, from: u64, bytes: usize, rank: usize, exchan
     // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1);
     // the vector is as long.
     unsafe { memory::copy(given.as_mut_ptr().expose_provenance() as u64, from, bytes) };
-    exchange.lock().unwrap_or_else(PoisonError::into_inner)[rank] = given;
+    exchange.lock().unwrap_or_else(PoisonError::into_inner).given[rank] = given;
 }
 
 impl Receive {
@@ -206,31 +218,38 @@ impl Receive {
     }
 
     fn ranks(&self) -> usize {
-        self.exchange.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.exchange
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .given
+            .len()
     }
 
-    /// Computes what the rank receives, and writes it.
+    /// Computes what the rank receives, and writes it; and writes once more what the ranks have
+    /// received whose parts have ended. NCCL may do so until the parts of all ranks have ended, and
+    /// after an abort does.
     pub(super) fn run(&self, memory: &Memory) {
-        let given = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exchanged = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = &exchanged.given;
         let bytes = self.count * self.number.bytes();
         let result = match self.collective {
-            Collective::AllReduce(by) => reduce(self.number, by, &given, 0..bytes),
+            Collective::AllReduce(by) => reduce(self.number, by, given, 0..bytes),
             Collective::Broadcast { root } => given[root].clone(),
             Collective::AllGather => given.concat(),
-            Collective::ReduceScatter(by) => reduce(
-                self.number,
-                by,
-                &given,
-                self.rank * bytes..(self.rank + 1) * bytes,
-            ),
+            Collective::ReduceScatter(by) => {
+                reduce(self.number, by, given, self.rank * bytes..(self.rank + 1) * bytes)
+            }
         };
         debug_assert!(
             memory.contains(self.to, result.len() as u64),
             "checked when it was enqueued"
         );
-        // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped
-        // (CHUNK-1).
-        unsafe { memory::copy(self.to, result.as_ptr().expose_provenance() as u64, result.len()) };
+        exchanged.received.push((self.to, result));
+        for (to, result) in &exchanged.received {
+            // SAFETY: checked when it was enqueued, of each rank: in its device's memory, which
+            // stays mapped as long as the host's devices do (CHUNK-1).
+            unsafe { memory::copy(*to, result.as_ptr().expose_provenance() as u64, result.len()) };
+        }
     }
 }
 

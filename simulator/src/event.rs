@@ -115,18 +115,11 @@ impl State {
 
     pub(super) fn query_event(&mut self, event: RawEvent) -> DriverResult<bool> {
         let place = self.place(Call::QueryEvent, event)?;
-        self.clock.spend(self.config.model.other_call_ns);
         let Some((position, time_ns)) = place else {
+            self.clock.spend(self.config.model.other_call_ns);
             return Ok(true);
         };
-        self.step_towards(position);
-        self.check_lost(Call::QueryEvent)?;
-        let done = self.is_done(position);
-        if done {
-            // Whoever saw it done did so no earlier than it was.
-            self.clock.wait_until(time_ns);
-        }
-        Ok(done)
+        self.query(Call::QueryEvent, position, time_ns)
     }
 
     pub(super) fn synchronize_event(&mut self, event: RawEvent) -> DriverResult<()> {

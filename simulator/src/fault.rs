@@ -26,6 +26,7 @@ calls! {
     CreateStream "cuStreamCreateWithPriority";
     DestroyStream "cuStreamDestroy";
     SynchronizeStream "cuStreamSynchronize";
+    QueryStream "cuStreamQuery";
     WaitEvent "cuStreamWaitEvent";
     CreateEvent "cuEventCreate";
     DestroyEvent "cuEventDestroy";

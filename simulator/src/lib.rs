@@ -53,10 +53,11 @@ use crate::stream::{Op, Pattern, Stream};
 use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::door::{Door, Shut};
 use cuda_rt_driver::{
-    Backend, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, HostMemory,
+    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
     MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
-    Simulated,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
@@ -147,6 +148,22 @@ impl SimDevice {
         self.simulator.0.enter(call, body)
     }
 
+    /// Makes a call that ends the capture of `stream`, also where it fails.
+    fn finish_capture<R>(
+        &self,
+        call: Call,
+        stream: RawStream,
+        body: impl FnOnce(&mut State) -> DriverResult<R>,
+    ) -> DriverResult<R> {
+        let ended = self.enter(call, body);
+        if ended.is_err() {
+            // A call that failed before it began left the capture open.
+            let state = &self.simulator.0.state;
+            let _ = state.enter(|state| state.abandon_capture(stream));
+        }
+        ended
+    }
+
     /// What CUDA checks of a launch.
     fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
         let limits = &self.properties;
@@ -198,29 +215,7 @@ impl Core {
     }
 }
 
-// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
-// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
-// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
-unsafe impl Driver for SimDevice {
-    fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    fn simulator(&self) -> Option<&dyn Simulated> {
-        Some(&self.simulator)
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.enter(Call::MemoryInfo, |state| {
-            let memory = &state.memories[self.device];
-            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
-            Ok(MemoryInfo {
-                free_bytes: total_bytes - used_bytes,
-                total_bytes,
-            })
-        })
-    }
-
+impl Streams for SimDevice {
     fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
         let stream = Stream {
             device: self.device,
@@ -239,10 +234,24 @@ unsafe impl Driver for SimDevice {
         self.enter(Call::SynchronizeStream, |state| state.synchronize_stream(stream))
     }
 
+    unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool> {
+        self.enter(Call::QueryStream, |state| state.query_stream(stream))
+    }
+
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }
 
+    cuda_rt_driver::stream_calls! { |_this|
+        foreign(_name, _stream, _uses, body) => {
+            // There is no context to make current.
+            body();
+            Ok(())
+        };
+    }
+}
+
+impl Events for SimDevice {
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
         self.enter(Call::CreateEvent, |state| Ok(state.create_event(timing)))
     }
@@ -265,6 +274,19 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         self.enter(Call::ElapsedMs, |state| state.elapsed_ms(start, end))
+    }
+}
+
+impl Memory for SimDevice {
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.enter(Call::MemoryInfo, |state| {
+            let memory = &state.memories[self.device];
+            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
+            Ok(MemoryInfo {
+                free_bytes: total_bytes - used_bytes,
+                total_bytes,
+            })
+        })
     }
 
     unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
@@ -317,69 +339,71 @@ unsafe impl Driver for SimDevice {
             Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
         })
     }
+}
 
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
-        let op = Op::Copy {
-            kind,
-            destination: destination.0,
-            source,
-            bytes,
+impl Copies for SimDevice {
+    cuda_rt_driver::copy_calls! { |this|
+        copy_to_device(destination, source, bytes, stream) => {
+            let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+            let op = Op::Copy {
+                kind,
+                destination: destination.0,
+                source,
+                bytes,
+            };
+            let ranges = [(this.device, destination)];
+            this.enter(Call::CopyToDevice, |state| {
+                state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
+            })
         };
-        let ranges = [(self.device, destination)];
-        self.enter(Call::CopyToDevice, |state| {
-            state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
-        })
-    }
 
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let (kind, destination) = (
-            SpanKind::CopyToHost,
-            destination.as_ptr().expose_provenance() as u64,
-        );
-        let op = Op::Copy {
-            kind,
-            destination,
-            source: source.0,
-            bytes,
+        copy_to_host(destination, source, bytes, stream) => {
+            let (kind, destination) = (
+                SpanKind::CopyToHost,
+                destination.as_ptr().expose_provenance() as u64,
+            );
+            let op = Op::Copy {
+                kind,
+                destination,
+                source: source.0,
+                bytes,
+            };
+            let ranges = [(this.device, source)];
+            this.enter(Call::CopyToHost, |state| {
+                state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
+            })
         };
-        let ranges = [(self.device, source)];
-        self.enter(Call::CopyToHost, |state| {
-            state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
-        })
-    }
 
-    unsafe fn copy(
-        &self,
-        destination: DeviceAddress,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let op = Op::Copy {
-            kind: SpanKind::Copy,
-            destination: destination.0,
-            source: source.0,
-            bytes,
+        copy(destination, source, bytes, stream) => {
+            let op = Op::Copy {
+                kind: SpanKind::Copy,
+                destination: destination.0,
+                source: source.0,
+                bytes,
+            };
+            let ranges = [(this.device, destination), (this.device, source)];
+            this.enter(Call::Copy, |state| {
+                state.transfer(Call::Copy, stream, &ranges, bytes, op)
+            })
         };
-        let ranges = [(self.device, destination), (self.device, source)];
-        self.enter(Call::Copy, |state| {
-            state.transfer(Call::Copy, stream, &ranges, bytes, op)
-        })
-    }
 
+        fill(destination, pattern, count, stream) => {
+            this.enter(Call::Fill, |state| {
+                let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
+                    return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
+                };
+                let op = Op::Fill {
+                    destination: destination.0,
+                    pattern: Pattern::new(pattern),
+                    bytes,
+                };
+                state.transfer(Call::Fill, stream, &[(this.device, destination)], bytes, op)
+            })
+        };
+    }
+}
+
+impl Peers for SimDevice {
     fn peer(&self) -> RawPeer {
         self.peer
     }
@@ -392,73 +416,46 @@ unsafe impl Driver for SimDevice {
         self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
     }
 
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.copy_between(destination, source, bytes, stream)
+    cuda_rt_driver::peer_calls! { |this|
+        copy_peer(destination, source, bytes, stream) => {
+            this.copy_between(destination, source, bytes, stream)
+        };
     }
+}
 
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.enter(Call::Fill, |state| {
-            let Some(bytes) = pattern.len().checked_mul(count).filter(|_| !pattern.is_empty()) else {
-                return Err(state.error(Call::Fill, ErrorCode::INVALID_VALUE));
-            };
-            let op = Op::Fill {
-                destination: destination.0,
-                pattern: Pattern::new(pattern),
-                bytes,
-            };
-            state.transfer(Call::Fill, stream, &[(self.device, destination)], bytes, op)
-        })
-    }
-
+impl Kernels for SimDevice {
     fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
         self.enter(Call::Prepare, |_| Ok(()))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.enter(Call::Launch, |state| {
-            state.stream(Call::Launch, stream)?;
-            if !self.is_valid(kernel, shape, parameters) {
-                return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
-            }
-            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-            state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
-        })
-    }
+    cuda_rt_driver::kernel_calls! { |this|
+        launch(kernel, shape, parameters, stream) => {
+            this.enter(Call::Launch, |state| {
+                state.stream(Call::Launch, stream)?;
+                if !this.is_valid(kernel, shape, parameters) {
+                    return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+                }
+                // SAFETY: the caller promises one pointer for each parameter, to a live value of
+                // its size.
+                let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+                state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
+            })
+        };
 
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
+    }
+}
+
+impl Graphs for SimDevice {
     unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::BeginCapture, |state| state.begin_capture(stream))
     }
 
     unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        let ended = self.enter(Call::EndCapture, |state| state.end_capture(stream));
-        if ended.is_err() {
-            // A call that failed before it began left the capture open.
-            let _ = self
-                .simulator
-                .0
-                .state
-                .enter(|state| state.abandon_capture(stream));
-        }
-        ended
+        self.finish_capture(Call::EndCapture, stream, |state| state.end_capture(stream))
     }
 
     unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
@@ -466,33 +463,8 @@ unsafe impl Driver for SimDevice {
     }
 
     unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        let ended = self.enter(Call::UpdateGraph, |state| state.update_graph(graph, stream));
-        if ended.is_err() {
-            // A call that failed before it began left the capture open.
-            let _ = self
-                .simulator
-                .0
-                .state
-                .enter(|state| state.abandon_capture(stream));
-        }
-        ended
-    }
-
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        self.enter(Call::SetLaunch, |state| {
-            if !self.is_valid(kernel, shape, parameters) {
-                return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
-            }
-            // SAFETY: the caller's: one pointer for each parameter, to a live value of its size.
-            let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
-            state.set_launch(graph, node, launch)
+        self.finish_capture(Call::UpdateGraph, stream, |state| {
+            state.update_graph(graph, stream)
         })
     }
 
@@ -502,6 +474,52 @@ unsafe impl Driver for SimDevice {
 
     unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
         self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
+    }
+
+    cuda_rt_driver::graph_calls! { |this|
+        set_launch(graph, node, kernel, shape, parameters) => {
+            this.enter(Call::SetLaunch, |state| {
+                if !this.is_valid(kernel, shape, parameters) {
+                    return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
+                }
+                // SAFETY: the caller promises one pointer for each parameter, to a live value of
+                // its size.
+                let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
+                state.set_launch(graph, node, launch)
+            })
+        };
+    }
+}
+
+// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
+// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
+// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
+unsafe impl Driver for SimDevice {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+}
+
+// SAFETY: it gives no trace.
+unsafe impl Tools for SimDevice {
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        Some(&self.simulator)
+    }
+
+    /// The checker is above it, in [`SimDriver`].
+    fn is_checked(&self) -> bool {
+        false
+    }
+
+    fn races(&self) -> Vec<Race> {
+        Vec::new()
+    }
+
+    fn hint(&self, _note: Hint<'_>) {}
+
+    /// Its spans are [`Simulator::record_spans`]'s.
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        None
     }
 }
 

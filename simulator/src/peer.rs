@@ -80,7 +80,7 @@ impl SimDevice {
 mod tests {
     use std::sync::Arc;
 
-    use cuda_rt_driver::Driver;
+    use cuda_rt_driver::Peers;
 
     use crate::{SimConfig, SimDriver};
 

@@ -35,9 +35,9 @@ impl fmt::Debug for Simulator {
 }
 
 impl Simulator {
-    /// The handle of the simulated device behind a driver, if it is one.
-    pub fn of(driver: &dyn cuda_rt_driver::Driver) -> Option<&Self> {
-        let simulated: &dyn std::any::Any = driver.simulator()?;
+    /// The handle of the simulated device that these are the tools of, if it is one.
+    pub fn of(tools: &dyn cuda_rt_driver::Tools) -> Option<&Self> {
+        let simulated: &dyn std::any::Any = tools.simulator()?;
         simulated.downcast_ref()
     }
 

@@ -218,6 +218,29 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn query_stream(&mut self, stream: RawStream) -> DriverResult<bool> {
+        let s = self.stream(Call::QueryStream, stream)?;
+        if s.capture.is_some() {
+            return Err(self.refuse_capture(Call::QueryStream, stream));
+        }
+        let (at, end_ns) = (s.issued(), s.modelled_end_ns);
+        self.query(Call::QueryStream, Position { stream: stream.0, at }, end_ns)
+    }
+
+    /// Whether all up to `position` is done, which is modelled to be at `end_ns`. Makes some
+    /// progress, so that a loop of queries ends.
+    pub(super) fn query(&mut self, call: Call, position: Position, end_ns: u64) -> DriverResult<bool> {
+        self.clock.spend(self.config.model.other_call_ns);
+        self.step_towards(position);
+        self.check_lost(call)?;
+        let done = self.is_done(position);
+        if done {
+            // Whoever saw it done did so no earlier than it was.
+            self.clock.wait_until(end_ns);
+        }
+        Ok(done)
+    }
+
     /// Enqueues an operation, or adds it to the capture that the stream is in.
     pub(super) fn submit(&mut self, call: Call, stream: RawStream, mut op: Op) -> DriverResult<()> {
         let captured = self.stream(call, stream)?.capture.is_some();

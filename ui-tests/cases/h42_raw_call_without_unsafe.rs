@@ -2,7 +2,7 @@
 // Twin: h21_freed_under_a_view
 #![forbid(unsafe_code)]
 use cuda_rt::simulator::{SimConfig, SimDriver};
-use cuda_rt::driver::{Driver, RawStream};
+use cuda_rt::driver::{Memory, RawStream};
 use cuda_rt::{Device, Error};
 
 cuda_rt::streams! {

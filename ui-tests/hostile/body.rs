@@ -1,5 +1,6 @@
-// What every hostile crate holds: each macro that is exported, and what came of it. Names are given in full, from the crates `real`,
-// `real_std` and `rust`, since the crate around it shadows whatever it can.
+// What every hostile crate holds: each macro that is exported, and what came of it. Names are given
+// in full, from the crates `real`, `real_std` and `rust`, since the crate around it shadows
+// whatever it can.
 
 ::real_std::kernel_module!("none.ptx");
 

@@ -1,6 +1,6 @@
 // H37, mended: GPU 1 acquires the frame again, and so waits for the copy.
 use cuda_rt::simulator::SimConfig;
-use cuda_rt::{Device, Error, Live};
+use cuda_rt::{Device, Error, Live, OpenError};
 
 cuda_rt::streams! {
     Compute;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
         Device::with_gpu(1, |other| program(&gpu, &other))
             .or_else(|_| Device::with_gpu(0, |other| program(&gpu, &other)))?
     }) {
-        Err(Error::NoGpu(_)) => Ok(()),
+        Err(OpenError::NoGpu(_)) => Ok(()),
         ran => ran?,
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use tree::{Case, Tree};
 
@@ -30,6 +31,26 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     match committed == page {
         true => Ok(()),
         false => Err(format!("{PAGE} differs from the tree: run `cargo xtask hazards`").into()),
+    }
+}
+
+/// Runs the hazard programs of a file through the checker: `FILE [--json]`.
+pub(crate) fn check_programs(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    let status = Command::new("cargo")
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "hazard-programs",
+            "--manifest-path",
+        ])
+        .arg(root().join("Cargo.toml"))
+        .arg("--")
+        .args(arguments)
+        .status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err("a verdict differs from the checker's, or a line is no program".into()),
     }
 }
 

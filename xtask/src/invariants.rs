@@ -83,17 +83,31 @@ struct Citations {
     cited: BTreeMap<String, Vec<Place>>,
     obligations: Vec<(u32, Place)>,
     documents: Vec<(String, Place)>,
-    /// Definitions with names that are not unique, such as `B1`.
+    /// Definitions with names that are not unique: `B1`, or a number alone.
     short: Vec<(String, Place)>,
 }
 
 impl Citations {
     fn read_source(&mut self, file: &Path, text: &str) {
+        let mut in_invariants = false;
         for (number, line) in text.lines().enumerate() {
-            let Some(comment) = comment_of(line) else { continue };
+            let Some(comment) = comment_of(line) else {
+                in_invariants = false;
+                continue;
+            };
             let place = (file.to_owned(), number + 1);
+            if let Some(heading) = comment.strip_prefix("# ") {
+                in_invariants = heading.starts_with("Invariant");
+            }
+            let listed = comment.split_once(". ").map_or("", |(first, _)| first);
+            if in_invariants && listed.parse::<u32>().is_ok() {
+                self.short.push((listed.to_owned(), place.clone()));
+            }
+            self.short
+                .extend(numbered_in(comment).map(|name| (name, place.clone())));
             // A line with a name alone cites it, as in a contract: `/// # Safety`, `/// BUFFER-1.`
-            let first = comment.split_once(' ').map_or("", |(first, _)| first);
+            let item = comment.strip_prefix("- ").unwrap_or(comment);
+            let first = item.split_once(' ').map_or("", |(first, _)| first);
             if let Some(name) = first.strip_suffix('.') {
                 if is_invariant(name) {
                     self.defined
@@ -198,6 +212,17 @@ fn is_short(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The citations in a comment by a number alone, as "invariant 2" and "Invariants 1 to 3".
+fn numbered_in(comment: &str) -> impl Iterator<Item = String> {
+    let words: Vec<&str> = words(comment).collect();
+    let pairs = words.windows(2).filter(|pair| {
+        let named = ["invariant", "invariants"].contains(&pair[0].to_lowercase().as_str());
+        named && pair[1].parse::<u32>().is_ok()
+    });
+    let found: Vec<String> = pairs.map(|pair| pair.join(" ")).collect();
+    found.into_iter()
+}
+
 /// The numbers in "obligation 4" and "obligations 6 and 14".
 fn obligations_in(comment: &str) -> impl Iterator<Item = u32> {
     let words: Vec<&str> = words(comment).collect();
@@ -226,7 +251,7 @@ mod tests {
     #[test]
     fn an_invariant_that_is_defined_once_may_be_cited() {
         let source =
-            "/// BUFFER-1. Owned.\n/// EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
+            "/// BUFFER-1. Owned.\n/// - EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
                       // A failed wait (docs/soundness.md, obligation 4), in UTF-8.\nlet b = A - 1;
                       // // BUFFER-1 to\n";
         assert_eq!(wrong_in(source), [""; 0]);
@@ -247,6 +272,19 @@ mod tests {
             wrong_in("/// B1. Owned.\n"),
             ["a.rs:1: call B1 by a name of its own, as `BUFFER-1`"]
         );
+    }
+
+    #[test]
+    fn an_invariant_without_a_name_is_refused() {
+        let source = "/// # Invariants\n/// 1. Owned.\n/// - BUFFER-1. Live.\nstruct A;\n/// 1. A step, and no invariant.\n";
+        assert_eq!(
+            wrong_in(source),
+            ["a.rs:2: call 1 by a name of its own, as `BUFFER-1`"]
+        );
+        for cited in ["// SAFETY: in bounds (invariant 1).", "/// Invariants 1 to 3."] {
+            assert!(wrong_in(cited)[0].contains("by a name of its own"), "{cited}");
+        }
+        assert_eq!(wrong_in("// Invariant in `'k`.\n"), [""; 0]);
     }
 
     #[test]

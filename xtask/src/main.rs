@@ -3,8 +3,8 @@
 
 mod coexist;
 mod fuzz_kernels;
-mod hazard_programs;
 mod hazards;
+mod house;
 mod invariants;
 mod mutants;
 mod platforms;
@@ -33,6 +33,7 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
+  house --check            see that files are short, lines are wrapped, and links and names of files in documents resolve
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
@@ -60,19 +61,15 @@ fn main() -> ExitCode {
         ["coexist", names @ ..] => coexist::run(names),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
-        ["hazards", "check", file] => hazard_programs::check(file, false),
-        ["hazards", "check", file, "--json"] | ["hazards", "check", "--json", file] => {
-            hazard_programs::check(file, true)
-        }
+        ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
+        ["house", "--check"] => house::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),
         ["ptx", "--check"] => ptx::check(),
-        ["sanitize", rest @ ..] => match rest {
-            [first, names @ ..] if let Some(one) = sanitize::Sanitizer::named(first) => {
-                sanitize::run(&[one], names)
-            }
-            names => sanitize::run(&sanitize::Sanitizer::ALL, names),
+        ["sanitize", rest @ ..] => match rest.first().and_then(|first| sanitize::Sanitizer::named(first)) {
+            Some(one) => sanitize::run(&[one], &rest[1..]),
+            None => sanitize::run(&sanitize::Sanitizer::ALL, rest),
         },
         ["surface"] => surface::write(),
         ["surface", "--check"] => surface::check(),

@@ -227,12 +227,14 @@ fn cells(broken: &Broken) -> String {
 fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> String {
     let mut text = String::from(
         "# Mutants\n\n\
-         Each guard below was removed from the sources, alone. The tests in its row then failed; with the guard they pass. \
-         `xtask/mutants` has a file for each mutant, with the removed lines. `cargo xtask mutants` runs all mutants again and \
-         writes this page. `cargo xtask mutants NAME` runs one mutant and writes its row. `cargo xtask mutants --check` sees \
-         that the descriptions still fit the code.\n\n\
-         A program of `ui-tests/cases` has noticed a mutant if it compiles. Another message for its refusal does not count.\n\n\
-         | mutant | what is broken | guard | noticed by |\n|---|---|---|---|\n",
+         Each guard below was removed from the sources, alone. The tests in its row then failed; with the\n\
+         guard they pass. `xtask/mutants` has a file for each mutant, with the removed lines. `cargo xtask\n\
+         mutants` runs all mutants again and writes this page. `cargo xtask mutants NAME` runs one mutant and\n\
+         writes its row. `cargo xtask mutants --check` sees that the descriptions still fit the code.\n\n\
+         A program of `ui-tests/cases` has noticed a mutant if it compiles. Another message for its refusal\n\
+         does not count.\n\n\
+         | mutant | what is broken | guard | noticed by |\n\
+         |---|---|---|---|\n",
     );
     for broken in all {
         let name = format!("| `{}` |", broken.name);

@@ -3,16 +3,42 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use cuda_rt_driver::Site;
+use super::calls;
+use cuda_rt_driver::{CallSite, Operation, Site};
 
 thread_local! {
     /// The call of the typed API, or the statement of a program, that this thread is in.
-    pub(super) static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
+    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
 // With a destructor it would be gone where a user's thread-local is dropped and calls the library,
 // and calls would panic there.
 const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
+
+/// The operation of a call that is followed: its name, and the place of the call of the typed API
+/// that it is part of, or its own.
+pub(super) fn operation(call: CallSite) -> Operation {
+    let site = match CALLED_AT.get() {
+        Some(site) => site,
+        // Through `dyn Driver` the caller is the method itself.
+        None if calls::FILES.contains(&call.at.file()) => Site::Unknown,
+        None => Site::Code(call.at),
+    };
+    Operation {
+        name: call.during,
+        site,
+    }
+}
+
+/// What the host does at a call by which memory passes: at the statement of a program, if there is
+/// one.
+pub(super) fn host_operation(passed: CallSite) -> Operation {
+    let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
+    Operation {
+        name: passed.during,
+        site: statement.unwrap_or(Site::Code(passed.at)),
+    }
+}
 
 /// Until it is dropped, the driver calls of this thread count as made at one place: that of the
 /// outermost call of the typed API, where one is made of others.

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{CALLED_AT, Read, Watch, Write, device};
-use cuda_rt_driver::{Collective, Communicator, DriverResult, Number, Part};
-use cuda_rt_driver::{Operation, Site};
+use super::called_at::operation;
+use super::{Watch, device};
+use cuda_rt_driver::AccessKind::{Read, Write};
+use cuda_rt_driver::{CallSite, Collective, Communicator, DriverResult, Number, Part};
+
+/// Where a collective seems to come from that no call of the typed API made.
+pub(super) const FILE: &str = file!();
 
 /// A communicator whose every collective a checker follows: of each rank what it sends and what it
 /// receives, in its own stream. That a rank has received says nothing to the checker of the others,
@@ -29,15 +33,13 @@ unsafe impl Communicator for Checked {
             return unsafe { self.inner.enqueue(collective, number, count, parts) };
         }
         self.watch.check_denied()?;
+        let at = CallSite::here(collective.name());
         let mut made = false;
         let told = self.watch.enter(|monitor| {
             // SAFETY: the caller's.
             unsafe { self.inner.enqueue(collective, number, count, parts) }?;
             made = true;
-            let operation = Operation {
-                name: collective.name(),
-                site: CALLED_AT.get().unwrap_or(Site::Unknown),
-            };
+            let operation = operation(at);
             let (send, receive) = collective.lens(count, parts.len());
             self.watch.tell(monitor, |monitor| {
                 for (rank, part) in parts.iter().enumerate() {

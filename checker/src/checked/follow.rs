@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
-use std::panic::Location;
 
-use super::{Checked, site};
+use super::Checked;
+use super::called_at::operation;
 use crate::monitor::Monitor;
+use cuda_rt_driver::AccessKind;
 use cuda_rt_driver::AccessKind::{Read, Write};
-use cuda_rt_driver::{AccessKind, Operation};
-use cuda_rt_driver::{Driver, DriverResult, RawStream};
+use cuda_rt_driver::{CallSite, Driver, DriverResult, RawStream};
 use cuda_rt_driver::{Kernel, ParameterKind};
 
 impl<D: Driver + ?Sized> Checked<D> {
@@ -44,22 +44,60 @@ impl<D: Driver + ?Sized> Checked<D> {
     #[inline]
     pub(super) fn enqueue<const N: usize>(
         &self,
-        name: &'static str,
-        caller: &'static Location<'static>,
+        at: CallSite,
         stream: RawStream,
         accesses: [(AccessKind, Range<u64>); N],
         call: impl FnOnce(&D) -> DriverResult<()>,
     ) -> DriverResult<()> {
         self.follow(call, |monitor, ()| {
-            let operation = Operation {
-                name,
-                site: site(caller),
-            };
+            let operation = operation(at);
             let begun = monitor.begin(stream.0);
             for (kind, bytes) in accesses {
                 monitor.access(begun, bytes, kind, operation);
             }
         })
+    }
+
+    /// A call that enqueues a kernel, with the accesses of its buffers.
+    ///
+    /// # Safety
+    /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size,
+    /// if `call` succeeds.
+    #[inline]
+    pub(super) unsafe fn follow_launch(
+        &self,
+        at: CallSite,
+        kernel: &'static Kernel,
+        parameters: &[*const c_void],
+        stream: RawStream,
+        call: impl FnOnce(&D) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.follow(call, |monitor, ()| {
+            let operation = operation(at);
+            let begun = monitor.begin(stream.0);
+            let tell = |bytes, kind| monitor.access(begun, bytes, kind, operation);
+            // SAFETY: this function's contract; the call has succeeded.
+            unsafe { each_buffer(kernel, parameters, tell) };
+        })
+    }
+
+    /// A call that ends a capture, also where a race was denied before. `tell` is given its result
+    /// if it succeeds; a capture that fails to end is over too.
+    pub(super) fn finish_capture<R>(
+        &self,
+        call: impl FnOnce(&D) -> DriverResult<R>,
+        tell: impl FnOnce(&mut Monitor, Option<&R>),
+    ) -> DriverResult<R> {
+        if self.watch.is_off() {
+            return call(&self.inner);
+        }
+        let mut ended = None;
+        let told = self.watch.enter(|monitor| {
+            let ended = ended.insert(call(&self.inner));
+            tell(monitor, ended.as_ref().ok());
+            Ok(())
+        });
+        ended.unwrap_or_else(|| Err(told.expect_err("a call that was not made failed")))
     }
 
     /// A call that blocks, after which all is over that `contents` gives before it.

@@ -72,6 +72,8 @@ suite! {
         any_priority_is_accepted,
         destroying_a_stream_lets_its_work_finish,
         synchronize_waits_for_all_of_a_stream,
+        query_is_true_once_all_of_a_stream_is_done,
+        query_asks_one_stream_only,
     }
     events {
         a_wait_orders_a_read_after_a_write,
@@ -131,6 +133,7 @@ suite! {
     }
     captures {
         waiting_for_the_captured_stream_ends_the_capture,
+        asking_the_captured_stream_ends_the_capture,
         a_fork_that_goes_on_after_its_join_fails,
         a_capture_may_end_on_another_thread,
         launches_of_one_graph_are_ordered,

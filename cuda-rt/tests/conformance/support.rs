@@ -102,6 +102,15 @@ pub(crate) fn words(bytes: &[u8]) -> Vec<u32> {
         .collect()
 }
 
+#[track_caller]
+fn poll(mut is_done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_done() {
+        assert!(start.elapsed() < PATIENCE, "not done after {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
 impl Rig {
     pub(crate) fn new(driver: &Arc<dyn Driver>) -> Self {
         Self {
@@ -246,14 +255,19 @@ impl Rig {
     /// Queries until the event is done.
     #[track_caller]
     pub(crate) fn poll(&self, event: RawEvent) {
-        let start = Instant::now();
-        while !self.query(event) {
-            assert!(
-                start.elapsed() < PATIENCE,
-                "an event is not done after {PATIENCE:?}"
-            );
-            std::thread::yield_now();
-        }
+        poll(|| self.query(event));
+    }
+
+    #[track_caller]
+    pub(crate) fn query_stream(&self, stream: RawStream) -> bool {
+        // SAFETY: the rig's handles are live.
+        unsafe { self.driver.query_stream(stream) }.expect("query a stream")
+    }
+
+    /// Queries until all work of the stream is done.
+    #[track_caller]
+    pub(crate) fn poll_stream(&self, stream: RawStream) {
+        poll(|| self.query_stream(stream));
     }
 
     #[track_caller]

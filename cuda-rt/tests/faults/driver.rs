@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Collective, Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, Hint,
-    HostMemory, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph,
-    RawNode, RawPeer, RawStream, Simulated, Trace,
+    Collective, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
+    MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream,
 };
+use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt::driver::{DriverWithTools, Hint, Simulated, Tools, Trace};
 use cuda_rt::kernel::{Kernel, LaunchShape};
 
 /// How a call breaks the contract of [`Driver`].
@@ -149,32 +151,15 @@ impl Plan {
 /// Passes all calls on, but for the one that unwinds.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
-    inner: Arc<dyn Driver>,
+    inner: Arc<dyn DriverWithTools>,
     plan: Plan,
 }
 
 impl Unwinding {
-    pub(crate) fn over(inner: Arc<dyn Driver>, plan: &Plan) -> Arc<Self> {
+    pub(crate) fn over(inner: Arc<dyn DriverWithTools>, plan: &Plan) -> Arc<Self> {
         let plan = plan.clone();
         Arc::new(Self { inner, plan })
     }
-}
-
-macro_rules! pass_on {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => { $(
-        fn $name(&self, $($arg: $type),*) $(-> $result)? {
-            self.plan.call(stringify!($name), || self.inner.$name($($arg),*))
-        }
-    )* };
-}
-
-macro_rules! pass_on_unsafe {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
-        unsafe fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
-            // SAFETY: the same contract.
-            self.plan.call(stringify!($name), || unsafe { self.inner.$name($($arg),*) })
-        }
-    )* };
 }
 
 // SAFETY: as `inner`, to which every call is passed on as it is; but that one call unwinds, which
@@ -183,7 +168,48 @@ unsafe impl Driver for Unwinding {
     fn properties(&self) -> &Properties {
         self.inner.properties()
     }
+}
 
+impl Streams for Unwinding {
+    cuda_rt::driver::stream_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Events for Unwinding {
+    cuda_rt::driver::event_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Memory for Unwinding {
+    cuda_rt::driver::memory_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Copies for Unwinding {
+    cuda_rt::driver::copy_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Kernels for Unwinding {
+    cuda_rt::driver::kernel_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Graphs for Unwinding {
+    cuda_rt::driver::graph_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+}
+
+impl Peers for Unwinding {
+    cuda_rt::driver::peer_calls! { forward to |this| &*this.inner; peer }
+
+    cuda_rt::driver::peer_calls! { |this, call|
+        peer_access(peer) => this.plan.call("peer_access", || call(&*this.inner));
+        copy_peer(to, from, bytes, stream) => this.plan.call("copy_peer", || call(&*this.inner));
+        communicator(ranks) => {
+            let inner = this.plan.call("communicator", || call(&*this.inner))?;
+            let plan = this.plan.clone();
+            Ok(Box::new(UnwindingCommunicator { inner, plan }))
+        };
+    }
+}
+
+// SAFETY: the streams are those of `inner`, and so are the traces.
+unsafe impl Tools for Unwinding {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
     }
@@ -196,66 +222,12 @@ unsafe impl Driver for Unwinding {
         self.inner.races()
     }
 
-    fn peer(&self) -> RawPeer {
-        self.inner.peer()
+    fn hint(&self, note: Hint<'_>) {
+        self.plan.call("hint", || self.inner.hint(note));
     }
 
-    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        let inner = self
-            .plan
-            .call("communicator", || self.inner.communicator(ranks))?;
-        let plan = self.plan.clone();
-        Ok(Box::new(UnwindingCommunicator { inner, plan }))
-    }
-
-    pass_on! {
-        fn hint(note: Hint<'_>);
-        fn begin_trace() -> Option<Box<dyn Trace>>;
-        fn memory_info() -> DriverResult<MemoryInfo>;
-        fn create_stream(priority: i32) -> DriverResult<RawStream>;
-        fn create_event(timing: bool) -> DriverResult<RawEvent>;
-        fn pool_stats() -> DriverResult<MemoryPoolStats>;
-        fn reset_pool_peaks() -> DriverResult<()>;
-        fn set_release_threshold(bytes: u64) -> DriverResult<()>;
-        fn trim_pool(keep_bytes: u64) -> DriverResult<()>;
-        fn peer_access(peer: RawPeer) -> DriverResult<PeerAccess>;
-        fn prepare(kernel: &'static Kernel) -> DriverResult<()>;
-        fn foreign(name: &'static str, stream: RawStream, uses: &[ForeignUse], body: &mut dyn FnMut()) -> DriverResult<()>;
-    }
-
-    pass_on_unsafe! {
-        fn destroy_stream(stream: RawStream) -> ();
-        fn synchronize_stream(stream: RawStream) -> ();
-        fn wait_event(stream: RawStream, event: RawEvent) -> ();
-        fn destroy_event(event: RawEvent) -> ();
-        fn record_event(event: RawEvent, stream: RawStream) -> ();
-        fn query_event(event: RawEvent) -> bool;
-        fn synchronize_event(event: RawEvent) -> ();
-        fn elapsed_ms(start: RawEvent, end: RawEvent) -> f32;
-        fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
-        fn free(address: DeviceAddress, stream: RawStream) -> ();
-        fn register_host(memory: &HostMemory) -> ();
-        fn unregister_host(memory: &HostMemory) -> ();
-        fn copy_to_device(to: DeviceAddress, from: NonNull<c_void>, bytes: usize, stream: RawStream) -> ();
-        fn copy_to_host(to: NonNull<c_void>, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
-        fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
-        fn copy_peer(to: (RawPeer, DeviceAddress), from: (RawPeer, DeviceAddress), bytes: usize, stream: RawStream) -> ();
-        fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
-        fn launch(kernel: &'static Kernel, shape: &LaunchShape, values: &[*const c_void], stream: RawStream) -> ();
-        fn launch_padded(kernel: &'static Kernel, shape: &LaunchShape, values: &[*const c_void], stream: RawStream) -> ();
-        fn begin_capture(stream: RawStream) -> ();
-        fn end_capture(stream: RawStream) -> RawGraph;
-        fn captured_node(stream: RawStream) -> RawNode;
-        fn update_graph(graph: RawGraph, stream: RawStream) -> ();
-        fn set_launch(
-            graph: RawGraph,
-            node: RawNode,
-            kernel: &'static Kernel,
-            shape: &LaunchShape,
-            values: &[*const c_void]
-        ) -> ();
-        fn launch_graph(graph: RawGraph, stream: RawStream) -> ();
-        fn destroy_graph(graph: RawGraph) -> ();
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        self.plan.call("begin_trace", || self.inner.begin_trace())
     }
 }
 

@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use cuda_rt::checker::Check;
-use cuda_rt::driver::{Driver, ErrorCode};
+use cuda_rt::driver::{DriverWithTools, ErrorCode};
 use cuda_rt::pipeline::Pipeline;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
@@ -175,7 +175,7 @@ fn clear(context: &str, result: Option<&Result<()>>) {
 }
 
 /// Devices of one host, whose calls are counted together.
-fn drivers(config: &SimConfig, plan: &Plan) -> (Arc<dyn Driver>, Arc<dyn Driver>) {
+fn drivers(config: &SimConfig, plan: &Plan) -> (Arc<dyn DriverWithTools>, Arc<dyn DriverWithTools>) {
     let first = SimDriver::new(config.clone().check(Check::Record));
     let second = first.another();
     (Unwinding::over(first, plan), Unwinding::over(second, plan))

@@ -1,7 +1,7 @@
 //! The pairs of devices that a test of copies between devices runs on.
 
 use cuda_rt::simulator::{Order, SimConfig};
-use cuda_rt::{Device, Error, Scoped};
+use cuda_rt::{Device, OpenError, Scoped};
 
 /// Adversarial orders that each test runs in, of each kind.
 const SEEDS: u64 = 16;
@@ -27,7 +27,7 @@ pub(crate) fn for_each_pair(body: impl for<'a, 'b> Fn(&Device<Scoped<'a>>, &Devi
     };
     match both(1) {
         Ok(Ok(())) => eprintln!("run on two GPUs"),
-        Ok(Err(Error::NoGpu(_))) => {
+        Ok(Err(OpenError::NoGpu(_))) => {
             eprintln!("ONE GPU ONLY: it is both devices");
             both(0).unwrap().unwrap();
         }

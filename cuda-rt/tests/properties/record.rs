@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Communicator, DeviceAddress, Driver, DriverResult, ForeignUse, Hint, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream, Simulated,
+    Communicator, DeviceAddress, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
+use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 use cuda_rt::simulator::{SimConfig, SimDriver};
 
@@ -114,31 +116,164 @@ unsafe fn parameters(tape: &Tape, kernel: &Kernel, parameters: &[*const c_void])
     (0..described.len()).map(one).collect()
 }
 
-macro_rules! forward {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
-        fn $name(&self, $($arg: $type),*) -> $result {
-            self.inner.$name($($arg),*)
-        }
-    )* };
-}
-
-macro_rules! record {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty, |$tape:pat_param, $made:pat_param| $entry:expr;)*) => { $(
-        unsafe fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
-            // SAFETY: the caller's.
-            self.record(|inner| unsafe { inner.$name($($arg),*) }, |$tape, $made| $entry)
-        }
-    )* };
-}
-
 // SAFETY: as the simulated device, to which every call is passed on as it is.
 unsafe impl Driver for Recorder {
     fn properties(&self) -> &Properties {
         self.inner.properties()
     }
+}
 
+impl Streams for Recorder {
+    cuda_rt::driver::stream_calls! { |this, call|
+        create_stream(priority) => this.record(call, |_, stream| Some(Call::CreateStream(stream.0)));
+        destroy_stream(stream) => this.record(call, |_, ()| Some(Call::DestroyStream(stream.0)));
+        synchronize_stream(stream) => this.record(call, |_, ()| Some(Call::SynchronizeStream(stream.0)));
+        wait_event(stream, event) => this.record(call, |_, ()| {
+            Some(Call::Wait { stream: stream.0, event: event.0 })
+        });
+    }
+
+    cuda_rt::driver::stream_calls! { |_this|
+        query_stream(_stream) => unreachable!("plans ask events");
+        foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
+    }
+}
+
+impl Events for Recorder {
+    cuda_rt::driver::event_calls! { forward to |this| &*this.inner; elapsed_ms }
+
+    cuda_rt::driver::event_calls! { |this, call|
+        create_event(timing) => this.record(call, |_, event| {
+            Some(Call::CreateEvent { event: event.0, timing })
+        });
+        destroy_event(event) => this.record(call, |_, ()| Some(Call::DestroyEvent(event.0)));
+        record_event(event, stream) => this.record(call, |_, ()| {
+            Some(Call::Record { event: event.0, stream: stream.0 })
+        });
+        query_event(event) => this.record(call, |_, done| done.then_some(Call::SeenDone(event.0)));
+        synchronize_event(event) => this.record(call, |_, ()| Some(Call::SynchronizeEvent(event.0)));
+    }
+}
+
+impl Memory for Recorder {
+    cuda_rt::driver::memory_calls! { forward to |this| &*this.inner;
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
+    }
+
+    cuda_rt::driver::memory_calls! { |this, call|
+        alloc(bytes, stream) => this.record(call, |tape, address| {
+            Some(Call::Alloc { life: tape.begin(address.0, bytes), stream: stream.0 })
+        });
+        free(address, stream) => this.record(call, |tape, ()| {
+            Some(Call::Free { life: tape.end(address.0), stream: stream.0 })
+        });
+        register_host(memory) => this.record(call, |tape, ()| {
+            Some(Call::Register(tape.begin(address(memory.address()), memory.len_bytes())))
+        });
+        unregister_host(memory) => this.record(call, |tape, ()| {
+            Some(Call::Unregister(tape.end(address(memory.address()))))
+        });
+    }
+}
+
+impl Copies for Recorder {
+    cuda_rt::driver::copy_calls! { |this, call|
+        copy_to_device(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+            (bytes > 0).then(|| Call::Copy {
+                direction: Direction::ToDevice,
+                to: tape.place(destination.0),
+                from: tape.place(address(source)),
+                bytes,
+                stream: stream.0,
+            })
+        });
+        copy_to_host(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+            (bytes > 0).then(|| Call::Copy {
+                direction: Direction::ToHost,
+                to: tape.place(address(destination)),
+                from: tape.place(source.0),
+                bytes,
+                stream: stream.0,
+            })
+        });
+        copy(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+            (bytes > 0).then(|| Call::Copy {
+                direction: Direction::Within,
+                to: tape.place(destination.0),
+                from: tape.place(source.0),
+                bytes,
+                stream: stream.0,
+            })
+        });
+        fill(destination, pattern, count, stream) => this.record(call, |tape, ()| {
+            (count > 0).then(|| Call::Fill {
+                to: tape.place(destination.0),
+                pattern: pattern.to_vec(),
+                count,
+                stream: stream.0,
+            })
+        });
+    }
+}
+
+impl Peers for Recorder {
+    cuda_rt::driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access }
+
+    cuda_rt::driver::peer_calls! { |_this|
+        copy_peer(_to, _from, _bytes, _stream) => unreachable!("plans exchange pinned memory only");
+        communicator(_ranks) => unreachable!("plans have no collectives");
+    }
+}
+
+impl Kernels for Recorder {
+    cuda_rt::driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+
+    cuda_rt::driver::kernel_calls! { |this, call|
+        launch(kernel, shape, values, stream) => this.record(call, |tape, ()| {
+            // SAFETY: the driver took the values: the caller promises one for each parameter.
+            let parameters = unsafe { parameters(tape, kernel, values) };
+            let launch = Launch { kernel, shape: *shape, parameters };
+            Some(Call::Launch { launch, stream: stream.0 })
+        });
+    }
+
+    cuda_rt::driver::kernel_calls! { |_this|
+        launch_padded(_kernel, _shape, _values, _stream) => unreachable!("no value of a plan has padding");
+    }
+}
+
+impl Graphs for Recorder {
+    cuda_rt::driver::graph_calls! { forward to |this| &*this.inner; captured_node }
+
+    cuda_rt::driver::graph_calls! { |this, call|
+        begin_capture(stream) => this.record(call, |_, ()| Some(Call::BeginCapture(stream.0)));
+        end_capture(stream) => this.record(call, |_, graph| {
+            Some(Call::EndCapture { stream: stream.0, graph: graph.0 })
+        });
+        launch_graph(graph, stream) => this.record(call, |_, ()| {
+            Some(Call::LaunchGraph { graph: graph.0, stream: stream.0 })
+        });
+        destroy_graph(graph) => this.record(call, |_, ()| Some(Call::DestroyGraph(graph.0)));
+    }
+
+    cuda_rt::driver::graph_calls! { |_this|
+        update_graph(_graph, _stream) => unreachable!("plans update no graphs");
+        set_launch(_graph, _node, _kernel, _shape, _values) => unreachable!("plans update no graphs");
+    }
+}
+
+// SAFETY: the streams are those of `inner`, and so are the traces.
+unsafe impl Tools for Recorder {
     fn simulator(&self) -> Option<&dyn Simulated> {
-        Driver::simulator(&*self.inner)
+        Tools::simulator(&*self.inner)
+    }
+
+    fn is_checked(&self) -> bool {
+        self.inner.is_checked()
+    }
+
+    fn races(&self) -> Vec<Race> {
+        self.inner.races()
     }
 
     fn hint(&self, note: Hint<'_>) {
@@ -165,152 +300,7 @@ unsafe impl Driver for Recorder {
         self.inner.hint(note);
     }
 
-    unsafe fn copy_peer(
-        &self,
-        _: (RawPeer, DeviceAddress),
-        _: (RawPeer, DeviceAddress),
-        _: usize,
-        _: RawStream,
-    ) -> DriverResult<()> {
-        unreachable!("plans exchange pinned memory only")
-    }
-
-    fn communicator(&self, _: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        unreachable!("plans have no collectives")
-    }
-
-    forward! {
-        fn is_checked() -> bool;
-        fn races() -> Vec<Race>;
-        fn memory_info() -> DriverResult<MemoryInfo>;
-        fn pool_stats() -> DriverResult<MemoryPoolStats>;
-        fn reset_pool_peaks() -> DriverResult<()>;
-        fn set_release_threshold(bytes: u64) -> DriverResult<()>;
-        fn trim_pool(keep_bytes: u64) -> DriverResult<()>;
-        fn peer() -> RawPeer;
-        fn peer_access(peer: RawPeer) -> DriverResult<PeerAccess>;
-        fn prepare(kernel: &'static Kernel) -> DriverResult<()>;
-    }
-
-    fn foreign(
-        &self,
-        _name: &'static str,
-        _stream: RawStream,
-        _uses: &[ForeignUse],
-        _body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        unreachable!("plans make no foreign calls")
-    }
-
-    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
-        self.record(
-            |inner| inner.create_stream(priority),
-            |_, stream| Some(Call::CreateStream(stream.0)),
-        )
-    }
-
-    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
-        self.record(
-            |inner| inner.create_event(timing),
-            |_, event| {
-                Some(Call::CreateEvent {
-                    event: event.0,
-                    timing,
-                })
-            },
-        )
-    }
-
-    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.captured_node(stream) }
-    }
-
-    unsafe fn update_graph(&self, _graph: RawGraph, _stream: RawStream) -> DriverResult<()> {
-        unreachable!("plans update no graphs")
-    }
-
-    unsafe fn set_launch(
-        &self,
-        _graph: RawGraph,
-        _node: RawNode,
-        _kernel: &'static Kernel,
-        _shape: &LaunchShape,
-        _parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        unreachable!("plans update no graphs")
-    }
-
-    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.elapsed_ms(start, end) }
-    }
-
-    record! {
-        fn destroy_stream(stream: RawStream) -> (), |_, ()| Some(Call::DestroyStream(stream.0));
-        fn synchronize_stream(stream: RawStream) -> (), |_, ()| Some(Call::SynchronizeStream(stream.0));
-        fn wait_event(stream: RawStream, event: RawEvent) -> (),
-            |_, ()| Some(Call::Wait { stream: stream.0, event: event.0 });
-        fn destroy_event(event: RawEvent) -> (), |_, ()| Some(Call::DestroyEvent(event.0));
-        fn record_event(event: RawEvent, stream: RawStream) -> (),
-            |_, ()| Some(Call::Record { event: event.0, stream: stream.0 });
-        fn query_event(event: RawEvent) -> bool, |_, done| done.then_some(Call::SeenDone(event.0));
-        fn synchronize_event(event: RawEvent) -> (), |_, ()| Some(Call::SynchronizeEvent(event.0));
-        fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress,
-            |tape, address| Some(Call::Alloc { life: tape.begin(address.0, bytes), stream: stream.0 });
-        fn free(address: DeviceAddress, stream: RawStream) -> (),
-            |tape, ()| Some(Call::Free { life: tape.end(address.0), stream: stream.0 });
-        fn register_host(memory: &HostMemory) -> (),
-            |tape, ()| Some(Call::Register(tape.begin(address(memory.address()), memory.len_bytes())));
-        fn unregister_host(memory: &HostMemory) -> (),
-            |tape, ()| Some(Call::Unregister(tape.end(address(memory.address()))));
-        fn copy_to_device(destination: DeviceAddress, source: NonNull<c_void>, bytes: usize, stream: RawStream) -> (),
-            |tape, ()| (bytes > 0).then(|| Call::Copy {
-                direction: Direction::ToDevice,
-                to: tape.place(destination.0),
-                from: tape.place(address(source)),
-                bytes,
-                stream: stream.0,
-            });
-        fn copy_to_host(destination: NonNull<c_void>, source: DeviceAddress, bytes: usize, stream: RawStream) -> (),
-            |tape, ()| (bytes > 0).then(|| Call::Copy {
-                direction: Direction::ToHost,
-                to: tape.place(address(destination)),
-                from: tape.place(source.0),
-                bytes,
-                stream: stream.0,
-            });
-        fn copy(destination: DeviceAddress, source: DeviceAddress, bytes: usize, stream: RawStream) -> (),
-            |tape, ()| (bytes > 0).then(|| Call::Copy {
-                direction: Direction::Within,
-                to: tape.place(destination.0),
-                from: tape.place(source.0),
-                bytes,
-                stream: stream.0,
-            });
-        fn fill(destination: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> (),
-            |tape, ()| (count > 0).then(|| Call::Fill {
-                to: tape.place(destination.0),
-                pattern: pattern.to_vec(),
-                count,
-                stream: stream.0,
-            });
-        fn launch(
-            kernel: &'static Kernel,
-            shape: &LaunchShape,
-            values: &[*const c_void],
-            stream: RawStream
-        ) -> (), |tape, ()| {
-            // SAFETY: the caller's.
-            let parameters = unsafe { parameters(tape, kernel, values) };
-            let launch = Launch { kernel, shape: *shape, parameters };
-            Some(Call::Launch { launch, stream: stream.0 })
-        };
-        fn begin_capture(stream: RawStream) -> (), |_, ()| Some(Call::BeginCapture(stream.0));
-        fn end_capture(stream: RawStream) -> RawGraph,
-            |_, graph| Some(Call::EndCapture { stream: stream.0, graph: graph.0 });
-        fn launch_graph(graph: RawGraph, stream: RawStream) -> (),
-            |_, ()| Some(Call::LaunchGraph { graph: graph.0, stream: stream.0 });
-        fn destroy_graph(graph: RawGraph) -> (), |_, ()| Some(Call::DestroyGraph(graph.0));
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        self.inner.begin_trace()
     }
 }

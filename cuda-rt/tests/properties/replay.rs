@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use cuda_rt::checker::at_statement;
 use cuda_rt::checker::{AccessKind, Race, Site};
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverError, DriverResult, HostMemory, RawEvent, RawGraph, RawStream,
+    DeviceAddress, DriverError, DriverResult, Events, HostMemory, RawEvent, RawGraph, RawStream, Streams,
 };
 use cuda_rt::simulator::SimConfig;
 

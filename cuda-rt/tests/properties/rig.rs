@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::{
-    CallSite, DeviceAddress, Driver, DriverResult, Hint, HostMemory, RawEvent, RawGraph, RawStream,
+    CallSite, Copies, DeviceAddress, DriverResult, Events, Graphs, Hint, HostMemory, Kernels, Memory,
+    RawEvent, RawGraph, RawStream, Streams, Tools,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape};
 use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};

@@ -2,7 +2,9 @@
 
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
-use cuda_rt::driver::{CallSite, DeviceAddress, Driver, ErrorCode, Hint};
+use cuda_rt::driver::{
+    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, Hint, Memory, Streams, Tools,
+};
 use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use crate::kernels;
@@ -202,6 +204,31 @@ fn the_host_waits_by_stream_event_and_query() {
     );
 }
 
+#[test]
+fn a_query_of_a_stream_orders_what_the_host_calls_next_once_it_says_yes() {
+    let program = |rig: &Rig, until_done: bool| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let data = rig.alloc(64, a).unwrap();
+        rig.fill(data, &[1], 64, a).unwrap();
+        while until_done && !rig.query_stream(a).unwrap() {}
+        rig.fill(data, &[2], 64, b).unwrap();
+    };
+    assert_eq!(named(&races(|rig| program(rig, false))), [("fill", "fill")]);
+    assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+#[test]
+fn a_query_of_a_stream_that_says_no_orders_nothing() {
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy).check(Check::Record));
+    let (a, b) = (rig.stream(), rig.stream());
+    let data = rig.alloc(64, a).unwrap();
+    rig.fill(data, &[1], 64, a).unwrap();
+    // A lazy device runs one operation at each query.
+    assert!(!rig.query_stream(a).unwrap(), "two operations were pending");
+    rig.fill(data, &[2], 64, b).unwrap();
+    assert_eq!(named(&rig.sim().races()), [("fill", "fill")]);
+}
+
 fn note_host_access(rig: &Rig, host: Host) {
     let (memory, passed) = (host.memory(), CallSite::here("the host"));
     rig.driver.hint(Hint::HostAccess {
@@ -379,7 +406,10 @@ fn a_race_with_the_host_fails_the_next_call() {
 fn any_driver_can_be_checked_and_none_must_be() {
     let rig = Rig::with_check(SimConfig::new(), Check::Off);
     assert!(!rig.driver.is_checked());
-    let checked = Checked::over(rig.driver.clone() as std::sync::Arc<dyn Driver>, Check::Record);
+    let checked = Checked::over(
+        rig.driver.clone() as std::sync::Arc<dyn DriverWithTools>,
+        Check::Record,
+    );
     let (a, b) = (
         checked.create_stream(0).unwrap(),
         checked.create_stream(0).unwrap(),

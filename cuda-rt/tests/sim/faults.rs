@@ -1,6 +1,8 @@
 use std::ffi::c_void;
 
-use cuda_rt::driver::{Collective, Driver, DriverError, ErrorCode, Number, Part, Reduction};
+use cuda_rt::driver::{
+    Collective, DriverError, ErrorCode, Events, Kernels, Memory, Number, Part, Peers, Reduction, Streams,
+};
 use cuda_rt::kernel::LaunchShape;
 use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 
@@ -34,6 +36,7 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CreateStream => rig.driver.create_stream(0).map(drop),
         Call::DestroyStream => rig.destroy_stream(s),
         Call::SynchronizeStream => rig.synchronize_stream(s),
+        Call::QueryStream => rig.query_stream(s).map(drop),
         Call::WaitEvent => rig.wait_event(other, event),
         Call::CreateEvent => rig.driver.create_event(false).map(drop),
         Call::DestroyEvent => rig.destroy_event(event),

@@ -1,4 +1,4 @@
-use cuda_rt::driver::{DeviceAddress, Driver, ErrorCode};
+use cuda_rt::driver::{DeviceAddress, ErrorCode, Memory};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};

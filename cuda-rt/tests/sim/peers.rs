@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cuda_rt::checker::Check;
-use cuda_rt::driver::{Driver, ErrorCode, PeerAccess};
+use cuda_rt::driver::{ErrorCode, Memory, PeerAccess, Peers, Tools};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::Rig;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::{
-    DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
+    Copies, DeviceAddress, DriverResult, Events, Graphs, HostMemory, Kernels, Memory, Peers, RawEvent,
+    RawGraph, RawNode, RawStream, Streams,
 };
 use cuda_rt::kernel::{Extent, Kernel};
 use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
@@ -106,6 +107,7 @@ impl Rig {
     forward! {
         fn destroy_stream(stream: RawStream) -> ();
         fn synchronize_stream(stream: RawStream) -> ();
+        fn query_stream(stream: RawStream) -> bool;
         fn wait_event(stream: RawStream, event: RawEvent) -> ();
         fn destroy_event(event: RawEvent) -> ();
         fn record_event(event: RawEvent, stream: RawStream) -> ();

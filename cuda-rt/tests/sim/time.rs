@@ -250,7 +250,7 @@ fn elapsed_time_is_the_kernels() {
 
 #[test]
 fn elapsed_time_needs_timing_events_that_are_done() {
-    use cuda_rt::driver::{Driver, ErrorCode};
+    use cuda_rt::driver::{ErrorCode, Events};
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));
     let s = rig.stream();
     let (timed, plain) = (rig.event(), rig.driver.create_event(false).unwrap());

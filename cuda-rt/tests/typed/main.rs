@@ -1,7 +1,7 @@
 //! The typed API on simulated devices, in many adversarial orders, and on each GPU there is.
 //!
-//! Modules are named after those of `runtime/src`. The attacks on a module are in its `attacks`, or,
-//! where there is one only, beside its other tests.
+//! Modules are named after those of `runtime/src`. The attacks on a module are in its `attacks`,
+//! or, where there is one only, beside its other tests.
 
 mod buffers;
 #[path = "../devices/mod.rs"]

@@ -1,5 +1,5 @@
-//! The operations themselves. On the device the instruction names its scope and its memory; rustc's
-//! own atomics, where they are used, say neither, which means `.relaxed.gpu`, and LLVM finds the
+//! The atomic operations. On the device, the instruction names its scope and its memory. rustc's
+//! own atomics name neither: the scope is then `.gpu`, the order is relaxed, and LLVM finds the
 //! memory.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -13,12 +13,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An element that the hardware changes atomically: `u32`, `i32`, `u64`, `i64`, and `f32` and
-/// `f64`, of which it adds, swaps, loads and stores only.
+/// An element that the hardware changes atomically: `u32`, `i32`, `u64`, `i64`, `f32` or `f64`. For
+/// floats, the operations are add, swap, load and store.
 pub trait AtomicElement: Element + sealed::Sealed {
     /// # Safety
-    /// `at` is valid and aligned, in the memory that `P` names, and all concurrent access to it is
-    /// atomic, by threads of that scope.
+    /// `at` is valid and aligned, and lies in the memory that `P` names. All concurrent access to
+    /// it is atomic, by threads inside the scope of `P`.
     #[doc(hidden)]
     unsafe fn fetch_add<P: Place>(at: *mut Self, value: Self) -> Self;
     /// # Safety
@@ -54,14 +54,14 @@ macro_rules! declared {
 }
 declared!(fetch_max fetch_min fetch_and fetch_or fetch_xor);
 
-/// One instruction, by scope and kind of memory: `$before` stands before these two, and `$after`,
-/// with the operands, behind.
+/// One instruction for each scope and kind of memory. `$before` stands before scope and memory in
+/// its text, and `$after`, with the operands, stands after them.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! instruction {
     ($place:ident, $before:literal, $after:literal, $at:ident, $($operands:tt)*) => {
         match $place::KIND {
-            // SAFETY, of each: passed on to the caller; one instruction, which touches the element
-            // only.
+            // SAFETY, of each: the caller says that the element is valid, aligned and in this
+            // memory; the instruction touches nothing but the element.
             Kind::Shared => unsafe {
                 core::arch::asm!(
                     concat!("{{\n\t.reg .b64 address;\n\tcvta.to.shared.u64 address, {at};\n\t", $before, ".relaxed.cta.shared.", $after, ";\n\t}}"),
@@ -90,7 +90,7 @@ macro_rules! instruction {
     };
 }
 
-/// What an integer does, and, by its bits, a float.
+/// `load` and `store`, of an integer or of a float's bits.
 macro_rules! moves {
     ($register:ident, $load:literal, $store:literal, $atomic:ident) => {
         #[inline(always)]
@@ -102,7 +102,8 @@ macro_rules! moves {
                 value
             };
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller says that the element is valid and aligned, and that all
+            // concurrent access is atomic.
             return bytemuck::cast(unsafe { $atomic::from_ptr(at.cast()) }.load(Ordering::Relaxed));
         }
 
@@ -111,13 +112,14 @@ macro_rules! moves {
             #[cfg(target_arch = "nvptx64")]
             instruction!(P, "st", $store, at, value = in($register) value);
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller says that the element is valid and aligned, and that all
+            // concurrent access is atomic.
             unsafe { $atomic::from_ptr(at.cast()) }.store(bytemuck::cast(value), Ordering::Relaxed);
         }
     };
 }
 
-/// `fetch_…` by rustc's own atomics where they mean what is asked, else by the instruction.
+/// `fetch_…` by rustc's own atomics if they have the wanted scope, otherwise by an instruction.
 macro_rules! fetches {
     ($atomic:ident, $register:ident, $($name:ident = $instruction:literal;)*) => { $(
         #[inline(always)]
@@ -128,7 +130,8 @@ macro_rules! fetches {
                 instruction!(P, "atom", $instruction, at, old = out($register) old, value = in($register) value);
                 return old;
             }
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller says that the element is valid and aligned, and that all
+            // concurrent access is atomic, in the scope that these atomics have.
             unsafe { $atomic::from_ptr(at) }.$name(value, Ordering::Relaxed)
         }
     )* };
@@ -159,7 +162,8 @@ macro_rules! integers {
                     old
                 };
                 #[cfg(not(target_arch = "nvptx64"))]
-                // SAFETY: passed on to the caller.
+                // SAFETY: the caller says that the element is valid and aligned, and that all
+                // concurrent access is atomic.
                 match unsafe { $atomic::from_ptr(at) }.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(old) | Err(old) => old,
                 }
@@ -205,8 +209,8 @@ macro_rules! floats {
                 };
                 #[cfg(not(target_arch = "nvptx64"))]
                 {
-                    // SAFETY: the float has the size and alignment of its bits; the rest is passed
-                    // on to the caller.
+                    // SAFETY: a float has the size and alignment of its bits, and the caller says
+                    // that the element is valid, and that all concurrent access is atomic.
                     let bits = unsafe { $atomic::from_ptr(at.cast()) };
                     let mut old = bits.load(Ordering::Relaxed);
                     loop {
@@ -220,8 +224,8 @@ macro_rules! floats {
             }
             #[inline(always)]
             unsafe fn swap<P: Place>(at: *mut Self, value: Self) -> Self {
-                // SAFETY: the float has the size and alignment of its bits; the rest is passed on
-                // to the caller.
+                // SAFETY: a float has the size and alignment of its bits, and the caller says that
+                // the element is valid, and that all concurrent access is atomic.
                 $float::from_bits(unsafe { <$bits as AtomicElement>::swap::<P>(at.cast(), value.to_bits()) })
             }
             moves!($register, $load, $store, $atomic);

@@ -1,5 +1,5 @@
-//! Atomic read-modify-writes, of relaxed order: in device memory through [`Atomic`], and in shared
-//! memory through [`SharedAtomic`](crate::SharedAtomic).
+//! Atomic operations of relaxed order: on device memory through [`Atomic`], and on shared memory
+//! through [`SharedAtomic`](crate::SharedAtomic).
 
 mod element;
 mod place;
@@ -16,21 +16,34 @@ pub use token::ThreadToken;
 /// An output that every thread may change by relaxed atomic read-modify-writes (`atom.relaxed.gpu`,
 /// wrapping on overflow).
 ///
-/// Only relaxed ones: rustc emits `fetch_add` with any other order as a relaxed instruction without
-/// a fence (rust-lang/rust#136480), so a stronger name would promise what the hardware does not do.
-/// Relaxed operations order nothing but the element itself; [`fence`] orders those on different
-/// elements, and a launch orders all that the launch before it did.
+/// All operations are relaxed. rustc compiles `fetch_add` with any other order to a relaxed
+/// instruction without a fence (rust-lang/rust#136480), so a stronger order would be a false
+/// promise. A relaxed operation orders only operations on the same element. [`fence`] orders
+/// operations on different elements. A launch comes after all operations of the launch before it.
 ///
-/// Every operation takes the calling thread's index or [`Lane`](crate::Lane): what it returns
-/// differs by thread, and must not reach the block-level code that decides about barriers.
+/// Every operation takes the calling thread's index or [`Lane`](crate::Lane). Its result differs by
+/// thread, and must not reach block-level code, which decides about barriers.
 ///
-/// A thread that waits for another one's write may wait for ever: nothing promises that both run at
-/// once, and on the simulated device blocks run one after the other.
+/// A thread that waits for the write of another thread may wait for ever: CUDA does not promise
+/// that both threads run at the same time. On the simulated device, blocks run one after the other.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn count_large(i: Index1, input: &[f32], count: Atomic<u32>) {
+///     if input.get(i.get()).is_some_and(|value| *value > 1.0) {
+///         count.fetch_add(&i, 0, 1);
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads that write one element race, or diverge at a barrier because of
+/// a value that differs).
 ///
 /// # Invariants
-/// 1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and only this
-///    launch uses them.
-/// 2. All access is atomic, at a scope that includes every thread that has access.
+/// - ATOMIC-1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and
+///   only this launch uses them.
+/// - ATOMIC-2. All access is atomic, at a scope that includes every thread with access.
 #[derive(Debug)]
 pub struct Atomic<'a, T> {
     ptr: *mut T,
@@ -46,15 +59,15 @@ pub struct AtomicAt<'a, T, S> {
     _buffer: PhantomData<(&'a mut [T], S)>,
 }
 
-// SAFETY: all access is atomic (invariant 2).
+// SAFETY: ATOMIC-2: all access is atomic.
 unsafe impl<T: AtomicElement> Sync for Atomic<'_, T> {}
-// SAFETY: as above.
+// SAFETY: ATOMIC-2: all access is atomic.
 unsafe impl<T: AtomicElement, S: Scope> Sync for AtomicAt<'_, T, S> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: what it returns needs a thread's token, and so stays inside a closure.
+// SAFETY: each operation needs a thread's token, which block-level code never has.
 unsafe impl<T: AtomicElement> crate::PhaseSafe for Atomic<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: as above.
+// SAFETY: each operation needs a thread's token, which block-level code never has.
 unsafe impl<T: AtomicElement, S: Scope> crate::PhaseSafe for AtomicAt<'_, T, S> {}
 
 #[inline(always)]
@@ -63,47 +76,51 @@ pub(crate) fn element<T>(ptr: *mut T, len: usize, at: usize) -> *mut T {
     ptr.wrapping_add(at)
 }
 
-/// The operations on `self.ptr` and `self.len`, by a thread that proves itself with `$token`.
+/// The operations on the elements at `self.ptr`. The calling thread shows its `$token`.
 macro_rules! operations {
     ([$($generics:tt)*] $type:ty, $place:ty, [$($token_generics:tt)*] $token:ty) => {
         impl<$($generics)*> $type {
-            /// Adds to element `at`, and returns what was there.
+            /// Adds `value` to element `at`, and returns the element's previous value.
             ///
             /// # Panics
-            /// Beyond the end.
+            /// If `at` lies beyond the end.
             #[inline(always)]
             pub fn fetch_add<$($token_generics)*>(&self, _thread: &$token, at: usize, value: T) -> T {
-                // SAFETY: in bounds, and all access is atomic.
+                // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is
+                // atomic.
                 unsafe { T::fetch_add::<$place>($crate::atomic::element(self.ptr, self.len, at), value) }
             }
 
-            /// Puts `value` into element `at`, and returns what was there.
+            /// Writes `value` into element `at`, and returns the element's previous value.
             ///
             /// # Panics
-            /// Beyond the end.
+            /// If `at` lies beyond the end.
             #[inline(always)]
             pub fn swap<$($token_generics)*>(&self, _thread: &$token, at: usize, value: T) -> T {
-                // SAFETY: in bounds, and all access is atomic.
+                // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is
+                // atomic.
                 unsafe { T::swap::<$place>($crate::atomic::element(self.ptr, self.len, at), value) }
             }
 
-            /// What is in element `at` now.
+            /// Reads element `at`.
             ///
             /// # Panics
-            /// Beyond the end.
+            /// If `at` lies beyond the end.
             #[inline(always)]
             pub fn load<$($token_generics)*>(&self, _thread: &$token, at: usize) -> T {
-                // SAFETY: in bounds, and all access is atomic.
+                // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is
+                // atomic.
                 unsafe { T::load::<$place>($crate::atomic::element(self.ptr, self.len, at)) }
             }
 
-            /// Puts `value` into element `at`.
+            /// Writes `value` into element `at`.
             ///
             /// # Panics
-            /// Beyond the end.
+            /// If `at` lies beyond the end.
             #[inline(always)]
             pub fn store<$($token_generics)*>(&self, _thread: &$token, at: usize, value: T) {
-                // SAFETY: in bounds, and all access is atomic.
+                // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is
+                // atomic.
                 unsafe { T::store::<$place>($crate::atomic::element(self.ptr, self.len, at), value) }
             }
         }
@@ -113,26 +130,32 @@ macro_rules! operations {
             T: $crate::AtomicInteger,
         {
             $crate::atomic::operations! { @integer $place, [$($token_generics)*] $token,
-                /// Raises element `at` to at least `value`, and returns what was there.
+                /// Raises element `at` to at least `value`, and returns the element's previous
+                /// value.
                 fetch_max
-                /// Lowers element `at` to at most `value`, and returns what was there.
+                /// Lowers element `at` to at most `value`, and returns the element's previous
+                /// value.
                 fetch_min
-                /// Keeps the bits of element `at` that `value` has too, and returns what was there.
+                /// Clears the bits of element `at` that `value` lacks, and returns the element's
+                /// previous value.
                 fetch_and
-                /// Sets the bits of element `at` that `value` has, and returns what was there.
+                /// Sets the bits of element `at` that `value` has, and returns the element's
+                /// previous value.
                 fetch_or
-                /// Flips the bits of element `at` that `value` has, and returns what was there.
+                /// Flips the bits of element `at` that `value` has, and returns the element's
+                /// previous value.
                 fetch_xor
             }
 
-            /// Puts `new` into element `at` if `current` is there. `Ok` with what was there if so,
-            /// `Err` with it if not.
+            /// Writes `new` into element `at` if its value is `current`. Returns the previous
+            /// value: in `Ok` if it was `current`, in `Err` if not.
             ///
             /// # Errors
-            /// What was there instead of `current`. It never fails otherwise.
+            /// The element's value, if it was not `current`. The operation never fails for another
+            /// reason.
             ///
             /// # Panics
-            /// Beyond the end.
+            /// If `at` lies beyond the end.
             #[inline(always)]
             pub fn compare_exchange<$($token_generics)*>(
                 &self,
@@ -145,7 +168,8 @@ macro_rules! operations {
                 T: PartialEq,
             {
                 let element = $crate::atomic::element(self.ptr, self.len, at);
-                // SAFETY: in bounds, and all access is atomic.
+                // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is
+                // atomic.
                 let old = unsafe { T::compare_exchange::<$place>(element, current, new) };
                 if old == current { Ok(old) } else { Err(old) }
             }
@@ -158,10 +182,10 @@ macro_rules! operations {
         $(#[$doc])*
         ///
         /// # Panics
-        /// Beyond the end.
+        /// If `at` lies beyond the end.
         #[inline(always)]
         pub fn $name<$($token_generics)*>(&self, _thread: &$token, at: usize, value: T) -> T {
-            // SAFETY: in bounds, and all access is atomic.
+            // SAFETY: ATOMIC-1: `element` compares `at` with `len`. ATOMIC-2: all access is atomic.
             unsafe { T::$name::<$place>($crate::atomic::element(self.ptr, self.len, at), value) }
         }
     };
@@ -173,7 +197,7 @@ operations!([T: AtomicElement, S: Scope] AtomicAt<'_, T, S>, S, [K: ThreadToken]
 
 impl<T: AtomicElement> Atomic<'_, T> {
     /// # Safety
-    /// Invariant 1.
+    /// ATOMIC-1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         Self {
@@ -183,7 +207,7 @@ impl<T: AtomicElement> Atomic<'_, T> {
         }
     }
 
-    /// Elements of the whole output.
+    /// The number of elements of the whole output.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
@@ -195,18 +219,18 @@ impl<T: AtomicElement> Atomic<'_, T> {
         self.len == 0
     }
 
-    /// The same elements at the scope of the system (`atom.relaxed.sys`): for memory that the host
-    /// or another GPU has mapped.
+    /// The same elements, with operations at the scope of the system (`atom.relaxed.sys`): for
+    /// memory that the host or another GPU has mapped.
     #[inline(always)]
     pub fn system(&self) -> AtomicAt<'_, T, SystemScope> {
         self.at_scope()
     }
 
-    /// The same elements at the scope of the block (`atom.relaxed.cta`).
+    /// The same elements, with operations at the scope of the block (`atom.relaxed.cta`).
     ///
     /// # Safety
-    /// During the launch no other block uses the elements that this one uses through what is
-    /// returned: operations of two blocks at this scope are not atomic to each other.
+    /// During the launch, no other block uses the elements that this block uses through the
+    /// returned value: at this scope, the operations of two blocks are not atomic to each other.
     #[inline(always)]
     pub unsafe fn block(&self) -> AtomicAt<'_, T, BlockScope> {
         self.at_scope()

@@ -1,4 +1,4 @@
-//! Whose accesses an atomic operation excludes: scopes, and the memory that goes with them.
+//! Scopes: the threads among which an operation is atomic, and the memory on which it works.
 
 mod sealed {
     pub trait Sealed {}
@@ -33,7 +33,7 @@ pub enum Kind {
     Shared,
 }
 
-/// A scope, and a kind of memory.
+/// A scope and a kind of memory.
 #[doc(hidden)]
 pub trait Place: sealed::Sealed + 'static {
     const KIND: Kind;
@@ -56,12 +56,24 @@ impl Scope for BlockScope {}
 impl Scope for DeviceScope {}
 impl Scope for SystemScope {}
 
-/// Orders the atomic operations of one thread on different elements: whoever sees what was done
-/// after the fence, and has a fence after that, sees what was done before it.
+/// Orders the atomic operations of one thread on different elements. If a thread sees an operation
+/// made after the fence, and then executes a fence itself, it also sees the operations made before
+/// the first fence.
 ///
-/// Release and acquire in one (`fence.acq_rel`). Kernels order nothing else by it: what is not
-/// atomic belongs to one thread, or is ordered by a barrier. The operations themselves are relaxed;
-/// rustc's `Ordering::AcqRel` would make no fence (rust-lang/rust#136480).
+/// A fence is both release and acquire (`fence.acq_rel`). Kernels need it for atomic elements only:
+/// other elements belong to one thread, or a barrier orders them. The operations themselves are
+/// relaxed; rustc compiles `Ordering::AcqRel` without a fence (rust-lang/rust#136480).
+///
+/// ```
+/// # use device_std::prelude::*;
+/// use device_std::fence;
+///
+/// fn publish(i: Index1, values: Atomic<u32>, flags: Atomic<u32>) {
+///     values.store(&i, i.get(), 7);
+///     fence::device();
+///     flags.store(&i, i.get(), 1);
+/// }
+/// ```
 pub mod fence {
     macro_rules! fences {
         ($($(#[$doc:meta])* $name:ident = $instruction:literal;)*) => { $(
@@ -69,7 +81,7 @@ pub mod fence {
             #[inline(always)]
             pub fn $name() {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: orders memory accesses, and makes none.
+                // SAFETY: the instruction orders memory accesses, and touches no memory itself.
                 unsafe {
                     core::arch::asm!($instruction, options(nostack));
                 }

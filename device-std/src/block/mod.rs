@@ -1,9 +1,10 @@
 //! Blocks that work in phases.
 //!
-//! A kernel that takes a [`Block`] is written for the whole block. Its own code sees only values on
-//! which all threads agree; what differs by thread happens in closures, each of which runs once a
-//! thread. A closure that can reach shared memory ends in a barrier. So every thread meets every
-//! barrier, and what one phase wrote the next may read:
+//! A kernel that takes a [`Block`] is written for the whole block. Block-level code sees only
+//! values on which all threads agree. Values that differ by thread exist only in closures; each
+//! closure runs once in every thread. A closure that can reach shared memory ends in a barrier.
+//! Therefore every thread meets every barrier, and a phase may read the shared memory that the
+//! phase before it wrote:
 //!
 //! ```
 //! # use device_std::prelude::*;
@@ -26,12 +27,12 @@
 //!
 //! | what happens if you … | |
 //! |---|---|
-//! | put a barrier under a condition that differs by thread | such a condition lives in a closure, and a closure cannot borrow the block: E0502 |
+//! | put a barrier under a condition that differs by thread | the condition exists only in a closure, and a closure cannot borrow the block: E0502 |
 //! | carry a value out of a closure in a cell | [`PhaseSafe`]: E0277 |
-//! | keep a `Private` value's content at block level | it opens with a [`Lane`] only |
+//! | read the content of a `Private` at block level | a `Private` opens only with a [`Lane`] |
 //! | read shared memory that another thread writes in this phase | [`EachMut`] borrows it exclusively: E0502 |
-//! | read shared memory where no barrier follows | [`View`] opens with a [`Thread`], and closures without a barrier get a [`Lane`] |
-//! | read shared memory that nobody wrote | it is [`BlockUninit`] until `init` has written all of it |
+//! | read shared memory where no barrier follows | a [`View`] opens only with a [`Thread`], and closures without a barrier get a [`Lane`] |
+//! | read shared memory that nobody wrote | the memory is a [`BlockUninit`] until `init` has written all of it |
 
 mod opening;
 mod operator;

@@ -1,18 +1,18 @@
-//! What reductions and scans combine with.
+//! Operators with which reductions and scans combine values.
 
 use crate::element::Element;
 use crate::float::MinMax;
 
 /// How a reduction or a scan combines two values.
 ///
-/// Only a type, with no state: what it computes depends on its arguments, so all threads that fold
-/// the same values get the same result. It should be associative, up to rounding: the order of
-/// values is kept, but not how they are grouped.
+/// An operator is a type without state. Its result depends on its arguments only, so all threads
+/// that fold the same values get the same result. It should be associative, up to rounding: a fold
+/// keeps the order of the values, but may group them in any way.
 ///
 /// ```
 /// use device_std::Operator;
 ///
-/// /// Of (key, position), the larger key, and of equal ones the first.
+/// /// Picks the (key, position) with the largest key; between equal keys, the first position.
 /// enum ArgMax {}
 ///
 /// impl Operator<[u32; 2]> for ArgMax {
@@ -24,20 +24,20 @@ use crate::float::MinMax;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not combine values of `{T}`",
-    label = "no operator on `{T}`",
+    label = "not an operator on `{T}`",
     note = "`Sum`, `Min` and `Max` are for numbers, `And`, `Or` and `Xor` for integers; for others `impl Operator<{T}>` for a type of your own"
 )]
 pub trait Operator<T: Element>: 'static {
-    /// What leaves every value as it is.
+    /// The value that, combined with any other value, gives the other value.
     const IDENTITY: T;
 
-    /// The value for both, `left` being the earlier one.
+    /// Combines two values; `left` is the earlier one.
     fn combine(left: T, right: T) -> T;
 
     /// Whether `combine(a, b)` is always `combine(b, a)`, which saves instructions.
     const IS_COMMUTATIVE: bool = false;
 
-    /// The instruction that does it for a whole warp.
+    /// The instruction that reduces a whole warp with this operator.
     #[doc(hidden)]
     const REDUX: Redux = Redux::NONE;
 }
@@ -60,7 +60,7 @@ pub(super) enum ReduxKind {
 }
 
 impl Redux {
-    /// No instruction does it.
+    /// No instruction reduces a warp with this operator.
     pub const NONE: Self = Self(None);
 
     #[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))]
@@ -78,15 +78,13 @@ macro_rules! operators {
 }
 
 operators! {
-    /// The sum. Of integers it wraps.
+    /// The sum. Integers wrap on overflow.
     Sum;
-    /// The product. Of integers it wraps.
+    /// The product. Integers wrap on overflow.
     Product;
-    /// The smallest. Of floats, what is not a number counts only where nothing else is there, and
-    /// -0 is below +0.
+    /// The smallest. A NaN loses to every number, and -0 is below +0.
     Min;
-    /// The largest. Of floats, what is not a number counts only where nothing else is there, and +0
-    /// is above -0.
+    /// The largest. A NaN loses to every number, and +0 is above -0.
     Max;
     /// The bitwise and.
     And;
@@ -142,7 +140,7 @@ macro_rules! floats {
 }
 floats!(f32 f64);
 
-/// Each component by itself.
+/// Combines each component by itself.
 impl<T: Element, O: Operator<T>, const N: usize> Operator<[T; N]> for Each<O> {
     const IDENTITY: [T; N] = [O::IDENTITY; N];
     const IS_COMMUTATIVE: bool = O::IS_COMMUTATIVE;
@@ -152,6 +150,6 @@ impl<T: Element, O: Operator<T>, const N: usize> Operator<[T; N]> for Each<O> {
     }
 }
 
-/// `O` on each component of an array.
+/// Operator on arrays: `O` on each component.
 #[derive(Debug)]
 pub struct Each<O>(core::marker::PhantomData<O>, core::convert::Infallible);

@@ -1,14 +1,14 @@
 #[cfg(target_arch = "nvptx64")]
 pub use super::phase_safe_auto::PhaseSafe;
 
-/// What the closure of a phase may capture: nothing through which a value that differs by thread
-/// could reach the block-level code.
+/// A type that the closure of a phase may capture: through it, no value that differs by thread can
+/// reach block-level code.
 ///
-/// On the device this is an auto trait that cells and `&mut` lack. A stable compiler has no auto
-/// traits to offer, so the host asks for `Sync`, which lets a few things pass that the kernel build
-/// then refuses (an atomic, a mutex).
+/// On the device this is an auto trait; cells and `&mut` do not implement it. A stable compiler
+/// cannot declare auto traits, so the host asks for `Sync` instead. `Sync` accepts a few types that
+/// the kernel build then refuses (an atomic, a mutex).
 ///
-/// Without it this would compile, and threads would part at a barrier:
+/// Without the bound this program would compile, and its threads would diverge at a barrier:
 ///
 /// ```compile_fail,E0277
 /// # use device_std::Block;
@@ -24,7 +24,7 @@ pub use super::phase_safe_auto::PhaseSafe;
 #[diagnostic::on_unimplemented(
     message = "this closure would carry a thread's value out of its phase",
     label = "captures the block, a cell or something else that is not `Sync`",
-    note = "H32: block-level code must stay the same for all threads, or they part at a barrier: return the value (`map`) or keep it in a `Private`"
+    note = "H32: block-level code must run alike in all threads, or they diverge at a barrier: return the value (`map`) or keep it in a `Private`"
 )]
 pub trait PhaseSafe: Sync {}
 

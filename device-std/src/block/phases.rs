@@ -2,20 +2,32 @@ use core::marker::PhantomData;
 
 use super::phase_safe::PhaseSafe;
 use super::private::Private;
-use super::shared::BlockShared;
 use super::thread::{Brand, Dimensions, Lane, OneD, Thread, TwoD};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::registers;
-use crate::element::Element;
 use crate::extent::Extent;
 
 /// One block of a launch, seen as a whole.
 ///
+/// A kernel that takes a block names its number of threads: `#[kernel(block = 256)]`. Block-level
+/// code may branch only on values that all threads share.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn any_negative(mut block: Block, input: &[i32], mut found: PerBlock<u32>) {
+///     let negative = block.any(|thread| input.get(thread.position()).is_some_and(|value| *value < 0));
+///     found.set(&block, u32::from(negative));
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads diverge at a barrier).
+///
 /// # Invariants
-/// 1. There is one for each block of the launch, its fields are the launch's, and the launch has
-///    `size` threads a block.
-/// 2. Every thread of the block runs the block-level code with equal values, so every thread meets
-///    every barrier.
+/// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has
+///   `size` threads in each block.
+/// - BLOCK-2. Every thread of the block runs the block-level code with equal values, so every
+///   thread meets every barrier.
 #[derive(Debug)]
 pub struct Block<'k, D: Dimensions = OneD> {
     at: [u32; 2],
@@ -30,7 +42,8 @@ pub type Block2<'k> = Block<'k, TwoD>;
 
 impl<'k, D: Dimensions> Block<'k, D> {
     /// # Safety
-    /// Invariant 1, and the caller runs the kernel in every thread of the block.
+    /// The arguments are the launch's, the launch has one `Block` for each of its blocks (BLOCK-1),
+    /// and every thread of the block runs the kernel.
     #[inline(always)]
     pub(crate) unsafe fn new(at: [u32; 2], size: [u32; 2], blocks: [u32; 2], extent: Extent) -> Self {
         Self {
@@ -42,32 +55,34 @@ impl<'k, D: Dimensions> Block<'k, D> {
         }
     }
 
-    /// The block of the calling thread, whose launch has `size` threads a block.
+    /// The block of the calling thread.
     ///
     /// # Safety
-    /// As [`new`](Self::new).
+    /// The launch has `size` threads in each block and this extent, the kernel calls this once, and
+    /// every thread of the block runs the kernel.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(crate) unsafe fn current(size: [u32; 2], extent: Extent) -> Self {
         let at = [registers::block_x(), registers::block_y()];
         let blocks = [registers::grid_x(), registers::grid_y()];
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller gives the launch's size and extent, and makes one value (BLOCK-1);
+        // `at` and `blocks` come from the registers.
         unsafe { Self::new(at, size, blocks, extent) }
     }
 
-    /// Along x, in blocks.
+    /// The block's position along x, in blocks.
     #[inline(always)]
     pub fn x(&self) -> usize {
         self.at[0] as usize
     }
 
-    /// Along y, in blocks.
+    /// The block's position along y, in blocks.
     #[inline(always)]
     pub fn y(&self) -> usize {
         self.at[1] as usize
     }
 
-    /// The position in the grid, row-major, in blocks.
+    /// The block's row-major position in the grid, in blocks.
     #[inline(always)]
     pub fn position(&self) -> usize {
         (self.at[1] as u64 * self.blocks[0] as u64 + self.at[0] as u64) as usize
@@ -110,7 +125,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         self.barrier();
     }
 
-    /// As [`threads`](Self::threads), with a value of each thread's own.
+    /// Runs `f` in every thread with the thread's own value, then waits for all threads of the
+    /// block (`__syncthreads`).
     #[inline(always)]
     pub fn threads_with<T: Copy + 'static, F>(&mut self, private: &mut Private<T>, f: F)
     where
@@ -120,7 +136,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         self.barrier();
     }
 
-    /// A value of each thread's own, made where shared memory can be read; ends in a barrier.
+    /// Makes a value in each thread, by an `f` that may read shared memory. Ends in a barrier
+    /// (`__syncthreads`).
     #[inline(always)]
     pub fn map_shared<T: Copy + 'static, F: Fn(&Thread<'k, D>) -> T + PhaseSafe>(
         &mut self,
@@ -131,7 +148,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
         private
     }
 
-    /// A value of each thread's own. No barrier, for no shared memory is in reach.
+    /// Makes a value in each thread. No barrier follows, because `f` cannot reach shared memory.
     #[inline(always)]
     pub fn map<T: Copy + 'static, F: Fn(&Lane<'k, D>) -> T + PhaseSafe>(&mut self, f: F) -> Private<T> {
         let private = self.collect(|thread| f(thread));
@@ -139,7 +156,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
         private
     }
 
-    /// Changes a value of each thread's own. No barrier, for no shared memory is in reach.
+    /// Changes each thread's own value. No barrier follows, because `f` cannot reach shared memory.
     #[inline(always)]
     pub fn update<T: Copy + 'static, F>(&mut self, private: &mut Private<T>, f: F)
     where
@@ -147,18 +164,6 @@ impl<'k, D: Dimensions> Block<'k, D> {
     {
         self.run(|thread| f(thread, private.slot(thread.index())));
         self.end_of_phase();
-    }
-
-    /// Reads element `at` of shared memory at block level.
-    ///
-    /// # Panics
-    /// Beyond the end.
-    #[inline(always)]
-    pub fn broadcast<T: Element, const N: usize>(&mut self, shared: &BlockShared<'_, T, N>, at: usize) -> T {
-        let value = shared.read(at);
-        // A later phase may write what a slow thread is still to read here.
-        self.barrier();
-        value
     }
 
     /// Runs `f` once in every thread.
@@ -191,19 +196,19 @@ impl<'k, D: Dimensions> Block<'k, D> {
         }
     }
 
-    /// Every thread meets this barrier (invariant 2).
+    /// A barrier, which every thread of the block meets (BLOCK-2).
     #[inline(always)]
     pub(super) fn barrier(&self) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
-        // 2).
+        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes
+        // it.
         unsafe {
             registers::barrier();
         }
     }
 
-    /// Keeps what follows the same for all threads where LLVM could tell them apart by what they
-    /// did (invariant 2).
+    /// Ends a phase that has no barrier. Without it, LLVM could give the following block-level code
+    /// another value in some threads (BLOCK-2).
     #[inline(always)]
     fn end_of_phase(&self) {
         #[cfg(target_arch = "nvptx64")]
@@ -214,9 +219,11 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     fn this_thread(&self) -> Thread<'k, D> {
         let local = [registers::thread_x(), registers::thread_y()];
-        // SAFETY: the launch has `size` threads a block (invariant 1).
+        // SAFETY: BLOCK-1: the launch has `size` threads in each block, so the thread's x lies
+        // below.
         unsafe { core::hint::assert_unchecked(local[0] < self.size[0]) };
-        // SAFETY: as above.
+        // SAFETY: BLOCK-1: the launch has `size` threads in each block, so the thread's y lies
+        // below.
         unsafe { core::hint::assert_unchecked(local[1] < self.size[1]) };
         self.thread(local)
     }

@@ -1,13 +1,26 @@
 use core::fmt;
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::shuffle::WARP;
+use super::thread::WARP;
 use super::thread::{Dimensions, Lane};
 
-/// A value of each thread's own: a register on the device, one slot for each thread in simulation.
+/// A value of each thread's own: a register on the device, a slot for each thread in simulation.
 ///
-/// What is inside, any `Copy + 'static` value, opens with a [`Lane`] only, which block-level code
-/// never has. So it is neither printed nor compared.
+/// The value has a `Copy + 'static` type. It opens only with a [`Lane`], and block-level code never
+/// has one. Therefore a `Private` cannot be printed or compared.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn differences(mut block: Block, input: &[f32], output: PerThread<f32>) {
+///     let value = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));
+///     let next = block.shuffle_down(&value, 1);
+///     block.threads(|thread| {
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, next.get(thread) - value.get(thread));
+///         }
+///     });
+/// }
+/// ```
 pub struct Private<T> {
     #[cfg(target_arch = "nvptx64")]
     value: T,
@@ -38,14 +51,14 @@ impl<T: Copy + 'static> Private<T> {
         Self::new(f(self.value))
     }
 
-    /// This thread's value, where it goes to an instruction that all threads execute.
+    /// This thread's value, as operand of an instruction that all threads execute.
     #[inline(always)]
     pub(super) fn of_this_thread(&self) -> T {
         self.value
     }
 
-    /// The value that the block's first thread sees here: its own. In other threads another; they
-    /// must not act on it.
+    /// This thread's value. Only the block's first thread may act on it: in the other threads the
+    /// value differs.
     #[inline(always)]
     pub(crate) fn first(&self) -> T {
         self.value
@@ -90,7 +103,7 @@ impl<T: Copy + 'static> Private<T> {
         &self.values
     }
 
-    /// Each warp gets what `f` makes of its values.
+    /// Each warp gets the result of `f` on the warp's values.
     #[inline(always)]
     pub(super) fn by_warp<U: Copy>(&self, f: impl Fn(&[T]) -> [U; WARP]) -> Private<U> {
         Private {
@@ -104,8 +117,8 @@ impl<T: Copy + 'static> Private<T> {
     }
 }
 
-/// Bit by bit: block-level code may clone, and a `Clone` of the user's, run there, would see one
-/// thread's value.
+/// Copies the bits. Block-level code may clone a `Private`, and a user's `Clone` that ran there
+/// would see one thread's value.
 impl<T: Copy> Clone for Private<T> {
     #[allow(clippy::iter_cloned_collect, reason = "`to_vec` calls the user's `Clone`")]
     #[inline(always)]
@@ -132,15 +145,15 @@ mod tests {
     #[derive(Copy)]
     struct Loud(u8);
 
-    #[expect(clippy::non_canonical_clone_impl, reason = "what a user may write")]
+    #[expect(clippy::non_canonical_clone_impl, reason = "a user may write this impl")]
     impl Clone for Loud {
         fn clone(&self) -> Self {
-            panic!("block-level code sees {}, which one thread has", self.0)
+            panic!("block-level code sees {}, the value of one thread", self.0)
         }
     }
 
     #[test]
-    fn a_clone_calls_nothing_of_the_users() {
+    fn cloning_a_private_does_not_call_the_users_clone() {
         let private = Private::new(vec![Loud(1), Loud(2)]);
         let clone = private.clone();
         assert_eq!((clone.of(0).0, clone.of(1).0), (1, 2));

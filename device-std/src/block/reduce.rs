@@ -1,23 +1,23 @@
 //! Reductions and scans, of warps and of blocks.
 //!
-//! Warps exchange by shuffles in a butterfly, or in one `redux.sync` where the hardware has it;
-//! across warps each thread folds the results of the warps, one after the other, from shared
-//! memory. All of it runs in the same order on the simulated device, so that floats come out the
-//! same to the bit.
+//! A warp's lanes exchange values by shuffles in a butterfly, or by one `redux.sync` if the
+//! hardware has the operation. Across warps, each thread folds the results of the warps from shared
+//! memory, one after the other. The simulated device combines values in the same order, so that
+//! floats are equal to the bit.
 
 use super::operator::Operator;
 use super::phases::Block;
 use super::private::Private;
 use super::shared::BlockUninit;
-use super::shuffle::{ShuffleElement, WARP};
-use super::thread::Dimensions;
+use super::shuffle::ShuffleElement;
+use super::thread::{Dimensions, WARP};
 
 impl<'k, D: Dimensions> Block<'k, D> {
     /// Every lane gets the values of its whole warp, combined (`redux.sync` for 32-bit integers,
     /// five `shfl.sync.bfly` for others).
     ///
-    /// The same on the simulated device to the bit. Lanes are combined in pairs, pairs in fours,
-    /// and so on, earlier ones on the left.
+    /// Lanes are combined in pairs, pairs in fours, and so on; earlier lanes stand on the left. The
+    /// simulated device gives the same result, to the bit.
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -92,10 +92,11 @@ impl<'k, D: Dimensions> Block<'k, D> {
     /// The values of all threads, combined: a value on which all threads agree, so block-level code
     /// may branch on it.
     ///
-    /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
+    /// `scratch` has room for one value for each warp, and can be used again at once. The call has
+    /// two barriers.
     ///
-    /// All threads agree whatever the operator does: each folds the same values from shared memory,
-    /// in the same order.
+    /// All threads agree for any operator, because each thread folds the same values from shared
+    /// memory in the same order.
     ///
     /// ```
     /// # use device_std::prelude::*;
@@ -122,10 +123,11 @@ impl<'k, D: Dimensions> Block<'k, D> {
         total
     }
 
-    /// Thread n gets the values of threads 0 to n, combined; and, as a value on which all threads
-    /// agree, those of all.
+    /// Thread n gets the values of threads 0 to n, combined. The second result combines the values
+    /// of all threads; all threads agree on it.
     ///
-    /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
+    /// `scratch` has room for one value for each warp, and can be used again at once. The call has
+    /// two barriers.
     ///
     /// # Panics
     /// As [`reduce`](Self::reduce).
@@ -145,10 +147,11 @@ impl<'k, D: Dimensions> Block<'k, D> {
         (values, total)
     }
 
-    /// Thread n gets the values of the threads before it, combined, thread 0 the identity; and, as
-    /// a value on which all threads agree, those of all.
+    /// Thread n gets the values of the threads before it, combined; thread 0 gets the identity. The
+    /// second result combines the values of all threads; all threads agree on it.
     ///
-    /// `scratch` has room for one value for each warp, and can be used again at once. Two barriers.
+    /// `scratch` has room for one value for each warp, and can be used again at once. The call has
+    /// two barriers.
     ///
     /// # Panics
     /// As [`reduce`](Self::reduce).
@@ -167,7 +170,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
         });
         let total = self.of_warps::<O, T, N>(scratch, &inclusive, WARP - 1, |(thread, lane, before)| {
             let own = values.slot(thread);
-            // The first lane's own is what its shuffle left, and counts for nothing.
+            // A shuffle leaves the first lane its own value, which does not belong to the result.
             *own = if lane == 0 {
                 before
             } else {
@@ -178,9 +181,10 @@ impl<'k, D: Dimensions> Block<'k, D> {
         (values, total)
     }
 
-    /// Puts the values of lane `lane` of each warp into shared memory, gives each thread of all
-    /// warps but the first (thread, lane, those of the warps before its own), and returns those of
-    /// all. A barrier must follow before `scratch` is used again.
+    /// Combines one value of each warp: the value of lane `lane`. In each thread outside the first
+    /// warp, it calls `with_earlier` with (thread, lane, the combined values of the earlier warps).
+    /// It returns the combined values of all warps. A barrier must follow before `scratch` is used
+    /// again.
     #[inline(always)]
     fn of_warps<O: Operator<T>, T: ShuffleElement, const N: usize>(
         &mut self,
@@ -197,13 +201,14 @@ impl<'k, D: Dimensions> Block<'k, D> {
         scratch.open_as_scratch();
         self.run(|thread| {
             if thread.lane() == lane {
-                // SAFETY: one thread of each warp comes here, and nothing reads before the barrier.
+                // SAFETY: one lane of each warp writes its warp's own element, and nothing reads
+                // before the barrier.
                 unsafe { scratch.write(thread.warp(), value.get(thread)) };
             }
         });
         self.barrier();
-        // SAFETY: written before the barrier, for each of the `warps` warps; and nothing writes
-        // before the caller's.
+        // SAFETY: each of the `warps` elements was written before the barrier, and no one writes
+        // before the barrier that ends the reduction.
         let of_warp = |warp: usize| unsafe { scratch.read(warp) };
         let next = |before: T, warp: usize| O::combine(before, of_warp(warp));
         self.run(|thread| {
@@ -222,7 +227,8 @@ fn redux<T: ShuffleElement>(kind: super::operator::ReduxKind, value: T) -> T {
     use super::operator::ReduxKind as R;
     use crate::device::warp;
     let (word, signed): (u32, i32) = (bytemuck::cast(value), bytemuck::cast(value));
-    // SAFETY, of each: whole warps, in block-level code, which is the same in every lane.
+    // SAFETY, of each: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+    // whole warps (asserted by `warp_reduce`).
     let result = match kind {
         R::Add => unsafe { warp::reduce_add(word) },
         R::UnsignedMin => unsafe { warp::reduce_umin(word) },

@@ -3,34 +3,56 @@ use core::marker::PhantomData;
 use super::opening;
 use super::phase_safe::PhaseSafe;
 use super::phases::Block;
-use super::shuffle::WARP;
-use super::thread::{Dimensions, Thread};
+use super::thread::{Dimensions, Thread, WARP};
 use crate::atomic::{AtomicElement, InBlock, operations};
 use crate::element::Element;
 use crate::rt::MAX_SHARED_BYTES;
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
-/// # Invariants, of this type and of those made from it
-/// 1. `ptr` is valid and aligned for `N` elements, which this value alone opens during the block's
-///    run.
-/// 2. Threads open it only in a phase that ends in a barrier ([`Thread`] is the key).
-/// 3. Block-level code marks each opening, before threads can use it (`opening.rs`).
+/// On the host, no argument stands for it. A kernel's arguments in shared memory have 48 KiB
+/// together.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn reverse(mut block: Block, tile: BlockUninit<f32, 64>, input: &[f32], output: PerThread<f32>) {
+///     let tile = tile.init(&mut block, |thread, _| input.get(thread.position()).copied().unwrap_or(0.0));
+///     let view = tile.view();
+///     block.threads(|thread| {
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, view.slice(thread)[63 - thread.index()]);
+///         }
+///     });
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (a thread reads shared memory that another thread writes, or that
+/// nobody wrote).
+///
+/// # Invariants
+/// They hold for this type, and for each type below that is made from it.
+///
+/// - SHARED-MEMORY-1. `ptr` is valid and aligned for `N` elements (or `len`). During the block's
+///   run, only this value opens them.
+/// - SHARED-MEMORY-2. Threads open the elements only in a phase that ends in a barrier: each access
+///   takes a [`Thread`].
+/// - SHARED-MEMORY-3. Block-level code marks each opening before threads can use it (`opening.rs`).
 #[derive(Debug)]
 pub struct BlockUninit<'k, T, const N: usize> {
     ptr: *mut T,
     _memory: PhantomData<&'k mut [T; N]>,
 }
 
-/// `N` elements of a block's shared memory. In one phase they are either read by all threads, or
-/// changed by one thread each.
+/// `N` elements of a block's shared memory. In one phase, either all threads read all elements, or
+/// each thread changes its own element, or all threads change elements atomically.
 #[derive(Debug)]
 pub struct BlockShared<'k, T, const N: usize> {
     ptr: *mut T,
     _memory: PhantomData<&'k mut [T; N]>,
 }
 
-/// Shared memory of which each thread may read and write one element, its own.
+/// Shared memory in which each thread may read and write its own element.
 #[derive(Debug)]
 pub struct EachMut<'a, T> {
     ptr: *mut T,
@@ -54,20 +76,20 @@ pub struct SharedAtomic<'a, T> {
     _memory: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: through `&EachMut` each thread reaches its own element only.
+// SAFETY: through `&EachMut`, a thread reaches only the element at its own index.
 unsafe impl<T: Element> Sync for EachMut<'_, T> {}
-// SAFETY: through `&View` nothing is written.
+// SAFETY: nothing is written through `&View`.
 unsafe impl<T: Element> Sync for View<'_, T> {}
 // SAFETY: all access through `&SharedAtomic` is atomic.
 unsafe impl<T: AtomicElement> Sync for SharedAtomic<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: it opens with a `Thread` only.
+// SAFETY: SHARED-MEMORY-2: it opens only with a `Thread`, which block-level code never has.
 unsafe impl<T: Element> PhaseSafe for EachMut<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: it opens with a `Thread` only.
+// SAFETY: SHARED-MEMORY-2: it opens only with a `Thread`, which block-level code never has.
 unsafe impl<T: Element> PhaseSafe for View<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: it opens with a `Thread` only.
+// SAFETY: SHARED-MEMORY-2: it opens only with a `Thread`, which block-level code never has.
 unsafe impl<T: AtomicElement> PhaseSafe for SharedAtomic<'_, T> {}
 
 /// The element at `at`.
@@ -76,22 +98,22 @@ unsafe impl<T: AtomicElement> PhaseSafe for SharedAtomic<'_, T> {}
 /// `at` lies inside the allocation of `ptr`.
 #[inline(always)]
 unsafe fn element<T>(ptr: *mut T, at: usize) -> *mut T {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `at` lies inside the allocation.
     unsafe { ptr.add(at) }
 }
 
 impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
-    /// Whether a block's shared memory can hold it, and aligns it.
+    /// Whether a block's shared memory can hold the elements, and is aligned for them.
     ///
-    /// The product is checked: one that wraps is small, and `N` elements would be within the bounds
-    /// of an array of 0 bytes.
+    /// The multiplication is checked. A product that wraps is small: the array would have few
+    /// bytes, and its bounds would still allow `N` elements.
     pub(crate) const FITS: bool = match size_of::<T>().checked_mul(N) {
         Some(bytes) => bytes <= MAX_SHARED_BYTES && align_of::<T>() <= 16,
         None => false,
     };
 
-    /// Size, rounded up so that what follows is aligned too. With the limit a sum over a kernel's
-    /// arguments cannot wrap.
+    /// The size in bytes, rounded up to 16, so that the next argument is aligned too. The limit
+    /// keeps the sum over a kernel's arguments from wrapping.
     pub(crate) const BYTES: usize = {
         assert!(
             Self::FITS,
@@ -102,7 +124,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 
     /// # Safety
     /// `ptr` is aligned to 16 bytes and valid for `BYTES` bytes of the block's shared memory, which
-    /// nothing else uses.
+    /// has no other user.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut u8) -> Self {
         const { Self::BYTES };
@@ -112,7 +134,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         }
     }
 
-    /// To write by a lane of each warp, and to read behind a barrier.
+    /// Opens the memory for a reduction: a lane of each warp writes, and after a barrier all
+    /// threads read.
     #[inline(always)]
     pub(super) fn open_as_scratch(&mut self) {
         opening::scratch(self.ptr, N);
@@ -122,13 +145,14 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// No other thread uses element `at` before the next barrier.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// If `at` lies beyond the end.
     #[inline(always)]
     pub(super) unsafe fn write(&mut self, at: usize, value: T) {
         assert!(at < N, "write beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: SHARED-MEMORY-1, and the caller says that no other thread uses the element before
+        // the next barrier.
         unsafe { slot.write(value) };
     }
 
@@ -136,17 +160,19 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     /// Element `at` was written before a barrier, and nothing writes it before the next.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// If `at` lies beyond the end.
     #[inline(always)]
     pub(super) unsafe fn read(&self, at: usize) -> T {
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: SHARED-MEMORY-1, and the caller says that the element was written before a
+        // barrier, and that nobody writes it before the next.
         unsafe { slot.read() }
     }
 
-    /// Element i gets `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
+    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's
+    /// size. Ends in a barrier (`__syncthreads`).
     #[inline(always)]
     pub fn init<'b, D: Dimensions, F>(self, block: &mut Block<'b, D>, f: F) -> BlockShared<'k, T, N>
     where
@@ -160,8 +186,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         shared
     }
 
-    /// Element w gets `f` of the first lane of warp w; `f` runs in those lanes only. Ends in a
-    /// barrier.
+    /// Writes `f(thread)` of the first lane of warp w into element w. `f` runs only in the first
+    /// lane of each warp. Ends in a barrier (`__syncthreads`).
     ///
     /// # Panics
     /// If the block is not made of `N` whole warps.
@@ -179,10 +205,10 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         block.run(|thread| {
             if thread.index() % WARP == 0 {
                 let value = f(thread);
-                // SAFETY: index / 32 < N, as the block has N warps.
+                // SAFETY: the block has N warps, so index / 32 < N.
                 let slot = unsafe { element(ptr, thread.index() / WARP) };
-                // SAFETY: one thread for each warp comes here, and nothing reads before the
-                // barrier.
+                // SAFETY: SHARED-MEMORY-1: one thread of each warp writes its warp's own element,
+                // and nothing reads before the barrier.
                 unsafe { slot.write(value) };
             }
         });
@@ -195,7 +221,8 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 }
 
 impl<T: Element, const N: usize> BlockShared<'_, T, N> {
-    /// Element i becomes `f(thread, i)`, from thread i modulo the block's size. Ends in a barrier.
+    /// Writes `f(thread, i)` into element i, in the thread whose index is i modulo the block's
+    /// size. Ends in a barrier (`__syncthreads`).
     #[inline(always)]
     pub fn write<'b, D: Dimensions, F>(&mut self, block: &mut Block<'b, D>, f: F)
     where
@@ -209,8 +236,8 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
                 let value = f(thread, at);
                 // SAFETY: at < N.
                 let slot = unsafe { element(ptr, at) };
-                // SAFETY: thread indices are distinct and below `stride`, so no other thread has
-                // this element; `&mut self` keeps readers away until the barrier.
+                // SAFETY: SHARED-MEMORY-1: thread indices are distinct and below `stride`, so no
+                // other thread writes this element. `&mut self` excludes readers until the barrier.
                 unsafe { slot.write(value) };
                 at += stride;
             }
@@ -218,7 +245,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         block.barrier();
     }
 
-    /// For a phase in which each thread may change the element at its own index.
+    /// Opens the memory for a phase in which each thread may change the element at its own index.
     #[inline(always)]
     pub fn each_mut(&mut self) -> EachMut<'_, T> {
         opening::each_mut(self.ptr, N);
@@ -229,7 +256,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         }
     }
 
-    /// For phases in which every thread may read every element.
+    /// Opens the memory for phases in which every thread may read every element.
     #[inline(always)]
     pub fn view(&self) -> View<'_, T> {
         opening::view(self.ptr, N);
@@ -240,7 +267,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         }
     }
 
-    /// For a phase in which every thread may change every element atomically.
+    /// Opens the memory for a phase in which every thread may change every element atomically.
     #[inline(always)]
     pub fn atomic(&mut self) -> SharedAtomic<'_, T>
     where
@@ -254,7 +281,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         }
     }
 
-    /// The first `mid` elements to change, the rest to read.
+    /// Opens the first `mid` elements for changes by each thread, and the rest for reads.
     ///
     /// # Panics
     /// If `mid` lies beyond the end.
@@ -262,7 +289,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     pub fn split_at_mut(&mut self, mid: usize) -> (EachMut<'_, T>, View<'_, T>) {
         assert!(mid <= N, "the middle lies beyond the end of shared memory");
         opening::split(self.ptr, mid);
-        // SAFETY: mid ≤ N, one past the end at most.
+        // SAFETY: mid ≤ N, so the result points at most one past the end.
         let rest = unsafe { element(self.ptr, mid) };
         (
             EachMut {
@@ -279,38 +306,56 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     }
 
     #[inline(always)]
-    pub(super) fn read(&self, at: usize) -> T {
+    fn read(&self, at: usize) -> T {
         opening::broadcast(self.ptr, N);
         assert!(at < N, "read beyond the end of shared memory");
         // SAFETY: at < N.
         let slot = unsafe { element(self.ptr, at) };
-        // SAFETY: initialised before a barrier, and nothing writes while `self` is shared.
+        // SAFETY: SHARED-MEMORY-1: the element was written before a barrier, and nobody writes
+        // while `self` is borrowed as shared.
         unsafe { *slot }
     }
 }
 
+impl<D: Dimensions> Block<'_, D> {
+    /// Reads element `at` of shared memory at block level. All threads get the same value. Ends in
+    /// a barrier (`__syncthreads`).
+    ///
+    /// # Panics
+    /// If `at` lies beyond the end.
+    #[inline(always)]
+    pub fn broadcast<T: Element, const N: usize>(&mut self, shared: &BlockShared<'_, T, N>, at: usize) -> T {
+        let value = shared.read(at);
+        // A later phase may write what a slow thread is still to read here.
+        self.barrier();
+        value
+    }
+}
+
 impl<T: Element> EachMut<'_, T> {
-    /// The element at the thread's index; `None` beyond the end.
+    /// Reads the element at the thread's index; `None` beyond the end.
     #[inline(always)]
     pub fn get<D: Dimensions>(&self, thread: &Thread<'_, D>) -> Option<T> {
         if thread.index() >= self.len {
             return None;
         }
-        // SAFETY: below the length.
+        // SAFETY: the index lies below the length.
         let slot = unsafe { element(self.ptr, thread.index()) };
-        // SAFETY: this thread's own.
+        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the
+        // element.
         Some(unsafe { *slot })
     }
 
-    /// Writes the element at the thread's index; nothing beyond the end.
+    /// Writes the element at the thread's index. Beyond the end, it does nothing.
     #[inline(always)]
     pub fn set<D: Dimensions>(&self, thread: &Thread<'_, D>, value: T) {
         if thread.index() >= self.len {
             return;
         }
-        // SAFETY: below the length.
+        // SAFETY: the index lies below the length.
         let slot = unsafe { element(self.ptr, thread.index()) };
-        // SAFETY: this thread's own.
+        // SAFETY: SHARED-MEMORY-1: thread indices are distinct, so only this thread uses the
+        // element.
         unsafe { *slot = value };
     }
 }
@@ -322,8 +367,8 @@ impl<'a, T: Element> View<'a, T> {
     where
         'a: 't,
     {
-        // SAFETY: initialised before a barrier; nothing writes while `'a` is borrowed, and `'t`
-        // ends before this phase's barrier.
+        // SAFETY: SHARED-MEMORY-1: the elements were written before a barrier. Nobody writes them
+        // during the borrow `'a`, and `'t` ends before this phase's barrier (SHARED-MEMORY-2).
         unsafe { core::slice::from_raw_parts(self.ptr, self.len) }
     }
 }

@@ -1,14 +1,11 @@
-//! Exchange between the lanes of a warp, through registers.
+//! Exchanges of values between the lanes of a warp, through registers.
 
 use super::phases::Block;
 use super::private::Private;
-use super::thread::Dimensions;
+use super::thread::{Dimensions, WARP};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::warp;
 use crate::element::Element;
-
-/// Lanes of a warp.
-pub(crate) const WARP: usize = 32;
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -70,8 +67,8 @@ impl<T: ShuffleElement, const N: usize> ShuffleElement for [T; N] {
 }
 
 impl<D: Dimensions> Block<'_, D> {
-    /// Each lane gets the value of the lane `delta` further up its warp; the last `delta` lanes
-    /// keep their own (`shfl.sync.down`, `__shfl_down_sync`).
+    /// Lane n gets the value of lane n + `delta` of its warp; the last `delta` lanes keep their own
+    /// (`shfl.sync.down`, `__shfl_down_sync`).
     ///
     /// # Panics
     /// If `delta` is not below 32, or the block is not made of whole warps.
@@ -80,7 +77,8 @@ impl<D: Dimensions> Block<'_, D> {
         self.assert_lane(delta);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
-            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+            // whole warps (asserted above).
             own.exchange(&|word| unsafe { warp::shuffle_down(word, delta as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
@@ -93,8 +91,8 @@ impl<D: Dimensions> Block<'_, D> {
         })
     }
 
-    /// Each lane gets the value of the lane `delta` further down its warp; the first `delta` lanes
-    /// keep their own (`shfl.sync.up`, `__shfl_up_sync`).
+    /// Lane n gets the value of lane n - `delta` of its warp; the first `delta` lanes keep their
+    /// own (`shfl.sync.up`, `__shfl_up_sync`).
     ///
     /// # Panics
     /// As [`shuffle_down`](Self::shuffle_down).
@@ -103,7 +101,8 @@ impl<D: Dimensions> Block<'_, D> {
         self.assert_lane(delta);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
-            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+            // whole warps (asserted above).
             own.exchange(&|word| unsafe { warp::shuffle_up(word, delta as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
@@ -116,8 +115,7 @@ impl<D: Dimensions> Block<'_, D> {
         })
     }
 
-    /// Each lane gets the value of the lane whose number differs in the bits of `mask`
-    /// (`shfl.sync.bfly`, `__shfl_xor_sync`).
+    /// Lane n gets the value of lane n ^ `mask` of its warp (`shfl.sync.bfly`, `__shfl_xor_sync`).
     ///
     /// # Panics
     /// If `mask` is not below 32, or the block is not made of whole warps.
@@ -126,7 +124,8 @@ impl<D: Dimensions> Block<'_, D> {
         self.assert_lane(mask);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
-            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+            // whole warps (asserted above).
             own.exchange(&|word| unsafe { warp::shuffle_xor(word, mask as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
@@ -142,15 +141,16 @@ impl<D: Dimensions> Block<'_, D> {
         self.assert_lane(lane);
         #[cfg(target_arch = "nvptx64")]
         return value.exchange(|own| {
-            // SAFETY: whole warps, in block-level code, which is the same in every lane.
+            // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+            // whole warps (asserted above).
             own.exchange(&|word| unsafe { warp::shuffle_idx(word, lane as u32) })
         });
         #[cfg(not(target_arch = "nvptx64"))]
         value.exchange(|thread| thread / WARP * WARP + lane)
     }
 
-    /// Each lane gets the value of the lane that it names itself, modulo 32 (`shfl.sync.idx`,
-    /// `__shfl_sync`).
+    /// Each lane gets the value of lane `from` of its warp, modulo 32; `from` may differ by lane
+    /// (`shfl.sync.idx`, `__shfl_sync`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -161,7 +161,8 @@ impl<D: Dimensions> Block<'_, D> {
         return {
             let from = from.of_this_thread();
             value.exchange(|own| {
-                // SAFETY: whole warps, in block-level code, which is the same in every lane.
+                // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made
+                // of whole warps (asserted above).
                 own.exchange(&|word| unsafe { warp::shuffle_idx(word, from) })
             })
         };

@@ -1,9 +1,11 @@
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-use super::shuffle::WARP;
 use crate::extent::Extent;
 use crate::index::{Index1, Index2};
+
+/// Lanes of a warp.
+pub(crate) const WARP: usize = 32;
 
 mod sealed {
     pub trait Sealed {}
@@ -11,14 +13,14 @@ mod sealed {
     impl Sealed for super::TwoD {}
 }
 
-/// How blocks, and the threads in them, are counted.
+/// The dimensions in which blocks, and the threads in them, are counted.
 pub trait Dimensions: sealed::Sealed + Sized + 'static {
     /// The index of a thread in the whole launch.
     type Index<'k>;
     /// A position in the whole launch, inside its extent or not.
     type Position;
 
-    /// How many.
+    /// The number of dimensions.
     #[doc(hidden)]
     const AXES: usize;
 
@@ -26,7 +28,7 @@ pub trait Dimensions: sealed::Sealed + Sized + 'static {
     fn position(at: [u64; 2]) -> Self::Position;
 
     /// # Safety
-    /// Only for the thread that runs at `at` of a launch of these dimensions and this extent.
+    /// The calling thread runs at `at` of a launch of these dimensions and this extent.
     #[doc(hidden)]
     unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Self::Index<'k>>;
 }
@@ -51,7 +53,8 @@ impl Dimensions for OneD {
 
     #[inline(always)]
     unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index1<'k>> {
-        // SAFETY: inside the extent; the rest is passed on to the caller.
+        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was
+        // compared with the extent.
         (at[0] < extent.x).then(|| unsafe { Index1::new(at[0]) })
     }
 }
@@ -70,18 +73,19 @@ impl Dimensions for TwoD {
     unsafe fn index<'k>(at: [u64; 2], extent: Extent) -> Option<Index2<'k>> {
         let (width, height) = extent.plane();
         let inside = at[0] < width as u64 && at[1] < height as u64;
-        // SAFETY: inside the extent; the rest is passed on to the caller.
+        // SAFETY: INDEX-1 and INDEX-2: the caller is the thread that runs at `at`, and `at` was
+        // compared with the extent.
         inside.then(|| unsafe { Index2::new(at[0] as u32, at[1] as u32, width) })
     }
 }
 
-/// Invariant in `'k`, and bound to this thread.
+/// Makes a type invariant in `'k`, and neither `Send` nor `Sync`.
 pub(super) type Brand<'k, D> = PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>;
 
 /// One thread of a block, where no shared memory is in reach.
 ///
-/// Only closures of a phase are given one, by reference, so it never reaches block-level code. (Not
-/// `Clone`.)
+/// Only the closures of a phase get one, by reference. It is not `Clone`, so it never reaches
+/// block-level code.
 #[derive(Debug)]
 pub struct Lane<'k, D: Dimensions = OneD> {
     pub(super) local: [u32; 2],
@@ -91,7 +95,7 @@ pub struct Lane<'k, D: Dimensions = OneD> {
     pub(super) _brand: Brand<'k, D>,
 }
 
-/// One thread of a block, inside a phase that ends in a barrier: shared memory opens with it.
+/// One thread of a block, inside a phase that ends in a barrier. Shared memory opens with it.
 #[derive(Debug)]
 pub struct Thread<'k, D: Dimensions = OneD> {
     pub(super) lane: Lane<'k, D>,
@@ -107,25 +111,25 @@ impl<'k, D: Dimensions> Deref for Thread<'k, D> {
 }
 
 impl<'k, D: Dimensions> Lane<'k, D> {
-    /// The position in the block, row-major, below its size.
+    /// The thread's row-major position in the block, below the block's size.
     #[inline(always)]
     pub fn index(&self) -> usize {
         (self.local[1] * self.size[0] + self.local[0]) as usize
     }
 
-    /// Along x, in the block.
+    /// The thread's position along x in the block.
     #[inline(always)]
     pub fn x(&self) -> usize {
         self.local[0] as usize
     }
 
-    /// Along y, in the block.
+    /// The thread's position along y in the block.
     #[inline(always)]
     pub fn y(&self) -> usize {
         self.local[1] as usize
     }
 
-    /// The position in its warp, below 32.
+    /// The thread's position in its warp, below 32.
     #[inline(always)]
     pub fn lane(&self) -> usize {
         self.index() % WARP
@@ -137,23 +141,24 @@ impl<'k, D: Dimensions> Lane<'k, D> {
         self.index() / WARP
     }
 
-    /// The position in the launch, for reading: a number, or (x, y). Threads beyond the extent have
-    /// one too.
+    /// The thread's position in the launch, for reading: a number, or (x, y). Threads beyond the
+    /// extent have a position too.
     #[inline(always)]
     pub fn position(&self) -> D::Position {
         D::position(self.global())
     }
 
-    /// The index in the launch, for writing; `None` in threads beyond the extent.
+    /// The thread's index in the launch, for writing; `None` in threads beyond the extent.
     #[inline(always)]
     pub fn index_in_launch(&self) -> Option<D::Index<'k>> {
-        // SAFETY: a lane is made for the thread that runs at `global` only, and never leaves it.
+        // SAFETY: INDEX-1: a lane is made for the thread that runs at `global`, and never leaves
+        // it.
         unsafe { D::index(self.global(), self.extent) }
     }
 
     #[inline(always)]
     fn global(&self) -> [u64; 2] {
-        // Below 2^31 · 2^10: no wrap.
+        // No sum wraps: a block's number lies below 2^31, and a block has at most 2^10 threads.
         [0, 1].map(|axis| self.block[axis] as u64 * self.size[axis] as u64 + self.local[axis] as u64)
     }
 }

@@ -1,12 +1,12 @@
-//! Votes: of a warp, whose outcome differs by warp and so stays private, and of the block, whose
-//! outcome all threads share.
+//! Votes of warps and of blocks. The outcome of a warp's vote differs by warp, so it is a
+//! [`Private`]. All threads share the outcome of a block's vote.
 
 use super::phase_safe::PhaseSafe;
 use super::phases::Block;
 use super::private::Private;
 use super::shuffle::ShuffleElement;
 #[cfg(not(target_arch = "nvptx64"))]
-use super::shuffle::WARP;
+use super::thread::WARP;
 use super::thread::{Dimensions, Lane, Thread};
 #[cfg(target_arch = "nvptx64")]
 use crate::device::{registers, warp};
@@ -32,7 +32,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     pub fn warp_any<F: Fn(&Lane<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> Private<bool> {
         let holds = self.voted(f);
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: whole warps, in block-level code, which is the same in every lane.
+        // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+        // whole warps (asserted above).
         return holds.exchange(|own| unsafe { warp::any(own) });
         #[cfg(not(target_arch = "nvptx64"))]
         holds.by_warp(|warp| [warp.contains(&true); WARP])
@@ -46,13 +47,14 @@ impl<'k, D: Dimensions> Block<'k, D> {
     pub fn warp_all<F: Fn(&Lane<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> Private<bool> {
         let holds = self.voted(f);
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: whole warps, in block-level code, which is the same in every lane.
+        // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+        // whole warps (asserted above).
         return holds.exchange(|own| unsafe { warp::all(own) });
         #[cfg(not(target_arch = "nvptx64"))]
         holds.by_warp(|warp| [!warp.contains(&false); WARP])
     }
 
-    /// The lanes of the warp in which `f` holds, lane n as bit n (`vote.sync.ballot`,
+    /// The lanes of the warp in which `f` holds; bit n stands for lane n (`vote.sync.ballot`,
     /// `__ballot_sync`).
     ///
     /// # Panics
@@ -61,7 +63,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     pub fn ballot<F: Fn(&Lane<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> Private<u32> {
         let holds = self.voted(f);
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: whole warps, in block-level code, which is the same in every lane.
+        // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made of
+        // whole warps (asserted above).
         return Private::new(unsafe { warp::ballot(holds.of_this_thread()) });
         #[cfg(not(target_arch = "nvptx64"))]
         holds.by_warp(|warp| {
@@ -70,8 +73,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
         })
     }
 
-    /// The lanes of the warp whose value is that of this lane, lane n as bit n (`match.any.sync`,
-    /// `__match_any_sync`).
+    /// The lanes of the warp whose value equals the value of this lane; bit n stands for lane n
+    /// (`match.any.sync`, `__match_any_sync`).
     ///
     /// # Panics
     /// If the block is not made of whole warps.
@@ -82,10 +85,12 @@ impl<'k, D: Dimensions> Block<'k, D> {
         return {
             let own = value.of_this_thread();
             Private::new(if size_of::<T>() == 4 {
-                // SAFETY: whole warps, in block-level code, which is the same in every lane.
+                // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made
+                // of whole warps (asserted above).
                 unsafe { warp::match_any_32(bytemuck::cast(own)) }
             } else {
-                // SAFETY: as above.
+                // SAFETY: BLOCK-2: block-level code runs alike in every lane, and the block is made
+                // of whole warps (asserted above).
                 unsafe { warp::match_any_64(bytemuck::cast(own)) }
             })
         };
@@ -104,8 +109,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     pub fn any<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> bool {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
-        // 2 of `Block`).
+        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes
+        // it.
         return unsafe { registers::barrier_or(self.collect(f).of_this_thread()) };
         #[cfg(not(target_arch = "nvptx64"))]
         self.collect(f).all_threads().contains(&true)
@@ -116,8 +121,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     pub fn all<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> bool {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
-        // 2 of `Block`).
+        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes
+        // it.
         return unsafe { registers::barrier_and(self.collect(f).of_this_thread()) };
         #[cfg(not(target_arch = "nvptx64"))]
         !self.collect(f).all_threads().contains(&false)
@@ -128,8 +133,8 @@ impl<'k, D: Dimensions> Block<'k, D> {
     #[inline(always)]
     pub fn count<F: Fn(&Thread<'k, D>) -> bool + PhaseSafe>(&mut self, f: F) -> usize {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: reached from block-level code only, which is the same in every thread (invariant
-        // 2 of `Block`).
+        // SAFETY: BLOCK-2: only block-level code calls this, so every thread of the block executes
+        // it.
         return (unsafe { registers::barrier_count(self.collect(f).of_this_thread()) }) as usize;
         #[cfg(not(target_arch = "nvptx64"))]
         self.collect(f)

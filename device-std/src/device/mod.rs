@@ -1,4 +1,4 @@
-//! What only the GPU has.
+//! Instructions, registers and the panic handler of the GPU.
 
 mod panic;
 pub(crate) mod registers;

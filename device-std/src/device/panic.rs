@@ -1,21 +1,21 @@
 use core::panic::PanicInfo;
 
-// A handler this small lets the optimizer see that no message is ever read, and drop all of
+// The handler reads no message. So the optimizer sees that no message is used, and removes all of
 // `core::fmt`.
 #[cfg(not(feature = "panic-place"))]
 #[panic_handler]
 fn panic(_info: &PanicInfo<'_>) -> ! {
-    // SAFETY: ends the launch with an error, and touches no memory.
+    // SAFETY: the instruction ends the launch with an error, and touches no memory.
     unsafe { core::arch::nvptx::trap() }
 }
 
-/// Reads the place only, and leaves the rest to [`fail`], so that no message is read here either.
+/// Reads the place of the panic, and no message.
 #[cfg(feature = "panic-place")]
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     match info.location() {
         Some(place) => fail(place),
-        // SAFETY: ends the launch with an error, and touches no memory.
+        // SAFETY: the instruction ends the launch with an error, and touches no memory.
         None => unsafe { core::arch::nvptx::trap() },
     }
 }
@@ -36,7 +36,7 @@ fn fail(place: &core::panic::Location<'_>) -> ! {
         ) -> !;
     }
     let (message, file) = (c"no panic", place.file_as_c_str());
-    // SAFETY: each text ends in a zero, and has characters of one byte.
+    // SAFETY: each text ends in a zero byte, and its characters have one byte.
     unsafe {
         __assertfail(
             message.as_ptr(),

@@ -1,4 +1,5 @@
-//! Where this thread runs, as the hardware's special registers tell.
+//! Special registers, barriers and the address of shared memory: the hardware's view of this
+//! thread.
 
 use core::arch::nvptx;
 
@@ -6,7 +7,7 @@ macro_rules! registers {
     ($($name:ident = $intrinsic:ident;)*) => { $(
         #[inline(always)]
         pub(crate) fn $name() -> u32 {
-            // SAFETY: reads a special register; every thread has it.
+            // SAFETY: the call reads a special register, which every thread has.
             (unsafe { nvptx::$intrinsic() }) as u32
         }
     )* };
@@ -26,7 +27,8 @@ registers! {
     grid_y = _grid_dim_y;
 }
 
-/// The thread's x over the whole grid. Below 2^31 · 2^10: a 64-bit product cannot wrap.
+/// The thread's x over the whole grid. It lies below 2^31 · 2^10, so the 64-bit product cannot
+/// wrap.
 #[inline(always)]
 pub(crate) fn global_x() -> u64 {
     block_x() as u64 * block_size_x() as u64 + thread_x() as u64
@@ -50,7 +52,7 @@ pub(crate) fn global_z() -> u64 {
 /// Every thread of the block executes this same barrier.
 #[inline(always)]
 pub(crate) unsafe fn barrier() {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that every thread of the block executes this barrier.
     unsafe { nvptx::_syncthreads() }
 }
 
@@ -65,36 +67,36 @@ mod barriers {
     }
 }
 
-/// Waits for every thread of the block, and tells whether the predicate held in any of them
+/// Waits for every thread of the block, and returns whether the predicate held in any of them
 /// (`__syncthreads_or`).
 ///
 /// # Safety
-/// As [`barrier`].
+/// Every thread of the block executes this same barrier.
 #[inline(always)]
 pub(crate) unsafe fn barrier_or(predicate: bool) -> bool {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that every thread of the block executes this barrier.
     unsafe { barriers::or(0, predicate) }
 }
 
-/// Waits for every thread of the block, and tells whether the predicate held in all of them
+/// Waits for every thread of the block, and returns whether the predicate held in all of them
 /// (`__syncthreads_and`).
 ///
 /// # Safety
-/// As [`barrier`].
+/// Every thread of the block executes this same barrier.
 #[inline(always)]
 pub(crate) unsafe fn barrier_and(predicate: bool) -> bool {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that every thread of the block executes this barrier.
     unsafe { barriers::and(0, predicate) }
 }
 
-/// Waits for every thread of the block, and counts those in which the predicate held
-/// (`__syncthreads_count`).
+/// Waits for every thread of the block, and returns the number of threads in which the predicate
+/// held (`__syncthreads_count`).
 ///
 /// # Safety
-/// As [`barrier`].
+/// Every thread of the block executes this same barrier.
 #[inline(always)]
 pub(crate) unsafe fn barrier_count(predicate: bool) -> u32 {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that every thread of the block executes this barrier.
     unsafe { barriers::popc(0, predicate) }
 }
 
@@ -105,20 +107,20 @@ mod convergence {
     }
 }
 
-/// Ends code that differs by thread, where no barrier does.
+/// Ends code that differs by thread, after a phase without a barrier.
 ///
-/// LLVM neither duplicates this instruction, nor leads a branch around it. Without it, a thread
-/// that has asked in its own code what block-level code asks next would be led past the second
-/// question, and take the answer's value from another place than the other threads. The values
-/// would be equal, but not provably so (`kernel-build` would refuse the PTX), and the bits of a NaN
-/// not even that.
+/// LLVM neither duplicates this instruction, nor moves a branch around it. Without it, a thread
+/// that has evaluated a condition in its own code may jump past the next evaluation of the same
+/// condition in block-level code. The thread would then take a value from another instruction than
+/// the other threads. The two values are equal, but `kernel-build` could not prove it, and would
+/// refuse the PTX. The bits of a NaN may even differ.
 #[inline(always)]
 pub(crate) fn end_of_phase() {
-    // SAFETY: reads which lanes are active; every thread may, anywhere.
+    // SAFETY: the call reads the mask of active lanes, which every thread may do anywhere.
     let _ = unsafe { convergence::active_mask() };
 }
 
-/// Where the block's dynamic shared memory starts, aligned to 16 bytes.
+/// The start of the block's dynamic shared memory, aligned to 16 bytes.
 #[inline(always)]
 pub(crate) fn shared_memory() -> *mut u8 {
     core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u128>().cast()

@@ -1,7 +1,7 @@
-//! Exchange between the lanes of a warp.
+//! Exchanges between the lanes of a warp.
 //!
-//! Through LLVM's intrinsics, which it knows to be convergent: it would feel free to duplicate
-//! inline assembly into branches.
+//! The functions call LLVM's intrinsics, which LLVM treats as convergent. LLVM may copy inline
+//! assembly into branches.
 
 const ALL_LANES: u32 = u32::MAX;
 const WHOLE_WARP: u32 = 31;
@@ -53,7 +53,8 @@ macro_rules! whole_warp {
         /// All 32 lanes exist, and execute this same call.
         #[inline(always)]
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
-            // SAFETY: passed on to the caller; the mask names all lanes.
+            // SAFETY: the caller says that all 32 lanes exist and execute this call, and the mask
+            // names all lanes.
             unsafe { $call }
         }
     )* };

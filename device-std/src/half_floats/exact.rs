@@ -1,23 +1,24 @@
-//! What a fused operation of 16-bit floats rounds, on a CPU that has none.
+//! Fused multiply-add of 16-bit floats, on a CPU that lacks the instruction.
 
-/// `a * b + c`, rounded to odd: to the neighbour whose last bit is set, where it is between two.
-/// Rounding that to 16 bits gives what rounding the exact value would, for `f32` has more than two
-/// bits to spare (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+/// `a * b + c`, rounded to odd: a value between two floats becomes the neighbour whose last bit is
+/// set. Rounded again to 16 bits, the result equals the exact value rounded once, because `f32` has
+/// more than two bits to spare (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded
+/// sums", 2008).
 ///
-/// For values of 16-bit floats, whose products are exact in `f64`.
+/// The arguments are values of 16-bit floats, so their product is exact in `f64`.
 pub(super) fn mul_add(a: f64, b: f64, c: f64) -> f32 {
     let product = a * b;
     let sum = product + c;
     if !sum.is_finite() {
         return sum as f32;
     }
-    // What the sum lost (D. Knuth, TAOCP 2, 4.2.2): the exact value is `sum + lost`.
+    // The rounding error of the sum (D. Knuth, TAOCP 2, 4.2.2): the exact value is `sum + lost`.
     let part = sum - product;
     let lost = (product - (sum - part)) + (c - part);
     let nearest = sum as f32;
     let rest = match sum - f64::from(nearest) {
         0.0 => lost,
-        // `lost` is smaller than the last bit of `sum`, and can't turn it.
+        // `lost` is smaller than the last bit of `sum`, and cannot change the sign.
         rest => rest,
     };
     if rest == 0.0 || !nearest.is_finite() || nearest.to_bits() & 1 == 1 {
@@ -36,11 +37,11 @@ mod tests {
 
     use super::mul_add;
 
-    /// Over integers: 2^-400 to 2^400 would not fit, so by scaled values of few bits.
+    /// The values have few bits, scaled by powers of two, so that each exact result is known.
     #[test]
-    fn a_tie_is_decided_by_what_was_lost() {
+    fn the_rounding_error_of_the_sum_decides_a_tie() {
         let power = |exponent: i32| 2f64.powi(exponent);
-        // Halfway between two bf16: 1 + 2^-8 of 2^100, and something far below the last bit of a
+        // The product lies halfway between two bf16. The summand lies far below the last bit of a
         // double.
         let (a, b) = (power(60) * (1.0 + power(-4)), power(40) * (1.0 + power(-4)));
         // (1 + 2^-4)^2 = 1 + 2^-3 + 2^-8: a tie, whose even neighbour is below.

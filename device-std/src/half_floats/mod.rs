@@ -1,7 +1,7 @@
-//! Arithmetic on floats of 16 bits, by the hardware's own instructions.
+//! Arithmetic on 16-bit floats, by the hardware's own instructions.
 //!
-//! `half`'s own operators and conversions work in kernels too, in many instructions each: it knows
-//! nothing of this target.
+//! The operators and conversions of the crate `half` work in kernels too, but each takes many
+//! instructions: the crate does not know this target.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod exact;
@@ -12,9 +12,10 @@ use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 
 use crate::element::{Element, Scalar};
-use crate::layout::Layout;
+use crate::hash::Layout;
 
-/// By the compiler's own `f16`, whose name is `half`'s elsewhere.
+/// Conversions by the compiler's own type `f16`. Outside this module, `f16` means the type of the
+/// crate `half`.
 #[cfg(target_arch = "nvptx64")]
 mod native {
     #[inline(always)]
@@ -36,12 +37,21 @@ mod sealed {
 
 /// A float of 16 bits: `half::f16` or `half::bf16`.
 ///
-/// Results are the same to the bit on the simulated device, but that what is not a number may have
-/// another payload.
+/// Results are equal to the bit on the simulated device, except for the payload of a NaN.
+///
+/// ```
+/// # #[cfg(feature = "half")] {
+/// use device_std::Half;
+/// use half::f16;
+///
+/// let three = f16::narrow(3.0);
+/// assert_eq!(three.mul_add(three, three).widen(), 12.0);
+/// # }
+/// ```
 pub trait Half: Element + Scalar + sealed::Sealed {
-    /// As `f32`, exactly (`cvt.f32.f16`; a shift for `bf16`).
+    /// The exact value as `f32` (`cvt.f32.f16`; a shift for `bf16`).
     fn widen(self) -> f32;
-    /// The nearest, ties to even (`cvt.rn.f16.f32`, `cvt.rn.bf16.f32`).
+    /// The nearest value, ties to even (`cvt.rn.f16.f32`, `cvt.rn.bf16.f32`).
     fn narrow(value: f32) -> Self;
     /// `self * a + b`, rounded once (`fma.rn.f16`, `fma.rn.bf16`).
     fn mul_add(self, a: Self, b: Self) -> Self;
@@ -57,7 +67,7 @@ macro_rules! fused {
             bytemuck::cast($c),
         );
         let result: $bits;
-        // SAFETY: arithmetic on registers.
+        // SAFETY: the instruction computes on registers, and touches no memory.
         unsafe {
             core::arch::asm!(
                 concat!($instruction, " {}, {}, {}, {};"),
@@ -73,7 +83,7 @@ macro_rules! fused {
 macro_rules! packed {
     ($instruction:literal, $a:expr, $b:expr) => {{
         let result: u32;
-        // SAFETY: arithmetic on registers.
+        // SAFETY: the instruction computes on registers, and touches no memory.
         unsafe {
             core::arch::asm!(
                 concat!($instruction, " {}, {}, {};"),
@@ -148,41 +158,41 @@ macro_rules! pairs {
         #[repr(transparent)]
         pub struct $name(u32);
 
-        // SAFETY: 32 bits, as `u32`, on every target; the hash holds its name.
+        // SAFETY: the type is 32 bits, as `u32` is, on every target; the hash holds its name.
         unsafe impl Element for $name {
             const LAYOUT: u64 = Layout::of::<$name>($text).finish();
         }
-        // SAFETY: as above.
+        // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
         unsafe impl Scalar for $name {
             const LAYOUT: u64 = <$name as Element>::LAYOUT;
         }
 
         impl $name {
-            /// Of two: `low` comes first in memory.
+            /// A pair; `low` comes first in memory.
             #[inline(always)]
             pub const fn new(low: $half, high: $half) -> Self {
                 Self(low.to_bits() as u32 | (high.to_bits() as u32) << 16)
             }
 
-            /// Twice the same.
+            /// A pair of two equal values.
             #[inline(always)]
             pub const fn splat(value: $half) -> Self {
                 Self::new(value, value)
             }
 
-            /// The one that comes first in memory.
+            /// The value that comes first in memory.
             #[inline(always)]
             pub const fn low(self) -> $half {
                 $half::from_bits(self.0 as u16)
             }
 
-            /// The one that comes second in memory.
+            /// The value that comes second in memory.
             #[inline(always)]
             pub const fn high(self) -> $half {
                 $half::from_bits((self.0 >> 16) as u16)
             }
 
-            /// `self * a + b` of each, rounded once.
+            /// `self * a + b` for each value of the pair, rounded once.
             #[inline(always)]
             pub fn mul_add(self, a: Self, b: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -203,7 +213,7 @@ macro_rules! pairs {
         impl $trait for $name {
             type Output = Self;
 
-            /// Of each, rounded once.
+            /// Computes each value of the pair, rounded once.
             #[inline(always)]
             fn $method(self, other: Self) -> Self {
                 let ($a, $b) = (self, other);
@@ -218,11 +228,11 @@ const MINUS_ONE: bf16 = bf16::NEG_ONE;
 const MINUS_ZERO: bf16 = bf16::NEG_ZERO;
 
 pairs! {
-    /// Two `half::f16`, which the hardware adds and multiplies in one instruction (`add.rn.f16x2`
-    /// and so on).
+    /// Two `half::f16`. The hardware adds, subtracts or multiplies both in one instruction
+    /// (`add.rn.f16x2`).
     F16x2 of f16, "f16x2", "fma.rn.f16x2", |a, b| f16x2_add(a, b), f16x2_sub(a, b), f16x2_mul(a, b);
-    /// Two `half::bf16`, which the hardware multiplies and adds in one instruction
-    /// (`fma.rn.bf16x2`, which is all that sm_80 has; sums and products are made of it).
+    /// Two `half::bf16`. The hardware multiplies and adds both in one instruction
+    /// (`fma.rn.bf16x2`). sm_80 has no other instruction for them, so sums and products use it too.
     Bf16x2 of bf16, "bf16x2", "fma.rn.bf16x2",
         |a, b| a.mul_add(Bf16x2::splat(ONE), b),
         b.mul_add(Bf16x2::splat(MINUS_ONE), a),
@@ -235,7 +245,7 @@ macro_rules! f16x2 {
         fn $name($a: F16x2, $b: F16x2) -> F16x2 {
             #[cfg(target_arch = "nvptx64")]
             return F16x2(packed!($instruction, $a.0, $b.0));
-            // The same values: adding and multiplying are cases of a fused operation.
+            // A fused operation gives the same values, with one as factor or minus zero as summand.
             #[cfg(not(target_arch = "nvptx64"))]
             $left.mul_add($middle, $right)
         }

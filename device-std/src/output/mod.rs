@@ -1,4 +1,4 @@
-//! What a kernel writes through. Each type says which threads may touch which elements.
+//! Outputs of kernels. The type of an output says which threads may use which elements.
 
 mod per_block;
 mod per_thread;

@@ -5,9 +5,21 @@ use crate::element::Element;
 
 /// An output with one element for each block, at the block's row-major position in the grid.
 ///
+/// The output has one element for each block of the grid; a kernel with more blocks traps.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn block_numbers(block: Block, mut output: PerBlock<u32>) {
+///     output.set(&block, block.position() as u32);
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two blocks, or two threads of a block, write one element).
+///
 /// # Invariants
-/// 1. `ptr` is valid for writes of `len` elements, and only this launch uses them.
-/// 2. Only the first thread of a block writes, and only its block's element.
+/// - PER-BLOCK-1. `ptr` is valid for writes of `len` elements, and only this launch uses them.
+/// - PER-BLOCK-2. Only the first thread of a block writes, and only its block's element.
 #[derive(Debug)]
 pub struct PerBlock<'a, T> {
     ptr: *mut T,
@@ -17,7 +29,7 @@ pub struct PerBlock<'a, T> {
 
 impl<T: Element> PerBlock<'_, T> {
     /// # Safety
-    /// Invariant 1.
+    /// PER-BLOCK-1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         Self {
@@ -27,7 +39,7 @@ impl<T: Element> PerBlock<'_, T> {
         }
     }
 
-    /// Elements of the whole output.
+    /// The number of elements of the whole output.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
@@ -39,7 +51,7 @@ impl<T: Element> PerBlock<'_, T> {
         self.len == 0
     }
 
-    /// Writes this block's element.
+    /// Writes this block's element, in the block's first thread (`st.global`).
     ///
     /// # Panics
     /// If there are more blocks than elements.
@@ -53,10 +65,10 @@ impl<T: Element> PerBlock<'_, T> {
         if !block.is_first_thread() {
             return;
         }
-        // SAFETY: in bounds of the buffer (invariant 1).
+        // SAFETY: PER-BLOCK-1: `at` was compared with `len`.
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: no other block has this position, and no other thread of this one comes here
-        // (invariant 2).
+        // SAFETY: PER-BLOCK-2: no other block has this position (BLOCK-1), and the block's other
+        // threads have returned.
         unsafe { *element = value }
     }
 

@@ -3,12 +3,29 @@ use core::marker::PhantomData;
 use crate::element::Element;
 use crate::index::{Index, PlaneIndex};
 
-/// An output of which each thread reaches its own element only: the one at its index's row-major
-/// position.
+/// An output in which each thread reaches only its own element, at the row-major position of its
+/// index.
+///
+/// The kernel's grid covers the output's length, in elements. On the host, the argument is a
+/// `&mut DeviceSlice<T, _>`.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn double(i: Index1, mut data: PerThread<f32>) {
+///     if let Some(value) = data.get_mut(i) {
+///         *value *= 2.0;
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element), H29 (an input is also an output).
 ///
 /// # Invariants
-/// 1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses them.
-/// 2. Positions of distinct threads are distinct ([`Index`]), so no two threads reach one element.
+/// - PER-THREAD-1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses
+///   them.
+/// - PER-THREAD-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two threads
+///   reach one element.
 #[derive(Debug)]
 pub struct PerThread<'a, T> {
     ptr: *mut T,
@@ -16,15 +33,15 @@ pub struct PerThread<'a, T> {
     _buffer: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what a thread reaches through `&PerThread` is its own element (invariant 2).
+// SAFETY: PER-THREAD-2: through `&PerThread`, a thread reaches only its own element.
 unsafe impl<T: Element> Sync for PerThread<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: a copy of it reaches, in each thread, that thread's element only.
+// SAFETY: PER-THREAD-2: it opens only with an index, which block-level code never has.
 unsafe impl<T: Element> crate::PhaseSafe for PerThread<'_, T> {}
 
 impl<'a, T: Element> PerThread<'a, T> {
     /// # Safety
-    /// Invariant 1.
+    /// PER-THREAD-1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         Self {
@@ -34,7 +51,7 @@ impl<'a, T: Element> PerThread<'a, T> {
         }
     }
 
-    /// Elements of the whole output.
+    /// The number of elements of the whole output.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
@@ -46,17 +63,17 @@ impl<'a, T: Element> PerThread<'a, T> {
         self.len == 0
     }
 
-    /// This thread's element; `None` beyond the end.
+    /// This thread's element, to read and write; `None` beyond the end.
     #[inline(always)]
     pub fn get_mut<I: Index>(&mut self, index: I) -> Option<&mut T> {
         let at = index.position();
         if at >= self.len {
             return None;
         }
-        // SAFETY: in bounds of the buffer (invariant 1).
+        // SAFETY: PER-THREAD-1: `at` was compared with `len`.
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: this thread's alone (invariant 2), and `&mut self` is the only way to it
-        // meanwhile.
+        // SAFETY: PER-THREAD-2: no other thread reaches the element, and this thread reaches it
+        // only through `&mut self`.
         Some(unsafe { &mut *element })
     }
 
@@ -67,16 +84,18 @@ impl<'a, T: Element> PerThread<'a, T> {
         if at >= self.len {
             return None;
         }
-        // SAFETY: in bounds of the buffer (invariant 1).
+        // SAFETY: PER-THREAD-1: `at` was compared with `len`.
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: this thread's alone (invariant 2); no `&mut` to it lives while `self` is shared.
+        // SAFETY: PER-THREAD-2: no other thread reaches the element, and no `&mut` to it lives
+        // while `self` is shared.
         Some(unsafe { *element })
     }
 
-    /// Writes this thread's element, through a shared reference: for the closures of a phase.
+    /// Writes this thread's element through a shared reference, which the closure of a phase can
+    /// capture.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// If the position lies beyond the end.
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, value: T) {
         let at = index.position();
@@ -84,20 +103,32 @@ impl<'a, T: Element> PerThread<'a, T> {
             at < self.len,
             "a thread's index lies beyond the end of its output"
         );
-        // SAFETY: in bounds of the buffer (invariant 1).
+        // SAFETY: PER-THREAD-1: `at` was compared with `len`.
         let element = unsafe { self.ptr.add(at) };
-        // SAFETY: this thread's alone (invariant 2); no reference to it lives while `self` is
-        // shared.
+        // SAFETY: PER-THREAD-2: no other thread reaches the element, and no reference to it lives
+        // while `self` is shared.
         unsafe { *element = value }
     }
 }
 
-/// An output of which each thread of a two-dimensional launch owns `ROWS` elements below each
-/// other: thread (x, y) those at (x, y · `ROWS` + k), k < `ROWS`, of a row-major matrix as wide as
-/// the launch.
+/// An output in which each thread of a two-dimensional launch owns `ROWS` elements of one column.
 ///
-/// The launch covers (width, height / `ROWS`, rounded up) threads. Neighbouring threads write
-/// neighbouring elements.
+/// The output is a row-major matrix, as wide as the launch. Thread (x, y) owns the elements
+/// (x, y · `ROWS` + k) with k < `ROWS`. The launch covers (width, height / `ROWS`, rounded up)
+/// threads. Neighbouring threads write neighbouring elements.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn copy(i: Index2, input: &[f32], output: PerThreadColumn<f32, 4>, width: u32) {
+///     for k in 0..4 {
+///         let row = i.y() * 4 + k;
+///         output.set(i, k, input.get(row * width as usize + i.x()).copied().unwrap_or(0.0));
+///     }
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element).
 #[derive(Debug)]
 pub struct PerThreadColumn<'a, T, const ROWS: usize> {
     elements: PerThread<'a, T>,
@@ -107,16 +138,16 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     const FITS: () = assert!(ROWS >= 1 && ROWS <= 1024, "a thread owns 1 to 1024 rows");
 
     /// # Safety
-    /// As [`PerThread`]'s invariant 1.
+    /// PER-THREAD-1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         const { Self::FITS };
-        // SAFETY: passed on to the caller.
+        // SAFETY: PER-THREAD-1, which the caller promises too.
         let elements = unsafe { PerThread::new(ptr, len) };
         Self { elements }
     }
 
-    /// Writes row `k` of this thread's; nothing beyond the end of the output.
+    /// Writes this thread's element in its row `k`. Beyond the end of the output, it does nothing.
     ///
     /// # Panics
     /// If `k` is not below `ROWS`.
@@ -124,8 +155,8 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     pub fn set<I: PlaneIndex>(&self, index: I, k: usize, value: T) {
         assert!(k < ROWS, "a thread owns `ROWS` rows");
         let (x, y, width) = index.plane();
-        // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits; past 32 of them the position
-        // could wrap.
+        // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits. With more than 32 bits the
+        // position could wrap, so the row counts as beyond the end.
         let Ok(row) = u32::try_from(y as u64 * ROWS as u64 + k as u64) else {
             return;
         };
@@ -133,10 +164,10 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
         if at >= self.elements.len {
             return;
         }
-        // SAFETY: in bounds of the buffer.
+        // SAFETY: PER-THREAD-1: `at` was compared with `len`.
         let element = unsafe { self.elements.ptr.add(at) };
-        // SAFETY: rows y · ROWS + k of distinct y with k < ROWS are distinct, and x < width: this
-        // thread's alone. No references to elements are ever given out.
+        // SAFETY: rows y · ROWS + k with k < ROWS differ for distinct y, and x < width, so only
+        // this thread reaches the element (INDEX-1). This type gives out no references to elements.
         unsafe { *element = value }
     }
 }
@@ -148,17 +179,18 @@ mod tests {
     use crate::rt::{SimulatedLaunch, each_index1, each_index2};
 
     fn launch(x: u64, y: u64) -> SimulatedLaunch {
-        // SAFETY: each test makes one, for the outputs that it makes itself.
+        // SAFETY: each test makes one launch, and uses its positions only for outputs that it makes
+        // itself.
         unsafe { SimulatedLaunch::new(Extent { x, y, z: 1 }, [1; 3]) }
     }
 
     #[test]
-    fn threads_beyond_the_output_get_nothing() {
-        // Longer than the output, so that a write beyond its end shows.
+    fn threads_beyond_the_output_get_no_element() {
+        // The memory is longer than the output, so that a write beyond the output's end shows.
         let mut memory = [0u32; 9];
         let (ptr, len) = (memory.as_mut_ptr(), 5);
         each_index1(&launch(9, 1), |i| {
-            // SAFETY: `memory` outlives the call, and nothing else uses it.
+            // SAFETY: PER-THREAD-1: `memory` outlives the call, and nothing else uses it.
             let mut output = unsafe { PerThread::new(ptr, len) };
             if let Some(out) = output.get_mut(i) {
                 *out += 1;
@@ -170,9 +202,9 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "beyond the end")]
-    fn setting_beyond_the_output_panics() {
+    fn set_beyond_the_output_panics() {
         each_index1(&launch(1, 1), |i| {
-            // SAFETY: no memory at all.
+            // SAFETY: PER-THREAD-1: the output has 0 elements, so it uses no memory.
             let output = unsafe { PerThread::new(core::ptr::dangling_mut::<u8>(), 0) };
             output.set(i, 1);
         });
@@ -186,7 +218,7 @@ mod tests {
         let mut calls = 0u32;
         let writes = core::cell::Cell::new(0u32);
         each_index2(&launch(5, 2), |i| {
-            // SAFETY: `memory` outlives the call, and nothing else uses it.
+            // SAFETY: PER-THREAD-1: `memory` outlives the call, and nothing else uses it.
             let output = unsafe { PerThreadColumn::<u32, 4>::new(ptr, len) };
             for k in 0..4 {
                 writes.set(writes.get() + 1);

@@ -4,16 +4,29 @@ use crate::chunk;
 use crate::element::Element;
 use crate::index::Index;
 
-/// An output of which each thread owns `N` elements in a row: the thread at position i those from
-/// `N * i` on. The last one may own fewer.
+/// An output in which each thread owns `N` elements in a row: the thread at position i owns the
+/// elements from `N * i` on. The last thread may own fewer.
 ///
 /// The launch covers the output's length divided by `N`, rounded up:
-/// `Grid1::covering(len.div_ceil(4))`. Moving 16 bytes a thread takes fewer instructions than
-/// moving 4, and so comes nearer to what the memory can do.
+/// `Grid1::covering(len.div_ceil(4))`. A thread that moves 16 bytes needs fewer instructions for
+/// each byte than a thread that moves 4, and comes nearer to the memory's bandwidth.
+///
+/// ```
+/// # use device_std::prelude::*;
+/// fn double(i: Index1, input: &[f32], output: PerThreadChunk<f32, 4>) {
+///     let values: [f32; 4] = input.chunk_or(i.get(), 0.0);
+///     output.set(i, values.map(|value| value * 2.0));
+/// }
+/// ```
+///
+/// # Hazards prevented
+/// H32 (two threads write one element).
 ///
 /// # Invariants
-/// 1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses them.
-/// 2. Positions of distinct threads are distinct ([`Index`]), so no two threads reach one element.
+/// - PER-THREAD-CHUNK-1. `ptr` is valid for reads and writes of `len` elements, and only this
+///   launch uses them.
+/// - PER-THREAD-CHUNK-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two
+///   threads reach one element.
 #[derive(Debug)]
 pub struct PerThreadChunk<'a, T, const N: usize> {
     ptr: *mut T,
@@ -21,18 +34,18 @@ pub struct PerThreadChunk<'a, T, const N: usize> {
     _buffer: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what a thread reaches through `&PerThreadChunk` are its own elements (invariant 2), by
+// SAFETY: PER-THREAD-CHUNK-2: through `&PerThreadChunk`, a thread reaches only its own elements, by
 // value.
 unsafe impl<T: Element, const N: usize> Sync for PerThreadChunk<'_, T, N> {}
 #[cfg(target_arch = "nvptx64")]
-// SAFETY: it opens with a thread's index only.
+// SAFETY: PER-THREAD-CHUNK-2: it opens only with an index, which block-level code never has.
 unsafe impl<T: Element, const N: usize> crate::PhaseSafe for PerThreadChunk<'_, T, N> {}
 
 impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
     const FITS: () = assert!(N > 0, "a chunk has elements");
 
     /// # Safety
-    /// Invariant 1.
+    /// PER-THREAD-CHUNK-1.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
         const { Self::FITS };
@@ -43,7 +56,7 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         }
     }
 
-    /// Elements of the whole output.
+    /// The number of elements of the whole output.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
@@ -55,23 +68,23 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         self.len == 0
     }
 
-    /// This thread's elements; those beyond the end are `fill`. One load where they are 4, 8 or 16
-    /// bytes and lie aligned.
+    /// Reads this thread's elements; elements beyond the end are `fill`. One load, if the elements
+    /// have 4, 8 or 16 bytes together and lie aligned to that size.
     #[inline(always)]
     pub fn get_or<I: Index>(&self, index: I, fill: T) -> [T; N] {
         let Some((first, count)) = self.of(index) else {
             return [fill; N];
         };
         if count == N {
-            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever
-            // given out.
+            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only
+            // this thread reaches them, and no reference to them exists.
             return unsafe { chunk::read(first) };
         }
         core::array::from_fn(|k| {
             if k < count {
-                // SAFETY: one of this thread's.
+                // SAFETY: PER-THREAD-CHUNK-1: k < count, so the element is inside the output.
                 let element = unsafe { first.add(k) };
-                // SAFETY: this thread's alone (invariant 2).
+                // SAFETY: PER-THREAD-CHUNK-2: only this thread reaches the element.
                 unsafe { *element }
             } else {
                 fill
@@ -79,41 +92,42 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         })
     }
 
-    /// Writes this thread's elements, and nothing beyond the end. One store where they are 4, 8 or
-    /// 16 bytes and lie aligned (`st.global.v4`), as they do from the start of a buffer.
+    /// Writes this thread's elements, and nothing beyond the end. One store (`st.global.v4`), if
+    /// the elements have 4, 8 or 16 bytes together and lie aligned to that size. An output that
+    /// starts at the start of a buffer is aligned.
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, values: [T; N]) {
         let Some((first, count)) = self.of(index) else {
             return;
         };
         if count == N {
-            // SAFETY: N elements, this thread's alone (invariant 2); no reference to them is ever
-            // given out.
+            // SAFETY: PER-THREAD-CHUNK-1: N elements begin at `first`. PER-THREAD-CHUNK-2: only
+            // this thread reaches them, and no reference to them exists.
             unsafe { chunk::write(first, values) };
             return;
         }
         for (k, value) in values.into_iter().enumerate() {
             if k < count {
-                // SAFETY: one of this thread's.
+                // SAFETY: PER-THREAD-CHUNK-1: k < count, so the element is inside the output.
                 let element = unsafe { first.add(k) };
-                // SAFETY: this thread's alone (invariant 2).
+                // SAFETY: PER-THREAD-CHUNK-2: only this thread reaches the element.
                 unsafe { *element = value };
             }
         }
     }
 
-    /// Where this thread's elements start, and how many there are: `N`, or fewer but some in the
-    /// last thread that has any.
+    /// The address and the number of this thread's elements: `N`, or fewer in the last thread.
+    /// `None` if the thread has no elements.
     #[inline(always)]
     fn of<I: Index>(&self, index: I) -> Option<(*mut T, usize)> {
         let (at, whole, rest) = (index.position(), self.len / N, self.len % N);
-        // Below `whole` the product is at most `len`: no wrap.
+        // `N * at` cannot wrap: with `at` up to `whole`, it is at most `len`.
         let count = match at {
             at if at < whole => N,
             at if at == whole && rest > 0 => rest,
             _ => return None,
         };
-        // SAFETY: N · at + count ≤ len (invariant 1).
+        // SAFETY: PER-THREAD-CHUNK-1: N · at + count ≤ len.
         Some((unsafe { self.ptr.add(at * N) }, count))
     }
 }
@@ -125,15 +139,16 @@ mod tests {
     use crate::rt::{SimulatedLaunch, each_index1};
 
     #[test]
-    fn threads_cover_each_element_once_and_nothing_beyond() {
+    fn threads_cover_each_element_once_and_write_nothing_beyond() {
         for (len, start) in [(0, 0), (1, 0), (4, 0), (7, 0), (8, 1), (11, 2), (3, 3)] {
-            // Longer than the output, so that a write beyond its end shows.
+            // The memory is longer than the output, so that a write beyond the output's end shows.
             let mut memory = [0u32; 24];
             let ptr = memory[start..].as_mut_ptr();
-            // SAFETY: the test makes one, for the output that it makes itself.
+            // SAFETY: the test makes one launch, and uses its positions only for the output that it
+            // makes itself.
             let launch = unsafe { SimulatedLaunch::new(Extent { x: 9, y: 1, z: 1 }, [1; 3]) };
             each_index1(&launch, |i| {
-                // SAFETY: `memory` outlives the call, and nothing else uses it.
+                // SAFETY: PER-THREAD-CHUNK-1: `memory` outlives the call, and nothing else uses it.
                 let output = unsafe { PerThreadChunk::<u32, 4>::new(ptr, len) };
                 let before = output.get_or(i, 100);
                 output.set(i, before.map(|value| value + 1 + i.get() as u32));
@@ -151,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_position_whose_product_would_wrap_has_no_elements() {
-        // SAFETY: no memory at all, for a thread that is the only one there is.
+        // SAFETY: PER-THREAD-CHUNK-1: the output has 0 elements, so it uses no memory.
         let output = unsafe { PerThreadChunk::<u8, 4>::new(core::ptr::dangling_mut(), 0) };
-        // SAFETY: as above.
+        // SAFETY: INDEX-1: no launch runs, and only this test holds an index.
         let last = unsafe { crate::Index1::new(u64::MAX) };
         output.set(last, [1; 4]);
         assert_eq!(output.get_or(last, 9), [9; 4]);

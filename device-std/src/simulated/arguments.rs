@@ -1,4 +1,4 @@
-//! Launch parameters as `cuLaunchKernel` takes them: one pointer to each value.
+//! Reads launch parameters in the form that `cuLaunchKernel` takes: one pointer for each value.
 
 use core::ffi::c_void;
 
@@ -10,11 +10,11 @@ use crate::extent::Extent;
 /// `parameters` has a pointer at `at`, to a value of type `T`.
 #[inline]
 unsafe fn value<T: Copy>(parameters: *const *const c_void, at: usize) -> T {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at`.
     let slot = unsafe { parameters.add(at) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at`.
     let value = unsafe { *slot };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that the pointer leads to a value of type `T`.
     unsafe { *value.cast::<T>() }
 }
 
@@ -24,12 +24,12 @@ unsafe fn value<T: Copy>(parameters: *const *const c_void, at: usize) -> T {
 /// `parameters` has a pointer at `at`, to a value of type `T`.
 #[inline]
 pub unsafe fn scalar<T: Scalar>(parameters: *const *const c_void, at: usize) -> T {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at`, to a `T`.
     unsafe { value(parameters, at) }
 }
 
-/// One run of a kernel: whoever has it may hand out the positions of its threads and blocks, so
-/// making one is `unsafe`.
+/// One run of a kernel. Its owner may hand out the positions of its threads and blocks, so its
+/// constructor is `unsafe`.
 #[derive(Debug)]
 pub struct SimulatedLaunch {
     pub(super) extent: Extent,
@@ -38,13 +38,13 @@ pub struct SimulatedLaunch {
 
 impl SimulatedLaunch {
     /// # Safety
-    /// The positions it hands out go to the one kernel that this is a launch of, once.
+    /// Only the kernel of this launch gets the positions, and each position once.
     #[inline]
     pub(crate) unsafe fn new(extent: Extent, grid: [u32; 3]) -> Self {
         Self { extent, grid }
     }
 
-    /// The threads that enter the kernel.
+    /// The number of threads that enter the kernel, (x, y, z).
     #[inline]
     pub fn extent(&self) -> Extent {
         self.extent
@@ -54,38 +54,41 @@ impl SimulatedLaunch {
 /// The launch whose extent is at `at`.
 ///
 /// # Safety
-/// `parameters` has a pointer at `at`, to an [`Extent`], and the positions go to the one kernel
-/// that this is a launch of, once.
+/// `parameters` has a pointer at `at`, to an [`Extent`]. Only the kernel of this launch gets the
+/// positions, and each position once.
 #[inline]
 pub unsafe fn launch(parameters: *const *const c_void, at: usize, grid: [u32; 3]) -> SimulatedLaunch {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at`, to an `Extent`.
     let extent = unsafe { value(parameters, at) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller gives each position once, to the kernel of this launch.
     unsafe { SimulatedLaunch::new(extent, grid) }
 }
 
-/// The buffer whose address is at `at` and whose length, in elements, at `at + 1`. Its address is
-/// never used where it is empty.
+/// The input buffer whose address is at `at`, and whose length in elements is at `at + 1`. The
+/// address of an empty buffer is not used.
 ///
 /// # Safety
-/// As [`scalar`], twice; and the memory is valid and not written for `'a`.
+/// `parameters` has pointers at `at` and `at + 1`, to a `u64` each. The memory is valid and not
+/// written for `'a`.
 #[inline]
 pub unsafe fn slice<'a, T: Element>(parameters: *const *const c_void, at: usize) -> &'a [T] {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has pointers at `at` and `at + 1`, to a `u64` each.
     let (ptr, len) = unsafe { output::<T>(parameters, at) };
-    // SAFETY: aligned, as `output` made sure; the rest is passed on to the caller.
+    // SAFETY: `output` checked the alignment, and the caller says that the memory is valid and not
+    // written for `'a`.
     unsafe { core::slice::from_raw_parts(ptr, len) }
 }
 
-/// As [`slice`], for a buffer that is written.
+/// The output buffer whose address is at `at`, and whose length in elements is at `at + 1`. The
+/// address of an empty buffer is not used.
 ///
 /// # Safety
-/// As [`scalar`], twice.
+/// `parameters` has pointers at `at` and `at + 1`, to a `u64` each.
 #[inline]
 pub unsafe fn output<T: Element>(parameters: *const *const c_void, at: usize) -> (*mut T, usize) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at`, to a `u64`.
     let address: u64 = unsafe { value(parameters, at) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says that `parameters` has a pointer at `at + 1`, to a `u64`.
     let len: u64 = unsafe { value(parameters, at + 1) };
     if len == 0 {
         return (core::ptr::dangling_mut(), 0);
@@ -98,31 +101,32 @@ pub unsafe fn output<T: Element>(parameters: *const *const c_void, at: usize) ->
     (ptr, len as usize)
 }
 
-/// A block's shared memory. Blocks run one after the other, and take turns.
+/// Shared memory of a simulated block. Blocks run one after the other, and use the same memory.
 #[derive(Debug)]
 pub struct SharedMemory(Vec<u128>);
 
 impl SharedMemory {
-    /// Memory of this many bytes, aligned to 16.
+    /// Allocates `bytes` bytes, aligned to 16.
     pub fn new(bytes: usize) -> Self {
         Self(vec![0; bytes.div_ceil(16)])
     }
 
-    /// Where the memory starts, for [`argument`](Self::argument).
+    /// The start of the memory, for [`argument`](Self::argument).
     pub fn start(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
 
-    /// The argument that lies `offset` bytes in.
+    /// The argument that starts at byte `offset`.
     ///
     /// # Safety
-    /// `start` is that of a living `SharedMemory` of at least `offset + S::BYTES` bytes, `offset`
-    /// is a multiple of 16, and nothing else uses that range.
+    /// `start` is the [`start`](Self::start) of a living `SharedMemory` of at least `offset +
+    /// S::BYTES` bytes. `offset` is a multiple of 16, and the range has no other user.
     #[inline(always)]
     pub unsafe fn argument<S: SharedArgument>(start: *mut u8, offset: usize) -> S {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller says that the memory has `offset + S::BYTES` bytes.
         let ptr = unsafe { start.add(offset) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller says that the range has `S::BYTES` bytes, is aligned to 16, and has no
+        // other user.
         unsafe { S::new(ptr) }
     }
 }

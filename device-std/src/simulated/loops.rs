@@ -1,6 +1,7 @@
-//! Each loop exists twice: for any CPU, and for one with AVX2 and FMA, chosen at run time. Without
-//! FMA `mul_add` is a library call, and a bilateral filter takes ten times as long; the closures
-//! are inlined, and so compiled for the wider CPU.
+//! Loops over threads and blocks. Each loop exists twice: for any CPU, and for a CPU with AVX2 and
+//! FMA. The choice is made at run time. Without FMA, `mul_add` is a library call, and a bilateral
+//! filter takes ten times as long. The closures are inlined into the loops, so they are compiled
+//! for both CPUs.
 
 use super::arguments::SimulatedLaunch;
 use crate::index::{Index1, Index2, Index3};
@@ -31,7 +32,8 @@ macro_rules! dispatched {
 fn line(launch: &SimulatedLaunch, f: &impl Fn(Index1<'_>)) {
     let extent = launch.extent;
     for x in 0..extent.x {
-        // SAFETY: "thread" x runs now, and no other has this x.
+        // SAFETY: INDEX-1: the loop runs thread x now, and no other thread of the launch has this
+        // x.
         f(unsafe { Index1::new(x) });
     }
 }
@@ -41,7 +43,8 @@ fn plane(launch: &SimulatedLaunch, f: &impl Fn(Index2<'_>)) {
     let (width, height) = launch.extent.plane();
     for y in 0..height {
         for x in 0..width {
-            // SAFETY: "thread" (x, y) runs now, and no other has this position.
+            // SAFETY: INDEX-1: the loop runs thread (x, y) now, and no other thread of the launch
+            // has this position.
             f(unsafe { Index2::new(x, y, width) });
         }
     }
@@ -53,7 +56,8 @@ fn volume(launch: &SimulatedLaunch, f: &impl Fn(Index3<'_>)) {
     for z in 0..extent.z {
         for y in 0..extent.y {
             for x in 0..extent.x {
-                // SAFETY: "thread" (x, y, z) runs now, and no other has this position.
+                // SAFETY: INDEX-1: the loop runs thread (x, y, z) now, and no other thread of the
+                // launch has this position.
                 f(unsafe { Index3::new(x, y, z, extent) });
             }
         }
@@ -74,7 +78,7 @@ dispatched!(
     each_index1, line, line_wide, (launch: &SimulatedLaunch), Index1<'_>
 );
 dispatched!(
-    /// Runs `f` for each thread of a two-dimensional launch, rows in turn.
+    /// Runs `f` for each thread of a two-dimensional launch, row by row.
     each_index2, plane, plane_wide, (launch: &SimulatedLaunch), Index2<'_>
 );
 dispatched!(

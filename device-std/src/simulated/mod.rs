@@ -1,4 +1,4 @@
-//! Kernels on the CPU: the whole launch as plain loops.
+//! Kernels on the CPU: a launch runs as plain loops over its threads or blocks.
 
 mod arguments;
 mod loops;

@@ -37,9 +37,11 @@ use cust::stream::Stream;
 
 use crate::CudaDriver;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 use error::{check, error};
 use modules::Modules;
@@ -114,30 +116,9 @@ unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usiz
     unsafe { DeviceSlice::from_raw_parts_mut(DevicePointer::from_raw(address.0), count) }
 }
 
-// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of
-// the driver API for each of its methods used here, and returns Ok only for CUDA_SUCCESS.
-unsafe impl Driver for CustDriver {
-    fn properties(&self) -> &Properties {
-        self.cuda.properties()
-    }
-
-    fn begin_trace(&self) -> Option<Box<dyn cuda_rt_driver::Trace>> {
-        self.cuda.begin_trace()
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        let _entered = self.cuda.report(self.cuda.context().enter())?;
-        let (free, total) = self
-            .cuda
-            .report(check("cuMemGetInfo_v2", cust::memory::mem_get_info()))?;
-        Ok(MemoryInfo {
-            free_bytes: free as u64,
-            total_bytes: total as u64,
-        })
-    }
-
-    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
-        self.cuda.create_stream(priority)
+impl Streams for CustDriver {
+    cuda_rt_driver::stream_calls! { forward to |this| &*this.cuda;
+        create_stream, synchronize_stream, query_stream, wait_event, foreign,
     }
 
     unsafe fn destroy_stream(&self, raw: RawStream) -> DriverResult<()> {
@@ -151,15 +132,11 @@ unsafe impl Driver for CustDriver {
             error("cuStreamDestroy_v2", code)
         }))
     }
+}
 
-    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.synchronize_stream(stream) }
-    }
-
-    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.wait_event(stream, event) }
+impl Events for CustDriver {
+    cuda_rt_driver::event_calls! { forward to |this| &*this.cuda;
+        query_event, synchronize_event,
     }
 
     fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
@@ -195,16 +172,6 @@ unsafe impl Driver for CustDriver {
         self.cuda.report(self.cuda.context().enqueue(record))
     }
 
-    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.query_event(event) }
-    }
-
-    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.synchronize_event(event) }
-    }
-
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         let _entered = self.cuda.report(self.cuda.context().enter())?;
         // SAFETY: the handle is live.
@@ -214,63 +181,29 @@ unsafe impl Driver for CustDriver {
         let elapsed = end.elapsed_time_f32(&start);
         self.cuda.report(check("cuEventElapsedTime", elapsed))
     }
+}
 
-    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.alloc(bytes, stream) }
+impl Memory for CustDriver {
+    cuda_rt_driver::memory_calls! { forward to |this| &*this.cuda;
+        alloc, free, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
+        unregister_host,
     }
 
-    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.free(address, stream) }
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        let _entered = self.cuda.report(self.cuda.context().enter())?;
+        let (free, total) = self
+            .cuda
+            .report(check("cuMemGetInfo_v2", cust::memory::mem_get_info()))?;
+        Ok(MemoryInfo {
+            free_bytes: free as u64,
+            total_bytes: total as u64,
+        })
     }
+}
 
-    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
-        self.cuda.pool_stats()
-    }
-
-    fn reset_pool_peaks(&self) -> DriverResult<()> {
-        self.cuda.reset_pool_peaks()
-    }
-
-    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
-        self.cuda.set_release_threshold(bytes)
-    }
-
-    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
-        self.cuda.trim_pool(keep_bytes)
-    }
-
-    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.register_host(memory) }
-    }
-
-    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.unregister_host(memory) }
-    }
-
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.copy_to_device(destination, source, bytes, stream) }
-    }
-
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.copy_to_host(destination, source, bytes, stream) }
+impl Copies for CustDriver {
+    cuda_rt_driver::copy_calls! { forward to |this| &*this.cuda;
+        copy_to_device, copy_to_host,
     }
 
     unsafe fn copy(
@@ -294,29 +227,6 @@ unsafe impl Driver for CustDriver {
             check("cuMemcpyDtoDAsync_v2", copied)
         };
         self.cuda.report(self.cuda.context().enqueue(copy))
-    }
-
-    fn peer(&self) -> RawPeer {
-        self.cuda.peer()
-    }
-
-    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        self.cuda.peer_access(peer)
-    }
-
-    unsafe fn copy_peer(
-        &self,
-        destination: (RawPeer, DeviceAddress),
-        source: (RawPeer, DeviceAddress),
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.copy_peer(destination, source, bytes, stream) }
-    }
-
-    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        self.cuda.communicator(ranks)
     }
 
     unsafe fn fill(
@@ -373,7 +283,15 @@ unsafe impl Driver for CustDriver {
         };
         self.cuda.report(filled)
     }
+}
 
+impl Peers for CustDriver {
+    cuda_rt_driver::peer_calls! { forward to |this| &*this.cuda;
+        peer, peer_access, copy_peer, communicator,
+    }
+}
+
+impl Kernels for CustDriver {
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
         self.modules.with_function(&self.cuda, kernel, |_| Ok(()))
     }
@@ -412,56 +330,48 @@ unsafe impl Driver for CustDriver {
         Ok(())
     }
 
-    fn foreign(
-        &self,
-        name: &'static str,
-        stream: RawStream,
-        uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        self.cuda.foreign(name, stream, uses, body)
+    cuda_rt_driver::kernel_calls! { |this|
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
+    }
+}
+
+impl Graphs for CustDriver {
+    cuda_rt_driver::graph_calls! { forward to |this| &*this.cuda;
+        begin_capture, end_capture, captured_node, update_graph, set_launch, launch_graph,
+        destroy_graph,
+    }
+}
+
+// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of
+// the driver API for each of its methods used here, and returns Ok only for CUDA_SUCCESS.
+unsafe impl Driver for CustDriver {
+    fn properties(&self) -> &Properties {
+        self.cuda.properties()
+    }
+}
+
+// SAFETY: as of `cuda`, whose streams and traces these are.
+unsafe impl Tools for CustDriver {
+    fn simulator(&self) -> Option<&dyn Simulated> {
+        self.cuda.simulator()
     }
 
-    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.begin_capture(stream) }
+    fn is_checked(&self) -> bool {
+        self.cuda.is_checked()
     }
 
-    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.end_capture(stream) }
+    fn races(&self) -> Vec<Race> {
+        self.cuda.races()
     }
 
-    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.captured_node(stream) }
+    fn hint(&self, note: Hint<'_>) {
+        self.cuda.hint(note);
     }
 
-    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.update_graph(graph, stream) }
-    }
-
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        // SAFETY: the same contract. The function is that of the kernel in a module of `cuda`'s
-        // own, in the same context.
-        unsafe { self.cuda.set_launch(graph, node, kernel, shape, parameters) }
-    }
-
-    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.launch_graph(graph, stream) }
-    }
-
-    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
-        // SAFETY: the same contract.
-        unsafe { self.cuda.destroy_graph(graph) }
+    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
+        self.cuda.begin_trace()
     }
 }

@@ -10,7 +10,7 @@ use cust::module::Module;
 use super::error::{check, error};
 use crate::cust::handles;
 use crate::{CudaDriver, compare_layouts, compare_parameters, ptx_for};
-use cuda_rt_driver::{Driver, DriverResult};
+use cuda_rt_driver::{Driver, DriverResult, Kernels};
 use cuda_rt_driver::{Kernel, ModuleImage};
 
 /// By the addresses of images and kernels, which are statics.

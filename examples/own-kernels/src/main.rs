@@ -1,10 +1,11 @@
-//! A program with a kernel of its own. Copy the directory, see README.md.
+//! A program with its own kernel. README.md says how to copy it.
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, Grid1};
 
 cuda_rt::streams! {
-    /// Uploads, runs kernels, downloads. With more streams the copies overlap the kernels.
+    /// The stream for uploads, kernels and downloads. With more streams, copies could overlap
+    /// kernels.
     Main;
 }
 
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", gpu.properties().name);
     let main = gpu.stream::<Main>()?;
 
-    // To the device…
+    // The host writes the numbers, and the stream copies them to the device.
     let mut numbers = gpu.pinned::<f32>(N)?;
     for (i, number) in numbers.iter_mut().enumerate() {
         *number = i as f32;
@@ -23,10 +24,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut x, mut sum) = (main.alloc_zeroed::<f32>(N)?, main.alloc_zeroed::<f32>(N)?);
     main.copy_to_device(&numbers, &mut x)?;
 
-    // …your kernel: a typed call, on a stream, over a grid…
+    // A launch is a typed call, with a stream and a grid.
     kernels::saxpy(&main, Grid1::covering(N), 2.0, &x, &x, &mut sum)?;
 
-    // …and back. The host waits here, and nowhere else.
+    // The stream copies the sums back. Only `synchronize` makes the host wait.
     let mut numbers = numbers;
     main.copy_to_host(&sum, &mut numbers)?;
     let numbers = main.release(numbers)?.synchronize()?;

@@ -1,38 +1,38 @@
-//! The body of a function: labels and instructions, with each name resolved in its scope.
+//! Parses the body of a function into labels and instructions, and resolves each name in its scope.
 
 use std::collections::HashMap;
 
 use super::error::{Refusal, text};
 use super::lex::{Cursor, END_OF_LINE};
-use super::parse::{Space, Variable, number, type_size, variable};
+use super::variable::{Space, Variable, number, type_size, variable};
 
 /// A register or a variable of a function: an index into [`Body::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name(pub(super) usize);
 
-/// What a name stands for.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Register,
     Variable(Space),
 }
 
-/// A body.
+/// The body of a function.
 #[derive(Debug, Default)]
 pub(super) struct Body<'a> {
     pub(super) statements: Vec<Statement<'a>>,
     pub(super) names: Vec<(String, Kind)>,
-    /// Registers as the function finds them at its start, before anything is written to them.
+    /// Names for the registers' values at the function's start, before the first write.
     pub(super) at_start: Vec<Name>,
-    /// Of each register, as it is declared: `.b32`.
+    /// The declared type of each register: `.b32`.
     pub(super) types: HashMap<Name, &'a str>,
-    /// Bytes of static shared memory that it declares.
+    /// The size of the static shared memory that the body declares, in bytes.
     pub(super) shared_bytes: u64,
-    /// Labels that `brx.idx` jumps to, by the name of their list.
+    /// The targets of `brx.idx`, by the name of their list.
     pub(super) targets: HashMap<&'a str, Vec<&'a str>>,
 }
 
-/// What a body consists of.
+/// A statement of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Statement<'a> {
     Label(&'a str, u32),
@@ -43,12 +43,12 @@ pub(super) enum Statement<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Instruction<'a> {
     pub(super) opcode: &'a str,
-    /// `@%p` or `@!%p`.
+    /// The predicate of `@%p` or `@!%p`.
     pub(super) guard: Option<Name>,
     pub(super) operands: Vec<Operand<'a>>,
     pub(super) text: String,
     pub(super) line: u32,
-    /// File and line, by `.loc`.
+    /// The number of the source file and the line, from `.loc`.
     pub(super) location: Option<(u32, u32)>,
 }
 
@@ -58,9 +58,9 @@ pub(super) enum Operand<'a> {
     Name(Name),
     /// A special register: `%tid.x`.
     Special(&'a str),
-    /// Of the module, a label, or a function.
+    /// The name of a module's variable, of a label, or of a function.
     Symbol(&'a str),
-    /// A number as it is written.
+    /// A number, as the text writes it.
     Number(String),
     /// `[base+offset]`
     Address(Box<Operand<'a>>, i64),
@@ -71,7 +71,7 @@ pub(super) enum Operand<'a> {
 }
 
 impl Operand<'_> {
-    /// Calls `f` for each register or variable in it.
+    /// Calls `f` for each register or variable in the operand.
     pub(super) fn each_name(&self, f: &mut impl FnMut(Name)) {
         match self {
             Self::Name(name) => f(*name),
@@ -85,7 +85,7 @@ impl Operand<'_> {
 #[derive(Default)]
 struct Scope<'a> {
     names: HashMap<String, Name>,
-    /// `.b32 %r<6>`
+    /// Ranges of registers, `.b32 %r<6>`: prefix, count and type.
     ranges: Vec<(&'a str, u64, &'a str)>,
 }
 
@@ -95,7 +95,7 @@ struct Parser<'a> {
     location: Option<(u32, u32)>,
 }
 
-/// The body at `{`, in which the names in `outer` are known.
+/// Parses the body that starts at `{`. The names in `outer` are known in it.
 pub(super) fn parse_body<'a, 'v>(
     cursor: &mut Cursor<'a, '_>,
     outer: impl Iterator<Item = &'v Variable<'a>>,
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
                     self.body.shared_bytes = self.body.shared_bytes.saturating_add(bytes);
                 }
                 if matches!(variable.space, Space::Global | Space::Const) {
-                    return text(line, "a variable of the module inside of a function");
+                    return text(line, "a variable of the module is declared inside a function");
                 }
                 self.declare(variable.name, Kind::Variable(variable.space), line)?;
                 cursor.expect(";")
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
                     offset = sign * i64::try_from(number).unwrap_or(i64::MAX);
                 }
                 if cursor.take(",") {
-                    return text(line, "the verifier does not know addresses of more than one part");
+                    return text(line, "the verifier does not know addresses with several parts");
                 }
                 cursor.expect("]")?;
                 words.push(']');
@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
                 None if word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$')) => {
                     Operand::Symbol(word)
                 }
-                None => return text(line, format!("`{word}` is no operand")),
+                None => return text(line, format!("`{word}` is not an operand")),
             },
         };
         if cursor.take("|") {

@@ -1,5 +1,5 @@
-//! What a function does is done where it is called: small texts of PTX, each with one call that is
-//! refused, and twins that are not.
+//! Effects of functions count at their calls: small texts of PTX, each with one call that is
+//! refused, and twins that are accepted.
 
 use super::{Refusal, verify_threads};
 
@@ -36,10 +36,10 @@ fn refused(body: &str) {
     assert!(refusal(body).is_some(), "accepted: {body}");
 }
 
-/// A function with a barrier, or with an exchange, is a barrier or an exchange where it is called:
+/// A call of a function with a barrier, or with an exchange, counts as a barrier or an exchange,
 /// also before a trap.
 #[test]
-fn a_barrier_in_a_function_before_a_trap() {
+fn a_function_with_a_barrier_before_a_trap_is_refused() {
     let both = "@%p1 bra L;\nbar.sync 0;\nbar.sync 0;\nret;\nL: ";
     for met in [
         "bar.sync 0;",
@@ -53,9 +53,9 @@ fn a_barrier_in_a_function_before_a_trap() {
     accepted(&format!("{both}call.uni writes, ();\ntrap;"));
 }
 
-/// Shared memory that a function writes is written where the function is called.
+/// A call of a function that writes shared memory counts as a write of shared memory.
 #[test]
-fn a_function_that_writes_shared_memory() {
+fn a_read_of_shared_memory_that_a_function_writes_is_refused() {
     let read = "ld.shared.b32 %r3, [dynamic];\nsetp.eq.s32 %p3, %r3, 5;\n@%p3 bar.sync 0;";
     for written in [
         "st.shared.b32 [dynamic], %r1;",

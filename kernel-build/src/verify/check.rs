@@ -1,26 +1,28 @@
-//! What is refused: each entry, and each function in the way in which it is called.
+//! Checks each entry, and each function for the arguments with which it is called, and refuses what
+//! it cannot prove.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
-use super::graph::{Graph, callee};
-use super::instruction::{Collective, Effect, PATHS, effect};
+use super::graph::Graph;
+use super::instruction::{Collective, Effect, PATHS, arguments, callee, effect};
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
+use super::parse::{Function, Module};
 use super::reason::{place, reasons, reasons_of};
-use super::uniform::{Analysis, Differs, Given, Summary, arguments, is_uniform};
+use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
+use super::variable::Space;
 
-/// What of CUDA's own is called: it ends the launch.
+/// A function of CUDA that kernels may call. It ends the launch.
 const ENDS_THE_LAUNCH: &str = "__assertfail";
-/// And it prints.
+/// A function of CUDA that kernels may call. It prints.
 const PRINTS: &str = "vprintf";
-/// What `device-std` calls the registers of its marks (`block/opening.rs`).
+/// Prefix of the registers in the marks of `device-std` (`block/opening.rs`).
 const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 
-/// What one entry has of barriers and exchanges, all of them proved.
+/// The number of barriers and exchanges in one entry, all of them proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Proved {
     /// Barriers of the block.
@@ -82,10 +84,11 @@ impl<'b, 'a> Checker<'b, 'a> {
         }
     }
 
-    /// An output that the entry does not write is only read: the launch alone uses it.
+    /// The roles of the parameters in this entry. An output that the entry never writes has the
+    /// role of an input, because only this launch uses its memory.
     ///
-    /// Nothing is known if the entry writes anywhere. What is stored where others might find it, or
-    /// passed to a function, counts as written.
+    /// If the entry writes through an unknown address, every output may be written. An address that
+    /// is stored outside local memory, or passed to a function, counts as written.
     fn roles_here(&self, function: &Function<'a>, roles: &[Role]) -> Vec<Role> {
         let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
             return roles.to_vec();
@@ -111,7 +114,7 @@ impl<'b, 'a> Checker<'b, 'a> {
                         if to.is_unknown() {
                             return roles.to_vec();
                         }
-                        // What local memory holds is known.
+                        // `origin` follows values through local memory.
                         if !to.is_only(Origin::LOCAL) {
                             written |= to | stored;
                         }
@@ -144,7 +147,7 @@ impl<'b, 'a> Checker<'b, 'a> {
         self.refusal.borrow_mut().get_or_insert(refusal);
     }
 
-    /// Recursion would need a stack that no one measured, and the analysis no end.
+    /// Refuses recursion: its stack has no known bound, and the analysis would not end.
     fn refuse_recursion(&self) -> Result<(), Refusal> {
         let calls: HashMap<&str, Vec<&str>> = defined(self.module)
             .map(|(function, body)| {
@@ -176,7 +179,7 @@ impl<'b, 'a> Checker<'b, 'a> {
         Ok(())
     }
 
-    /// What a call does; what is refused in it is kept.
+    /// The effects of a call. A refusal inside the function is kept.
     fn call(&self, kernel: &str, name: &str, arguments: &[Differs]) -> Summary {
         if name == PRINTS {
             return Summary {
@@ -240,7 +243,7 @@ impl<'b, 'a> Checker<'b, 'a> {
     }
 }
 
-/// The instruction that is checked.
+/// The check of one instruction.
 struct Check<'c, 'b, 'a> {
     checker: &'c Checker<'b, 'a>,
     kernel: &'c str,
@@ -257,7 +260,7 @@ impl Check<'_, '_, '_> {
         match effect {
             Effect::Collective(collective) => self.collective(collective, summary),
             Effect::Call => self.call(summary),
-            Effect::Exit if !self.function.is_entry => self.form("ends a thread inside of a function"),
+            Effect::Exit if !self.function.is_entry => self.form("ends a thread inside a function"),
             Effect::Load(_) | Effect::Store(_) | Effect::Atomic { .. } => self.memory(effect, summary),
             Effect::Compute => self.opening(summary),
             _ => {}
@@ -280,9 +283,9 @@ impl Check<'_, '_, '_> {
         });
     }
 
-    /// The threads of the block, or of each warp, are together here.
-    fn must_be_together(&self, parted: Differs, group: &'static str) {
-        if self.analysis.region[self.block].0 >= parted {
+    /// Refuses the instruction unless the threads of the block, or of each warp, are together.
+    fn must_be_together(&self, differs: Differs, group: &'static str) {
+        if self.analysis.region[self.block].0 >= differs {
             self.checker.refuse(Refusal::Divergent {
                 kernel: self.kernel.to_owned(),
                 operation: place(self.checker.module, self.instruction),
@@ -292,21 +295,21 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    /// A mark of `device-std`: all threads of the block come by, with one value.
+    /// Checks a mark of `device-std`: all threads of the block must execute it, with equal values.
     fn opening(&self, summary: &mut Summary) {
         let (written, read) = self.instruction.split(Effect::Compute);
         let is_mark = |name: &Name| self.analysis.text(*name).starts_with(OPENS_SHARED_MEMORY);
         if !matches!(written, [Operand::Name(name)] if is_mark(name)) {
             return;
         }
-        // A function that opens shared memory is called by all threads, as one with a barrier is.
+        // All threads must call a function that opens shared memory, as if it had a barrier.
         summary.has_barrier = true;
         self.must_be_together(Differs::ByWarp, "of the block");
         for operand in read {
             if let Operand::Special(register) = operand
                 && !is_uniform(register)
             {
-                self.form("opens shared memory by a register that is another in each thread");
+                self.form("opens shared memory by a register that differs in each thread");
             }
             operand.each_name(&mut |name| {
                 if self.analysis.differs[name.0] != Differs::Never {
@@ -332,7 +335,7 @@ impl Check<'_, '_, '_> {
                     operands.len() == 1 && is_number(0)
                 };
                 if !is_whole {
-                    self.form("is for some threads, or of a number that is not known: a barrier of a safe kernel is for all threads of the block");
+                    self.form("is for some threads only, or its number is not known: a barrier of a safe kernel is for all threads of the block");
                 }
                 summary.has_barrier = true;
                 self.checker.proved.borrow_mut().barriers += 1;
@@ -340,7 +343,7 @@ impl Check<'_, '_, '_> {
             }
             Collective::Exchange { .. } => {
                 if !operands.last().is_some_and(|mask| self.is_whole_warp(mask)) {
-                    self.form("is for some lanes, or for lanes that are not known: exchanges of a safe kernel are for whole warps");
+                    self.form("is for some lanes only, or for unknown lanes: an exchange of a safe kernel is for whole warps");
                 }
                 summary.has_exchange = true;
                 self.checker.proved.borrow_mut().exchanges += 1;
@@ -349,13 +352,13 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    /// -1, or a register that holds nothing else.
+    /// Whether a mask names all lanes: it is -1, or a register that always holds -1.
     fn is_whole_warp(&self, mask: &Operand<'_>) -> bool {
         let is_all = |operand: &Operand<'_>| matches!(operand, Operand::Number(n) if ["-1", "4294967295", "0xffffffff", "0xFFFFFFFF"].contains(&n.as_str()));
         let Operand::Name(register) = mask else {
             return is_all(mask);
         };
-        // Of a register that is written on several paths, each path's value.
+        // Where several paths write the register, each path's value is checked.
         let (mut open, mut seen) = (vec![*register], HashSet::new());
         while let Some(name) = open.pop() {
             if !seen.insert(name) {
@@ -426,7 +429,7 @@ impl Check<'_, '_, '_> {
         summary.writes_shared |= called.writes_shared;
     }
 
-    /// Whether the entry may write there.
+    /// Whether the entry may write memory of this origin.
     fn may_be_written(&self, origin: Origin) -> bool {
         let mut roles = self.given.roles.iter().enumerate();
         roles.any(|(at, role)| *role == Role::Writes && origin.has(Origin::parameter(at)))
@@ -459,7 +462,7 @@ impl Check<'_, '_, '_> {
             } else if origin.is_unknown() {
                 if self.function.is_entry {
                     self.memory_refusal(
-                        "writes to an address of which the verifier does not know what it points to",
+                        "writes through an address, and the verifier does not know the memory to which it points",
                     );
                 }
                 summary.writes = true;
@@ -484,7 +487,7 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
     found && !instruction.opcode.starts_with("st.") && !instruction.opcode.starts_with("bar")
 }
 
-/// The functions with a barrier or an exchange, in them or in what they call.
+/// The functions with a barrier or an exchange, in their own code or in functions that they call.
 fn functions_that_meet<'a>(module: &Module<'a>) -> HashSet<&'a str> {
     let mut meet = HashSet::new();
     loop {
@@ -493,8 +496,7 @@ fn functions_that_meet<'a>(module: &Module<'a>) -> HashSet<&'a str> {
             let meets = instructions(body).any(|instruction| match effect(instruction) {
                 Ok(Effect::Collective(_)) => true,
                 Ok(Effect::Call) => callee(instruction).is_some_and(|name| meet.contains(name)),
-                // An instruction that the verifier does not know is refused with the function's
-                // graph.
+                // `Graph::new` refuses an unknown instruction.
                 _ => false,
             });
             if meets {
@@ -521,12 +523,13 @@ fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruct
     })
 }
 
-/// Refuses variables that a kernel could change, and shared memory that no host knows of.
+/// Refuses variables that a kernel could change, and shared memory that the launch does not
+/// provide.
 pub(super) fn check_variables(module: &Module<'_>) -> Result<(), Refusal> {
     for variable in &module.variables {
         let reason = match variable.space {
-            Space::Global if !variable.is_initialised => "memory of the module that is no constant table",
-            Space::Shared if variable.size.is_some() => "shared memory that the launch does not give",
+            Space::Global if !variable.is_initialised => "memory of the module that is not a constant table",
+            Space::Shared if variable.size.is_some() => "shared memory that the launch does not provide",
             _ => continue,
         };
         return Err(Refusal::Variable {
@@ -540,7 +543,7 @@ pub(super) fn check_variables(module: &Module<'_>) -> Result<(), Refusal> {
             return text(
                 0,
                 format!(
-                    "`{}` has static shared memory, which the launch does not give",
+                    "`{}` has static shared memory, which the launch does not provide",
                     function.name
                 ),
             );

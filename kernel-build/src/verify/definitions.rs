@@ -1,14 +1,14 @@
 //! Gives each value a name of its own: static single assignment.
 //!
-//! LLVM gives one register to values that have nothing to do with each other, so what is known of
-//! one would spoil the other. Here each instruction that writes a register writes a name of its
-//! own, and where paths bring different names of one register, a pseudo-instruction ([`PATHS`])
-//! writes a new one, from all of theirs (Cytron, Ferrante, Rosen, Wegman and Zadeck, "Efficiently
-//! Computing Static Single Assignment Form", TOPLAS 1991). What a register holds at the function's
-//! start keeps the register's name.
+//! LLVM uses one register for several unrelated values. If they had one name, a value that differs
+//! would make the other values differ too. Here each instruction that writes a register writes a
+//! new name. Where paths bring different names of one register, a pseudo-instruction ([`PATHS`])
+//! writes a new name from all of them (Cytron, Ferrante, Rosen, Wegman and Zadeck, "Efficiently
+//! Computing Static Single Assignment Form", TOPLAS 1991). The value at the function's start keeps
+//! the register's own name.
 //!
-//! At each place one name of a register is current, so the text means what it meant. `uniform.rs`
-//! says why its argument holds for these pseudo-instructions.
+//! At each place, exactly one name of a register is current, so the meaning of the text does not
+//! change. The proof in `uniform.rs` covers the pseudo-instructions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,9 +16,10 @@ use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
 use super::error::Refusal;
 use super::graph::{End, Graph};
 use super::instruction::PATHS;
-use super::parse::{Module, type_size};
+use super::parse::Module;
+use super::variable::type_size;
 
-/// Gives the values of all functions names of their own.
+/// Gives each value of all functions a name of its own.
 ///
 /// # Errors
 /// An instruction that the verifier does not know.
@@ -31,14 +32,14 @@ pub(super) fn name_values(module: &mut Module<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Writes 0 into each register on the paths on which it would be read with nothing written to it.
+/// Writes 0 into each register on the paths that read it before any write.
 ///
-/// LLVM leaves registers unwritten where it knows that their values do not matter. Threads may then
-/// find different values, and what is computed from them can't be proved. A register that nothing
-/// has written may be written: no path holds a value there.
+/// LLVM leaves a register unwritten if it knows that the value does not matter. Threads may then
+/// find different values, and the proof fails for values computed from them. On these paths the
+/// register holds no value of the program, so a write cannot destroy one.
 ///
 /// # Errors
-/// What is no PTX.
+/// A text that is not PTX.
 pub(super) fn write_unwritten(ptx: &str) -> Result<String, Refusal> {
     let mut before: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for module in Module::parse(ptx)? {
@@ -67,7 +68,7 @@ pub(super) fn write_unwritten(ptx: &str) -> Result<String, Refusal> {
     let mut out = String::with_capacity(ptx.len());
     for (number, line) in (1..).zip(ptx.split_inclusive('\n')) {
         let added = before.remove(&number).unwrap_or_default();
-        // Behind a label on the same line would be another place.
+        // The line must not begin with a label: a jump to the label would skip the added lines.
         if !line.contains(':') {
             added.iter().for_each(|line| out.push_str(line));
         }
@@ -76,15 +77,15 @@ pub(super) fn write_unwritten(ptx: &str) -> Result<String, Refusal> {
     Ok(out)
 }
 
-/// A place where a register may be read that nothing has written.
+/// A place that may read a register before any write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Unwritten {
-    /// A line of the text before which it can be written.
+    /// The line of the text before which the register can be written.
     line: u32,
     register: Name,
 }
 
-/// An instruction of the body, by where it lies.
+/// The address of an instruction of the body, which identifies it.
 type Id = usize;
 
 fn id(instruction: &Instruction<'_>) -> Id {
@@ -94,37 +95,38 @@ fn id(instruction: &Instruction<'_>) -> Id {
 /// The names of a function.
 struct Definitions {
     names: Vec<(String, Kind)>,
-    /// What an instruction reads and writes, by register.
+    /// The names that an instruction reads and writes, by register.
     reads: HashMap<(Id, Name), Name>,
     writes: HashMap<(Id, Name), Name>,
-    /// The names that stand for what is there at the start.
+    /// The names for the registers' values at the function's start.
     at_start: Vec<Name>,
-    /// By what stands before it, a label or an instruction under a predicate: each name with those
-    /// that it is one of.
+    /// The pseudo-instructions: the new name, and the names that the paths bring. The key is the
+    /// number of the statement before them: a label, or an instruction under a predicate.
     joined: BTreeMap<usize, Vec<(Name, Vec<Name>)>>,
     unwritten: Vec<Unwritten>,
 }
 
-/// A register that has more than one writer, where the function's start is one.
+/// A register with several writers. The function's start counts as a writer.
 struct Register {
     register: Name,
     /// The name that each block writes last.
     last: HashMap<usize, Name>,
 }
 
-/// A name, or what a block has of several.
+/// A name, or the join of several names at a block's start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Name(Name),
     Joined(usize),
 }
 
-/// By register and block: which blocks bring what.
+/// By register and block: the predecessors of the block, and the values that they bring.
 type Joins = HashMap<(Name, usize), BTreeSet<(usize, Value)>>;
 
 impl Definitions {
     fn of(body: &Body<'_>) -> Result<Self, Refusal> {
-        // That every call returns, and meets, adds paths, and takes none away.
+        // Assumes that every call returns, and that every function meets: this adds paths, and
+        // removes no path.
         let graph = Graph::new(body, &|_| false, &|_| true)?;
         let mut definitions = Self {
             names: body.names.clone(),
@@ -139,7 +141,7 @@ impl Definitions {
         let starting = registers
             .iter()
             .map(|register| (register.register, propagate(&graph, register, &mut joins)));
-        // Of each register, what is current at each block's start.
+        // For each register, the value that is current at each block's start.
         let starting: HashMap<Name, Vec<Option<Value>>> = starting.collect();
         let mut used: Vec<(Name, Value)> = Vec::new();
         let mut reads: Vec<(Id, u32, Name, Value)> = Vec::new();
@@ -169,7 +171,7 @@ impl Definitions {
                 read(&current, at, *by);
             }
         }
-        // What nobody reads is left out.
+        // Joins that nobody reads are left out.
         let mut joined: HashMap<(Name, usize), Name> = HashMap::new();
         while let Some((register, value)) = used.pop() {
             if let Value::Joined(block) = value
@@ -207,7 +209,7 @@ impl Definitions {
                 .entry(starts[block])
                 .or_default()
                 .push((*new, values));
-            // Where a block has no instruction, the function's start does.
+            // If the block has no instruction, the write goes to the function's start.
             for (from, _) in brought
                 .iter()
                 .filter(|(_, value)| *value == Value::Name(*register))
@@ -232,9 +234,10 @@ impl Definitions {
         Name(self.names.len() - 1)
     }
 
-    /// The registers that need names, and a name for each of their writers.
+    /// Finds the registers that need names, and makes a name for each of their writers.
     fn registers(&mut self, body: &Body<'_>, graph: &Graph<'_, '_>) -> Vec<Register> {
-        // By register: the writers, and whether all its readers follow one in the same block.
+        // For each register: the number of writers, and whether a writer in the same block precedes
+        // each reader.
         let mut count: HashMap<Name, usize> = HashMap::new();
         let mut is_local: Vec<bool> = vec![true; body.names.len()];
         for block in &graph.blocks {
@@ -284,7 +287,7 @@ impl Definitions {
         result
     }
 
-    /// Puts the names into the body.
+    /// Writes the names into the body.
     fn write(mut self, body: &mut Body<'_>) {
         let statements = std::mem::take(&mut body.statements);
         let mut renamed = Vec::with_capacity(statements.len());
@@ -328,7 +331,7 @@ impl Definitions {
     }
 }
 
-/// What of a register is current at the start of each block, and what is joined where.
+/// Finds the value of a register that is current at the start of each block, and records the joins.
 fn propagate(graph: &Graph<'_, '_>, register: &Register, joins: &mut Joins) -> Vec<Option<Value>> {
     let mut is_joined = vec![false; graph.blocks.len()];
     loop {
@@ -377,7 +380,7 @@ fn propagate(graph: &Graph<'_, '_>, register: &Register, joins: &mut Joins) -> V
     }
 }
 
-/// Behind which statement each block starts, of those where paths meet: a label, or an instruction
+/// For each block where paths meet, the statement after which it starts: a label, or an instruction
 /// under a predicate.
 fn starts(body: &Body<'_>, graph: &Graph<'_, '_>) -> HashMap<usize, usize> {
     let mut starts: HashMap<usize, usize> = HashMap::new();

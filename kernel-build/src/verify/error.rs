@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a module of PTX is refused.
+/// The reason why the verifier refuses a module of PTX.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -9,10 +9,10 @@ pub enum Refusal {
     Text {
         /// The line of the PTX.
         line: u32,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: String,
     },
-    /// A function calls itself, so its stack has no bound that can be told.
+    /// A function calls itself, so its stack has no known bound.
     #[error("`{function}` is recursive ({}): the stack of a GPU thread is small and unguarded, so kernels may not recurse; use a loop", cycle.join(" calls "))]
     Recursion {
         /// The function.
@@ -20,23 +20,24 @@ pub enum Refusal {
         /// The calls that lead back to it.
         cycle: Vec<String>,
     },
-    /// A barrier, or an exchange between lanes, that only some threads may reach.
+    /// Only some threads may reach a barrier, or an exchange between lanes.
     #[error(
-        "the kernel `{kernel}`: {operation} may be reached by some threads {group} only (H32)\n{reasons}"
+        "the kernel `{kernel}`: {operation} needs all threads {group}, and possibly only some reach it (H32)\n{reasons}"
     )]
     Divergent {
         /// The entry.
         kernel: String,
         /// The instruction.
         operation: Place,
-        /// Whose threads must meet: `of the block` or `of a warp`.
+        /// The threads that must meet: `of the block` or `of a warp`.
         group: &'static str,
-        /// Why: a chain of values, from the branch to the first one that differs by thread.
+        /// A chain of values, from the branch to the first value that differs by thread.
         reasons: Reasons,
     },
-    /// Threads of a block may open different shared memory, and one read what another writes.
+    /// Threads of a block may open different shared memory: one thread could read an element that
+    /// another writes.
     #[error(
-        "the kernel `{kernel}`: `{value}` in {operation} may differ between threads of the block, and with it the shared memory that they open (H32)\n{reasons}"
+        "the kernel `{kernel}`: `{value}` in {operation} may differ between threads of the block, so they may open different shared memory (H32)\n{reasons}"
     )]
     Opening {
         /// The entry.
@@ -45,41 +46,41 @@ pub enum Refusal {
         operation: Place,
         /// The register that differs.
         value: String,
-        /// Why: a chain of values.
+        /// A chain of values, from the register to the first value that differs by thread.
         reasons: Reasons,
     },
-    /// A barrier or an exchange of another form than safe kernels have: for some threads, or of a
-    /// number of its own.
+    /// A barrier or an exchange has a form that safe kernels do not have: it is for some threads
+    /// only, or its number is not known.
     #[error("the kernel `{kernel}`: {operation} {reason}")]
     Form {
         /// The entry.
         kernel: String,
         /// The instruction.
         operation: Place,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
-    /// An access to memory that a kernel may not make.
+    /// A kernel may not make this access to memory.
     #[error("the kernel `{kernel}`: {operation} {reason}")]
     Memory {
         /// The entry.
         kernel: String,
         /// The instruction.
         operation: Place,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
-    /// Memory of the module that is no constant table.
+    /// The module has memory that is not a constant table.
     #[error("line {line} of the PTX: {reason}: `{name}`")]
     Variable {
-        /// Its name.
+        /// The variable's name.
         name: String,
         /// The line of the PTX.
         line: u32,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
-    /// The host would pass other parameters than the entry takes.
+    /// A launch passes other parameters than the entry takes.
     #[error("the kernel `{kernel}` takes other parameters than a launch passes: {difference}")]
     Parameters {
         /// The entry.
@@ -89,14 +90,14 @@ pub enum Refusal {
     },
 }
 
-/// An instruction, and where it stands.
+/// An instruction and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The instruction.
     pub text: String,
     /// The line of the PTX.
     pub line: u32,
-    /// File and line of the source, where the PTX tells (`.loc`).
+    /// File and line of the source, if the PTX holds them (`.loc`).
     pub source: Option<(String, u32)>,
 }
 

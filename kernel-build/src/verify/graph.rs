@@ -1,28 +1,28 @@
-//! The control flow of a function: blocks, which of them must end in a trap, and where threads that
-//! part meet again.
+//! The control flow of a function: its blocks, the blocks that must end in a trap, and the places
+//! where diverged threads meet again.
 //!
-//! Post-dominators are found as Cooper, Harvey and Kennedy do ("A Simple, Fast Dominance
+//! Post-dominators come from the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
 //! Algorithm", 2001), on the reversed graph.
 
 use std::collections::HashMap;
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
-use super::instruction::{Collective, Effect, effect};
+use super::instruction::{Collective, Effect, callee, effect};
 
-/// A block: it is entered at its start only, and left at its end only.
+/// A basic block: control enters it only at its start, and leaves it only at its end.
 #[derive(Debug, Default)]
 pub(super) struct Block<'b, 'a> {
     pub(super) instructions: Vec<(&'b Instruction<'a>, Effect)>,
     pub(super) end: End<'b, 'a>,
 }
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Debug, Default)]
 pub(super) enum End<'b, 'a> {
-    /// Goes on at one block.
+    /// Continues at one block.
     Next(usize),
-    /// Goes on at a block that a value chooses.
+    /// Continues at a block that a value chooses.
     Choice {
         by: Name,
         at: &'b Instruction<'a>,
@@ -41,17 +41,17 @@ pub(super) struct Graph<'b, 'a> {
     pub(super) blocks: Vec<Block<'b, 'a>>,
     pub(super) labels: HashMap<&'a str, usize>,
     pub(super) is_reachable: Vec<bool>,
-    /// Whether every path from here ends in a trap, and meets no barrier or exchange before.
+    /// Whether every path from the block ends in a trap, with no barrier or exchange before it.
     pub(super) is_doomed: Vec<bool>,
-    /// The first block that all paths from here meet, but those that end in a trap. `None`: only
-    /// the end of the function.
+    /// The first block that all paths from the block meet, except for paths that end in a trap.
+    /// `None` if they meet only at the function's end.
     pub(super) meets_at: Vec<Option<usize>>,
 }
 
 struct Builder<'b, 'a> {
     blocks: Vec<Block<'b, 'a>>,
     labels: HashMap<&'a str, usize>,
-    /// The block that instructions go to.
+    /// The block to which instructions are added.
     current: usize,
     is_open: bool,
 }
@@ -78,7 +78,7 @@ impl<'b, 'a> Builder<'b, 'a> {
     fn label(&self, label: &str, line: u32) -> Result<usize, Refusal> {
         match self.labels.get(label) {
             Some(block) => Ok(*block),
-            None => text(line, format!("there is no label `{label}`")),
+            None => text(line, format!("the label `{label}` does not exist")),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'b, 'a> Builder<'b, 'a> {
             [Operand::Symbol(label)] => builder.label(label, line),
             _ => text(line, format!("`{}` names no label", instruction.text)),
         };
-        // A guarded instruction is a branch around it.
+        // An instruction under a predicate is a branch around the instruction.
         if let Some(by) = instruction.guard {
             let after = self.new_block();
             let then = if effect == Effect::Branch {
@@ -160,7 +160,7 @@ impl<'b, 'a> Builder<'b, 'a> {
             Effect::Return | Effect::Exit => self.end(End::Return),
             Effect::Trap => self.end(End::Trap),
             Effect::Call if callee(instruction).is_some_and(never_returns) => self.end(End::Trap),
-            // What one barrier parts from the next are blocks of their own.
+            // A barrier ends its block, so that code between two barriers has blocks of its own.
             Effect::Collective(Collective::Barrier { .. }) => {
                 let next = self.new_block();
                 self.start(next);
@@ -171,17 +171,9 @@ impl<'b, 'a> Builder<'b, 'a> {
     }
 }
 
-/// The function that is called.
-pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
-    instruction.operands.iter().find_map(|operand| match operand {
-        Operand::Symbol(name) => Some(*name),
-        _ => None,
-    })
-}
-
 impl<'b, 'a> Graph<'b, 'a> {
-    /// The graph of `body`, where calls of some functions never return, and calls of some `meet`:
-    /// these functions have a barrier or an exchange.
+    /// The graph of `body`. `never_returns` names functions whose calls never return; `meets` names
+    /// functions that have a barrier or an exchange.
     pub(super) fn new(
         body: &'b Body<'a>,
         never_returns: &dyn Fn(&str) -> bool,
@@ -197,7 +189,7 @@ impl<'b, 'a> Graph<'b, 'a> {
             if let Statement::Label(label, line) = statement {
                 let block = builder.new_block();
                 if builder.labels.insert(label, block).is_some() {
-                    return text(*line, format!("the label `{label}` stands twice"));
+                    return text(*line, format!("the label `{label}` is defined twice"));
                 }
             }
         }
@@ -243,7 +235,7 @@ impl<'b, 'a> Graph<'b, 'a> {
         }
     }
 
-    /// Where a block goes on.
+    /// The blocks at which a block continues.
     pub(super) fn targets(&self, block: usize) -> &[usize] {
         match &self.blocks[block].end {
             End::Next(next) => std::slice::from_ref(next),
@@ -252,7 +244,7 @@ impl<'b, 'a> Graph<'b, 'a> {
         }
     }
 
-    /// Where a block goes on, but for what ends in a trap.
+    /// The blocks at which a block continues, without the blocks that must end in a trap.
     pub(super) fn living_targets(&self, block: usize) -> impl Iterator<Item = usize> {
         self.targets(block)
             .iter()
@@ -260,7 +252,7 @@ impl<'b, 'a> Graph<'b, 'a> {
             .filter(|target| !self.is_doomed[*target])
     }
 
-    /// Whether threads can part here.
+    /// Whether threads can diverge at the end of the block.
     pub(super) fn is_choice(&self, block: usize) -> bool {
         let mut targets = self.living_targets(block);
         let first = targets.next();
@@ -297,8 +289,8 @@ impl<'b, 'a> Graph<'b, 'a> {
         }
     }
 
-    /// All blocks on the paths from `block` to where all of them meet, both ends left out. (The
-    /// block itself is among them where a path leads back to it.)
+    /// All blocks on the paths from `block` to the place where all paths meet, without both ends.
+    /// The block itself belongs to them only if a path leads back to it.
     pub(super) fn region(&self, block: usize) -> Vec<usize> {
         let end = self.meets_at[block];
         let mut seen = vec![false; self.blocks.len()];
@@ -314,8 +306,8 @@ impl<'b, 'a> Graph<'b, 'a> {
     }
 }
 
-/// For each block the next one that all paths from it meet. A path that never ends counts as one
-/// that ends at once.
+/// For each block, the next block that all paths from it meet. A path that never ends counts as a
+/// path that ends at once.
 fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
     let exit = graph.blocks.len();
     let lives = |block: usize| graph.is_reachable[block] && !graph.is_doomed[block];
@@ -353,7 +345,8 @@ fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
             let Some(mut meeting) = known.next() else { continue };
             for mut other in known {
                 while meeting != other {
-                    // The end has rank 0, and each block's own has a lower rank than the block.
+                    // The end has rank 0, and a block's post-dominator has a lower rank than the
+                    // block.
                     if rank[meeting] > rank[other] {
                         meeting = next[meeting].unwrap_or(exit);
                     } else {
@@ -373,7 +366,7 @@ fn post_dominators(graph: &Graph<'_, '_>) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// Reverse postorder from `start`.
+/// The blocks in reverse postorder from `start`.
 fn order(start: usize, edges: &[Vec<usize>]) -> Vec<usize> {
     let mut seen = vec![false; edges.len()];
     let mut order = Vec::new();

@@ -1,21 +1,21 @@
-//! What an instruction does, as far as the verifier needs to know (PTX ISA, chapter 9, "Instruction
+//! The effects of instructions, as far as the verifier needs them (PTX ISA, chapter 9, "Instruction
 //! Set").
 
 use super::body::{Instruction, Operand};
-use super::parse::Space;
+use super::variable::Space;
 
-/// What an instruction does.
+/// The effect of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The first operand is computed from the others.
     Compute,
-    /// The first operand is another in every thread, whatever the others are.
+    /// The first operand gets a value that differs by thread, for any other operands.
     Differ,
-    /// Nothing that matters here.
+    /// No effect that the verifier needs.
     Nothing,
     Load(Access),
     Store(Access),
-    /// Reads and writes memory; the first operand is what was there, if `returns`.
+    /// Reads and writes memory. If `returns`, the first operand gets the memory's previous value.
     Atomic {
         access: Access,
         returns: bool,
@@ -32,25 +32,25 @@ pub(super) enum Effect {
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    /// `None`: any, by a generic address.
+    /// `None` for a generic address, which may lie in any space.
     pub(super) space: Option<Space>,
-    /// Not volatile, and of no memory order.
+    /// Neither volatile, nor with a memory order.
     pub(super) is_weak: bool,
-    /// Through the read-only cache (`.nc`).
+    /// A load through the read-only cache (`.nc`).
     pub(super) is_read_only: bool,
 }
 
-/// What threads do together.
+/// An instruction that threads execute together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Collective {
-    /// A barrier of the block. `returns`: with a value, on which all threads agree.
+    /// A barrier of the block. If `returns`, it gives a value on which all threads agree.
     Barrier { returns: bool },
-    /// An exchange of a warp. `agrees`: the value is the same in all its lanes.
+    /// An exchange of a warp. If `agrees`, all lanes get the same value.
     Exchange { agrees: bool, returns: bool },
 }
 
-/// What compute a value from their operands alone: the same operands give the same value in every
-/// thread.
+/// Instructions that compute a value from their operands alone: equal operands give equal values in
+/// every thread.
 const COMPUTE: &[&str] = &[
     "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
     "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "lg2", "lop3", "mad", "mad24",
@@ -58,12 +58,12 @@ const COMPUTE: &[&str] = &[
     "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
     "testp", "xor",
 ];
-/// A pseudo-instruction: several paths meet, and each brings one of the operands. No text can hold
-/// it.
+/// A pseudo-instruction at a place where paths meet: each path brings one of the operands. No PTX
+/// text can contain it.
 pub(super) const PATHS: &str = "(paths)";
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
 
-/// What the instruction does; `Err` says why the verifier refuses it.
+/// The effect of an instruction; `Err` says why the verifier refuses it.
 pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static str> {
     let mut parts = instruction.opcode.split('.');
     let base = parts.next().unwrap_or("");
@@ -99,7 +99,7 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
         }),
         "bar" | "barrier" if has("cluster") => return Err("is for clusters, which safe kernels do not have"),
         "bar" | "barrier" if has("arrive") => {
-            return Err("waits for no one, as no barrier of a safe kernel does");
+            return Err("does not wait, but every barrier of a safe kernel waits");
         }
         "bar" | "barrier" => Effect::Collective(Collective::Barrier { returns: has("red") }),
         "shfl" | "vote" | "match" if !has("sync") => return Err("names no lanes: it lacks `.sync`"),
@@ -134,7 +134,7 @@ fn access(parts: &[&str]) -> Access {
     }
 }
 
-/// Whether it reads or writes the carry flag, which no operand names.
+/// Whether the instruction reads, and whether it writes, the carry flag, which no operand names.
 pub(super) fn uses_carry(opcode: &str) -> (bool, bool) {
     let base = opcode.split('.').next().unwrap_or("");
     (
@@ -143,13 +143,41 @@ pub(super) fn uses_carry(opcode: &str) -> (bool, bool) {
     )
 }
 
+/// The function that a call names.
+pub(super) fn callee<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
+    instruction.operands.iter().find_map(|operand| match operand {
+        Operand::Symbol(name) => Some(*name),
+        _ => None,
+    })
+}
+
+/// The arguments of a call. Its operands are `(results), function, (arguments)`.
+pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    let at = instruction
+        .operands
+        .iter()
+        .position(|o| matches!(o, Operand::Symbol(_)));
+    match at.and_then(|at| instruction.operands.get(at + 1)) {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
+}
+
+/// The results of a call.
+pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
+    match instruction.operands.first() {
+        Some(Operand::List(list)) => list,
+        _ => &[],
+    }
+}
+
 impl<'a> Instruction<'a> {
-    /// How many of the operands are written: the first ones.
+    /// The number of operands that are written. They come first.
     pub(super) fn written_operands(&self) -> usize {
         effect(self).map_or(0, |effect| self.split(effect).0.len())
     }
 
-    /// Operands that are written, and those that are read.
+    /// The operands that are written, and the operands that are read.
     pub(super) fn split(&self, effect: Effect) -> (&[Operand<'a>], &[Operand<'a>]) {
         let writes_first = match effect {
             Effect::Compute | Effect::Differ | Effect::Load(_) => true,

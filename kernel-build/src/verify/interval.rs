@@ -1,13 +1,13 @@
-//! Between which barriers shared memory is written.
+//! Intervals between barriers in which shared memory is written.
 //!
-//! Where every thread meets the same barriers, the accesses of two threads can only meet in time if
-//! one barrier, or the kernel's start, leads to both with no barrier on the way (Aiken and Gay,
-//! "Barrier Inference", POPL 1998).
+//! All threads meet the same barriers. So two threads can make two accesses at the same time only
+//! if a path without a barrier leads to each access from one common point: a barrier, or the
+//! kernel's start (Aiken and Gay, "Barrier Inference", POPL 1998).
 
 use super::graph::Graph;
 use super::instruction::{Collective, Effect};
 
-/// For each block, whether any thread may write shared memory while another runs it.
+/// For each block, whether a thread may write shared memory while another thread runs the block.
 pub(super) fn written_meanwhile(graph: &Graph<'_, '_>, writes: &dyn Fn(usize) -> bool) -> Vec<bool> {
     let mut result = vec![false; graph.blocks.len()];
     let after_barriers = (0..graph.blocks.len())

@@ -1,4 +1,4 @@
-//! The words of PTX, with the lines that they stand on (PTX ISA, chapter 4, "Syntax").
+//! Splits PTX into tokens, with their lines (PTX ISA, chapter 4, "Syntax").
 
 use super::error::{Refusal, text};
 
@@ -11,14 +11,14 @@ pub(super) struct Token<'a> {
 
 /// Directives that end with their line, not with a semicolon.
 const LINES: [&str; 5] = [".version", ".target", ".address_size", ".loc", ".file"];
-/// Stands after the words of such a directive.
+/// The token at the end of these directives' lines.
 pub(super) const END_OF_LINE: &str = "\n";
 
 fn is_word(c: u8) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | b'%' | b'.')
 }
 
-/// Splits a text into tokens, without comments.
+/// Splits a text into tokens, and drops the comments.
 pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
     let bytes = ptx.as_bytes();
     let mut tokens = Vec::new();
@@ -46,14 +46,14 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
             }
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
                 let Some(length) = ptx[at..].find("*/") else {
-                    return text(line, "a comment has no end");
+                    return text(line, "the comment has no end");
                 };
                 line += count_lines(&bytes[at..at + length]);
                 at += length + 2;
             }
             b'"' => {
                 let Some(length) = bytes[at + 1..].iter().position(|b| *b == b'"') else {
-                    return text(line, "a string has no end");
+                    return text(line, "the string has no end");
                 };
                 at += length + 2;
                 tokens.push(Token {
@@ -78,7 +78,7 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
                     line,
                 });
             }
-            _ => return text(line, "a character that PTX does not have"),
+            _ => return text(line, "the character does not belong to PTX"),
         }
     }
     if ends_with_line {
@@ -126,7 +126,7 @@ impl<'a, 't> Cursor<'a, 't> {
                 self.at += 1;
                 Ok(token)
             }
-            None => text(self.line(), "the text ends too early"),
+            None => text(self.line(), "the text ends inside a statement"),
         }
     }
 
@@ -142,10 +142,10 @@ impl<'a, 't> Cursor<'a, 't> {
         if found == wanted {
             return Ok(());
         }
-        text(line, format!("`{wanted}` was expected, and there is `{found}`"))
+        text(line, format!("expected `{wanted}`, found `{found}`"))
     }
 
-    /// Leaves out all up to `end`, and `end`.
+    /// Skips all tokens up to and including `end`.
     pub(super) fn skip_past(&mut self, end: &str) -> Result<(), Refusal> {
         while self.next()? != end {}
         Ok(())
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn words_signs_and_lines_are_told_apart() {
+    fn a_text_becomes_words_signs_and_ends_of_lines() {
         let ptx = ".version 7.0 // a\n@!%p1 bra\t$L_1; /* two\nlines */ \"a;b\"";
         let expected = [
             (".version", 1),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn comments_and_strings_without_an_end_are_refused() {
         for ptx in ["/* a", "\"a", "ä"] {
             assert!(tokens(ptx).is_err(), "{ptx}");
         }

@@ -1,19 +1,18 @@
-//! PTX is verified, not trusted: what a kernel's text must have before it may run, whatever
-//! compiler wrote it.
+//! The verifier proves PTX before it may run, and trusts no compiler.
 //!
-//! The types of `device-std` see to it that block-level code is the same for all threads. LLVM
-//! keeps this only as far as it knows of it: it may give a NaN other bits in one thread than in
-//! another, or make a register of a static. So the text that runs is proved once more:
+//! The types of `device-std` make block-level code run alike in all threads. LLVM does not know
+//! this rule, and may break it: it may give a NaN different bits in two threads, or turn a static
+//! into a register. Therefore the verifier proves these properties of the text itself:
 //!
-//! - every barrier is met by all threads of the block, and every exchange by all lanes of the warp
+//! - all threads of the block meet every barrier, and all lanes of the warp meet every exchange
 //!   (`uniform`, `graph`, `interval`);
-//! - no memory of the module is written, and what goes through the read-only cache is not written
-//!   (`origin`, `check`);
+//! - a kernel writes neither memory of the module, nor memory that it reads through the read-only
+//!   cache (`origin`, `check`);
 //! - entries take the parameters that a launch passes (`parameters`);
 //! - no function is recursive.
 //!
-//! What cannot be proved is refused: the verifier may refuse a program that is right, and never
-//! accepts one that is not.
+//! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
+//! accepts a wrong one.
 
 mod body;
 mod check;
@@ -28,6 +27,7 @@ mod parameters;
 mod parse;
 mod reason;
 mod uniform;
+mod variable;
 
 pub use check::Proved;
 pub use error::{Place, Reasons, Refusal};
@@ -36,19 +36,34 @@ use check::{Checker, check_variables};
 use parameters::Role;
 use parse::{Function, Module};
 
-/// What was proved of a module.
+/// The result of a proof.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Each entry, and what it has of barriers and exchanges.
+    /// Each entry, with its number of barriers and exchanges.
     pub entries: Vec<(String, Proved)>,
 }
 
-/// Proves that threads meet where they must, in each entry of a text of PTX: barriers and exchanges
-/// only.
+/// Proves for each entry of a PTX text that threads meet at barriers and exchanges. It proves
+/// nothing about memory and parameters.
+///
+/// ```
+/// use kernel_build::verify::verify_threads;
+///
+/// let kernel = |guard: &str| format!(
+///     ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n\
+///      .reg .pred %p;\n.reg .b32 %r;\nmov.u32 %r, %tid.x;\nsetp.eq.s32 %p, %r, 0;\n\
+///      {guard} bar.sync 0;\nret;\n}}\n"
+/// );
+/// assert_eq!(verify_threads(&kernel("")).unwrap().entries[0].1.barriers, 1);
+/// assert!(verify_threads(&kernel("@%p")).is_err());
+/// ```
+///
+/// # Hazards prevented
+/// H32 (threads diverge at a barrier).
 ///
 /// # Errors
-/// The first thing that cannot be proved, or read.
+/// The first part of the text that cannot be proved or read.
 pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &modules(ptx)? {
@@ -57,11 +72,11 @@ pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Proves of a text of PTX what kernels written with `device-std` have. It holds one module, or one
-/// for each of several architectures.
+/// Proves all properties that kernels written with `device-std` must have. The text holds one
+/// module, or one for each of several architectures.
 ///
 /// # Errors
-/// The first thing that cannot be proved, or read.
+/// The first part of the text that cannot be proved or read.
 pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &modules(ptx)? {
@@ -71,11 +86,11 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// The text with what the proof needs: where it fails for it, registers that some path would read
-/// unwritten are written.
+/// Makes a text provable. If the proof fails, it writes a value into the registers that a path
+/// reads before any write.
 ///
 /// # Errors
-/// What can't be read.
+/// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
     if verify(&ptx).is_ok() {
         return Ok(ptx);

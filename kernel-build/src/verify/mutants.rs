@@ -1,15 +1,15 @@
-//! The kernels that are committed are proved; and each of them with a barrier or an exchange
-//! deleted, doubled, guarded or moved is refused wherever two threads part.
+//! Proves the committed kernels. Then deletes, doubles, guards or moves their barriers and
+//! exchanges, one at a time: the verifier must refuse every kernel in which two threads diverge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::check::Checker;
-use super::oracle::parts;
+use super::oracle::diverges;
 use super::parse::Module;
 use super::{verify, verify_threads};
 
-/// Crates of kernels, and how many entries, barriers and exchanges there are at least.
+/// Texts of PTX, with the number of entries and the least number of barriers and exchanges.
 const PROVED: [(&str, usize, usize, usize); 4] = [
     ("device-kernels/ptx/device_kernels.ptx", 13, 7, 8),
     ("device-std/tests/kernels/ptx/library_kernels.ptx", 160, 150, 400),
@@ -41,10 +41,10 @@ fn all_committed_kernels_are_proved() {
     }
 }
 
-/// Written by hand, or by nvcc, and launched as foreign kernels: their barriers are proved, their
-/// memory is not.
+/// Kernels written by hand or by nvcc, and launched as foreign kernels. The verifier proves their
+/// barriers, but not their memory.
 #[test]
-fn threads_of_foreign_kernels_are_proved() {
+fn barriers_of_foreign_kernels_are_proved() {
     for path in [
         "examples/cuda-std/kernels.ptx",
         "examples/from-cust/square.ptx",
@@ -57,9 +57,9 @@ fn threads_of_foreign_kernels_are_proved() {
     }
 }
 
-/// What safe code was made of before it was refused.
+/// PTX that the compiler made from safe code, before the build refused it.
 #[test]
-fn kernels_whose_threads_part_are_refused() {
+fn kernels_whose_threads_diverge_are_refused() {
     for (path, entries) in [("nan_of_two_values", 1), ("statics_made_registers", 3)] {
         let text = read(&format!("kernel-build/tests/ptx/{path}.ptx"));
         let texts = split(&text);
@@ -67,8 +67,7 @@ fn kernels_whose_threads_part_are_refused() {
             .iter()
             .filter(|text| verify_threads(text).is_err_and(|refusal| refusal.to_string().contains("H32")));
         let refused = refused.count();
-        // The race of the statics has as many barriers for all threads; what parts there are views
-        // of memory.
+        // In one kernel with statics, all threads meet the barriers, but they see different memory.
         assert_eq!(
             (texts.len(), refused),
             (entries, if entries == 3 { 2 } else { 1 }),
@@ -77,7 +76,7 @@ fn kernels_whose_threads_part_are_refused() {
     }
 }
 
-/// A text with one entry of `text` for each, and all that is no entry.
+/// Splits a text into one text for each entry; each holds everything outside of the entries too.
 fn split(text: &str) -> Vec<String> {
     let starts: Vec<usize> = text.match_indices(".visible .entry").map(|(at, _)| at).collect();
     let end_of = |start: usize| start + text[start..].find("\n}\n").unwrap() + 3;
@@ -94,8 +93,8 @@ fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each kernel with shared memory marks that it opens it; and each mark that one thread leaves out
-/// is missed.
+/// Each kernel with shared memory marks its openings. If one thread leaves a mark out, the verifier
+/// refuses the kernel.
 #[test]
 fn openings_of_shared_memory_are_marked() {
     let mut marks = 0;
@@ -111,7 +110,7 @@ fn openings_of_shared_memory_are_marked() {
             let uses_shared_memory = lines.iter().any(|line| is_access(line));
             assert!(opens > 0 || !uses_shared_memory, "{text}");
             marks += opens;
-            // The first one of each kernel, and the last one.
+            // Changes the first and the last mark of each kernel.
             let mut at = (0..lines.len()).filter(|at| is_mark(&lines[*at]));
             for at in [at.next(), at.next_back()].into_iter().flatten() {
                 let guarded = format!(
@@ -143,19 +142,19 @@ fn is_instruction(line: &str) -> bool {
     line.ends_with(';') && line.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
 }
 
-/// How often a kind of mutant was refused, and how often not.
+/// The results for one kind of mutant.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     refused: usize,
-    /// And no run of it parts.
+    /// Accepted, and the threads of no run diverge.
     accepted: usize,
-    /// How often the threads of some run part.
-    parted: usize,
+    /// The threads of some run diverge.
+    diverged: usize,
 }
 
-/// Changes one line at a time, and asks both the proof and the runs.
+/// Changes one line at a time, and compares the proof with the runs.
 #[test]
-fn mutants_whose_threads_part_are_refused() {
+fn mutants_whose_threads_diverge_are_refused() {
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     let library = read("device-std/tests/kernels/ptx/library_kernels.ptx");
     let shipped = read("device-kernels/ptx/device_kernels.ptx");
@@ -204,7 +203,7 @@ fn mutants_whose_threads_part_are_refused() {
             change("doubled", &[(target, &twice)]);
             change("guarded by the thread", &[(target, &own)]);
             change("guarded by the block", &[(target, &all)]);
-            // Each place for the first ones, and some for the others, which are alike.
+            // Tries many places for the first target of a text, and some for the others.
             let step = if number == 0 { 3 } else { 41 };
             for place in places
                 .iter()
@@ -218,9 +217,9 @@ fn mutants_whose_threads_part_are_refused() {
         }
     }
     println!("{} kernels, {outcomes:#?}", texts.len());
-    // The runs see what is there to see.
+    // The runs find every divergence that the proof finds.
     assert_eq!(
-        outcomes["guarded by the thread"].parted,
+        outcomes["guarded by the thread"].diverged,
         outcomes["guarded by the thread"].refused
     );
     assert_eq!(outcomes["guarded by the thread"].accepted, 0);
@@ -232,7 +231,7 @@ fn mutants_whose_threads_part_are_refused() {
 }
 
 fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
-    // What runs is the text as it stands, with its own registers.
+    // The runs use the text with its own registers.
     let modules = Module::parse(text).unwrap();
     let checker = Checker::new(&modules[0]).unwrap();
     let entry = modules[0]
@@ -241,16 +240,16 @@ fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
         .find(|function| function.is_entry)
         .unwrap();
     let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
-    let do_part = parts(body, graph, 60);
+    let do_diverge = diverges(body, graph, 60);
     let is_refused = verify_threads(text).is_err();
     if is_refused {
         outcome.refused += 1;
     } else {
         outcome.accepted += 1;
     }
-    outcome.parted += usize::from(do_part);
+    outcome.diverged += usize::from(do_diverge);
     assert!(
-        !do_part || is_refused,
-        "accepted, though threads part: {kind}\n{text}"
+        !do_diverge || is_refused,
+        "accepted, though threads diverge: {kind}\n{text}"
     );
 }

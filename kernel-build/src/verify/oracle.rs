@@ -1,11 +1,11 @@
-//! Runs PTX in two threads, to see whether they meet the same barriers: a second opinion on the
-//! proof, which shares with it no more than how a text is read.
+//! Runs PTX in two threads, and compares the barriers that they meet. This is a second opinion on
+//! the proof; both share only the code that reads a text.
 //!
-//! What an instruction computes is not modelled: its result is a hash of its name and of its
-//! operands. So is what is read from memory, of the address; and a branch goes by a bit of its
-//! predicate. If the threads then meet different barriers, or exchange with lanes that do not, the
-//! text does not show that they never do. A hash that depends on a seed takes each branch both
-//! ways.
+//! The run does not model arithmetic: the result of an instruction is a hash of its name and its
+//! operands. A value read from memory is a hash of the address. A branch depends on a bit of its
+//! predicate. If the threads of a run meet different barriers, or different exchanges, the text
+//! does not prove that they always meet. The hash depends on a seed, so that over many seeds each
+//! branch goes both ways.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,12 +13,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::body::{Body, Kind, Name, Operand};
 use super::graph::{End, Graph};
 use super::instruction::{Collective, Effect};
-use super::parse::Space;
+use super::variable::Space;
 
-/// More blocks than these are not run.
+/// The largest number of blocks that a run executes.
 const LONGEST: usize = 400;
 
-/// A thread: its place, and what it has of registers and local memory.
+/// A thread: its place in the block, its registers and its local memory.
 struct Thread<'b, 'a> {
     body: &'b Body<'a>,
     seed: u64,
@@ -30,7 +30,8 @@ struct Thread<'b, 'a> {
     steps: u64,
 }
 
-/// What a thread met, in order: lines of the text. `None` where it traps, or does not end.
+/// The barriers and exchanges that a thread met, in order, as lines of the text. `None` if the
+/// thread traps or does not end.
 type Met = Option<Vec<u32>>;
 
 impl Thread<'_, '_> {
@@ -40,7 +41,7 @@ impl Thread<'_, '_> {
         hasher.finish()
     }
 
-    /// Another for each thread, and each time.
+    /// A value that differs in each thread and at each step.
     fn own(&self) -> u64 {
         self.hash((self.warp, self.lane, self.steps))
     }
@@ -48,7 +49,7 @@ impl Thread<'_, '_> {
     fn value(&self, operand: &Operand<'_>) -> u64 {
         match operand {
             Operand::Name(name) if self.body.names[name.0].1 == Kind::Register => {
-                // Nobody wrote it.
+                // Nobody wrote the register.
                 self.registers.get(name).copied().unwrap_or_else(|| self.own())
             }
             Operand::Name(name) => self
@@ -92,7 +93,7 @@ impl Thread<'_, '_> {
                 let operands: Vec<u64> = read.iter().map(|o| self.value(o)).collect();
                 let computed = self.hash((instruction.opcode, &operands));
                 let value = match effect {
-                    // So that a value stays what it is on its way through registers.
+                    // A move keeps its value.
                     Effect::Compute if instruction.opcode.starts_with("mov.") && read.len() == 1 => {
                         operands[0]
                     }
@@ -151,9 +152,9 @@ impl Thread<'_, '_> {
     }
 }
 
-/// Whether two threads meet different barriers, or two lanes of a warp different exchanges, in any
-/// of so many runs.
-pub(super) fn parts(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
+/// Whether, in any of `runs` runs, two threads meet different barriers, or two lanes of a warp meet
+/// different exchanges.
+pub(super) fn diverges(body: &Body<'_>, graph: &Graph<'_, '_>, runs: u64) -> bool {
     let is_barrier = |line: &u32| {
         graph
             .blocks

@@ -1,6 +1,6 @@
-//! Which memory an address may point to: where the values come from that it was computed from.
+//! The memory to which an address may point: the origins of the values from which it was computed.
 //!
-//! A set for each register, whatever the order of instructions (Andersen, "Program Analysis and
+//! Each register has one set of origins, for the whole function (Andersen, "Program Analysis and
 //! Specialization for the C Programming Language", 1994, with one location for each kind of
 //! memory).
 
@@ -8,10 +8,10 @@ use std::ops::{BitOr, BitOrAssign};
 
 use super::body::{Body, Kind, Name, Operand};
 use super::graph::Graph;
-use super::instruction::{Access, Effect};
+use super::instruction::{Access, Effect, arguments, results};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
-use super::uniform::{arguments, results};
+use super::parse::{Function, Module};
+use super::variable::Space;
 
 /// A set of kinds of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,19 +36,20 @@ impl Origin {
     pub(super) const SHARED: Self = Self(2);
     /// A variable of the module.
     pub(super) const MODULE: Self = Self(4);
-    /// What a caller passed, or a call returned.
+    /// A value that a caller passed, or that a call returned.
     pub(super) const UNKNOWN: Self = Self(8);
-    /// The parameters themselves.
+    /// The memory of the parameters themselves.
     pub(super) const PARAMETERS: Self = Self(16);
     const FIRST: u32 = 5;
 
-    /// What the entry's parameter `at` points to.
+    /// The memory to which the entry's parameter `at` points.
     pub(super) fn parameter(at: usize) -> Self {
         let last = u64::BITS - 1 - Self::FIRST;
         Self(1 << (Self::FIRST + u32::try_from(at).unwrap_or(last).min(last)))
     }
 
-    /// Which parameter alone it points into. `None` too for one of the last, which share a bit.
+    /// The parameter, if this is the memory of one parameter alone. `None` also for parameters with
+    /// a high number, which share a bit.
     pub(super) fn only_parameter(self) -> Option<usize> {
         let at = self.0.trailing_zeros();
         let is_one = self.0.is_power_of_two() && (Self::FIRST..u64::BITS - 1).contains(&at);
@@ -63,7 +64,7 @@ impl Origin {
         self == other
     }
 
-    /// Nothing is known: numbers only, or what another function gave.
+    /// Whether nothing is known: the value comes from numbers only, or from another function.
     pub(super) fn is_unknown(self) -> bool {
         self.0 == 0 || self.0 & Self::UNKNOWN.0 != 0
     }
@@ -136,8 +137,7 @@ impl Origins {
                         }
                         Effect::Call => {
                             origins.give(results(instruction), Origin::UNKNOWN);
-                            // The function may keep what it was given in local memory of its
-                            // caller.
+                            // The function may store its arguments in the caller's local memory.
                             let mut given = Origin::NONE;
                             for argument in arguments(instruction) {
                                 argument.each_name(&mut |name| given |= origins.reached_from(name));
@@ -185,7 +185,7 @@ impl Origins {
         }
     }
 
-    /// What an access may touch.
+    /// The memory that an access may touch.
     pub(super) fn address(
         &self,
         module: &Module<'_>,
@@ -205,7 +205,8 @@ impl Origins {
         };
         let origin = self.value(module, body, base);
         match access.space {
-            // Numbers that were computed from other addresses are no addresses of theirs here.
+            // A number computed from an address in another space is not an address of global
+            // memory.
             Some(Space::Global) => {
                 Origin(origin.0 & !(Origin::LOCAL.0 | Origin::SHARED.0 | Origin::PARAMETERS.0))
             }
@@ -236,7 +237,7 @@ impl Origins {
         if from.may_be(Origin::LOCAL) {
             origin |= self.in_local;
         }
-        // Tables of the module may hold addresses of others; users' data hold none.
+        // Tables of the module may hold addresses of other tables. Users' data hold no addresses.
         if wide && from.may_be(Origin::MODULE) && module.variables.iter().any(|v| v.has_addresses) {
             origin |= Origin::MODULE;
         }
@@ -254,7 +255,8 @@ fn symbol_origin(module: &Module<'_>, symbol: &str) -> Origin {
 }
 
 impl Origins {
-    /// What a register or a parameter of a call may point to, or what may be stored there.
+    /// The memory to which a register or a parameter of a call may point, and the memory to which
+    /// values stored there may point.
     pub(super) fn reached_from(&self, name: Name) -> Origin {
         let origin = self.of[name.0];
         if origin.may_be(Origin::LOCAL) {
@@ -264,14 +266,14 @@ impl Origins {
         }
     }
 
-    /// What a register or a parameter of a call may point to.
+    /// The memory to which a register or a parameter of a call may point.
     pub(super) fn of_name(&self, name: Name) -> Origin {
         self.of[name.0]
     }
 }
 
 impl Origin {
-    /// Whether it is known to be among them.
+    /// Whether the sets have a common element.
     pub(super) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

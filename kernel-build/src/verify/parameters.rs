@@ -1,8 +1,8 @@
-//! Whether entries take what launches pass: the head of an entry against the table that `#[kernel]`
-//! left beside it.
+//! Compares the parameters of an entry with the parameters that a launch passes. `#[kernel]` puts a
+//! table of them beside the entry.
 //!
-//! The table is made by rustc of the same types as the entry, and of the same macro as the launch.
-//! What LLVM makes of the types is another matter: for a value of no size the entry has no
+//! rustc makes the table from the entry's own types, and one macro makes the table and the launch.
+//! LLVM may still compile the types in another way: for a value of no size, the entry has no
 //! parameter at all.
 
 use super::error::Refusal;
@@ -10,18 +10,18 @@ use super::parse::{Function, Module};
 
 const PREFIX: &str = "__cuda_rt_parameters_";
 
-/// What a parameter is for.
+/// The role of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// No address.
+    /// A value that is not an address.
     Value,
-    /// The address of what nobody writes during the launch.
+    /// The address of memory that nobody writes during the launch.
     Reads,
-    /// The address of what the launch may write.
+    /// The address of memory that the launch may write.
     Writes,
 }
 
-/// What a launch passes.
+/// A parameter that a launch passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallSite {
     size: u64,
@@ -44,7 +44,7 @@ impl CallSite {
     }
 }
 
-/// Compares, and returns what each parameter is for.
+/// Compares the parameters, and returns the role of each.
 pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<Role>, Refusal> {
     let refuse = |difference: String| {
         Err(Refusal::Parameters {
@@ -58,7 +58,7 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
         .find(|v| v.name.strip_prefix(PREFIX) == Some(entry.name));
     let Some(table) = table.and_then(|table| table.words()) else {
         return refuse(format!(
-            "there is no table `{PREFIX}{}` that says what is passed: was the entry made by another version of `#[kernel]`?",
+            "the table `{PREFIX}{}` of the passed parameters is missing: did another version of `#[kernel]` make the entry?",
             entry.name
         ));
     };
@@ -66,13 +66,13 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
     for (at, passed) in passed.iter().enumerate() {
         if passed.size == 0 {
             return refuse(format!(
-                "number {at} has no size, so the entry has no parameter for it, and all later ones would be shifted: leave it out"
+                "parameter {at} has no size, so the entry has no parameter for it, and each later argument would arrive one place too early: remove it"
             ));
         }
     }
     if passed.len() != entry.parameters.len() {
         return refuse(format!(
-            "{} are passed, and the entry takes {}",
+            "a launch passes {} parameters, and the entry takes {}",
             passed.len(),
             entry.parameters.len()
         ));
@@ -80,7 +80,7 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
     for (at, (passed, taken)) in passed.iter().zip(&entry.parameters).enumerate() {
         if Some(passed.size) != taken.size || passed.align != taken.align {
             return refuse(format!(
-                "number {at} is passed as {} bytes aligned to {}, and taken as {} aligned to {}",
+                "parameter {at} is passed as {} bytes aligned to {}, and taken as {} bytes aligned to {}",
                 passed.size,
                 passed.align,
                 taken.size.unwrap_or(0),

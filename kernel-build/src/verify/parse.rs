@@ -1,88 +1,19 @@
-//! A module of PTX: its variables and functions (PTX ISA, chapters 4 and 5).
+//! Parses a module of PTX into its variables and functions (PTX ISA, chapters 4 and 5).
 
 use std::collections::HashMap;
 
 use super::body::{Body, parse_body};
 use super::error::{Refusal, text};
 use super::lex::{Cursor, END_OF_LINE, tokens};
+use super::variable::{Space, Variable, variable};
 
 /// A module.
 #[derive(Debug, Default)]
 pub(super) struct Module<'a> {
     pub(super) variables: Vec<Variable<'a>>,
     pub(super) functions: Vec<Function<'a>>,
-    /// What `.file` numbers.
+    /// Source files, by their number in `.file`.
     pub(super) files: HashMap<u32, &'a str>,
-}
-
-/// Where a variable lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
-    Global,
-    Const,
-    Shared,
-    Local,
-    Param,
-}
-
-impl Space {
-    pub(super) fn of(directive: &str) -> Option<Self> {
-        Some(match directive {
-            ".global" => Self::Global,
-            ".const" => Self::Const,
-            ".shared" => Self::Shared,
-            ".local" => Self::Local,
-            ".param" => Self::Param,
-            _ => return None,
-        })
-    }
-}
-
-/// A variable, or a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Variable<'a> {
-    pub(super) name: &'a str,
-    pub(super) space: Space,
-    pub(super) line: u32,
-    pub(super) align: u64,
-    /// `None` where the length is left to the launch: `[]`.
-    pub(super) size: Option<u64>,
-    pub(super) is_initialised: bool,
-    /// The bytes of one element.
-    element: u64,
-    /// The numbers of its initialiser, as they are written.
-    values: Vec<String>,
-    /// Whether its initialiser names other variables.
-    pub(super) has_addresses: bool,
-}
-
-impl Variable<'_> {
-    /// Its contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as
-    /// words, and may leave out zeros at the end.
-    pub(super) fn words(&self) -> Option<Vec<u64>> {
-        let size = usize::try_from(self.size?).ok()?;
-        let values: Option<Vec<u64>> = self.values.iter().map(|value| unsigned(value)).collect();
-        let values = values?;
-        let element = usize::try_from(self.element).ok()?;
-        if self.has_addresses || !size.is_multiple_of(8) || values.len().checked_mul(element)? > size {
-            return None;
-        }
-        let mut words = vec![0; size / 8];
-        for (at, value) in values.into_iter().enumerate() {
-            let at = at * element;
-            words[at / 8] |= value << (at % 8 * 8);
-        }
-        Some(words)
-    }
-}
-
-fn unsigned(text: &str) -> Option<u64> {
-    if let Some(hexadecimal) = text.strip_prefix("0x") {
-        return u64::from_str_radix(hexadecimal, 16).ok();
-    }
-    text.parse()
-        .ok()
-        .or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
 }
 
 /// A function, or an entry.
@@ -92,12 +23,12 @@ pub(super) struct Function<'a> {
     pub(super) is_entry: bool,
     pub(super) results: Vec<Variable<'a>>,
     pub(super) parameters: Vec<Variable<'a>>,
-    /// `None` where it is declared only.
+    /// `None` if the text only declares the function.
     pub(super) body: Option<Body<'a>>,
 }
 
 impl<'a> Module<'a> {
-    /// The modules of a text: each starts with `.version`.
+    /// Parses the modules of a text. Each module starts with `.version`.
     pub(super) fn parse(ptx: &'a str) -> Result<Vec<Self>, Refusal> {
         let tokens = tokens(ptx)?;
         let mut cursor = Cursor::new(&tokens);
@@ -133,7 +64,7 @@ impl<'a> Module<'a> {
             ";" => cursor.next().map(drop),
             ".entry" | ".func" => {
                 let function = self.function(cursor)?;
-                // A definition follows its declaration.
+                // A definition may follow a declaration of the same function.
                 match self.functions.iter_mut().find(|f| f.name == function.name) {
                     Some(known) if known.body.is_none() => *known = function,
                     Some(_) if function.body.is_none() => {}
@@ -163,7 +94,7 @@ impl<'a> Module<'a> {
         } else {
             Vec::new()
         };
-        // Directives for performance, and `.noreturn`.
+        // Skips directives for performance, and `.noreturn`.
         while !matches!(cursor.peek(), Some("{" | ";") | None) {
             cursor.next()?;
         }
@@ -190,97 +121,10 @@ fn parameters<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Vec<Variable<'a>>, Refu
         let line = cursor.line();
         let parameter = variable(cursor)?;
         if parameter.space != Space::Param {
-            return text(line, "a parameter that is not in `.param`");
+            return text(line, "the parameter is not in the state space `.param`");
         }
         parameters.push(parameter);
         cursor.take(",");
     }
     Ok(parameters)
-}
-
-/// The bytes of a type such as `.b32`.
-pub(super) fn type_size(directive: &str) -> Option<u64> {
-    Some(match directive {
-        ".pred" => 1,
-        ".b8" | ".u8" | ".s8" => 1,
-        ".b16" | ".u16" | ".s16" | ".f16" | ".bf16" => 2,
-        ".b32" | ".u32" | ".s32" | ".f32" | ".f16x2" | ".bf16x2" => 4,
-        ".b64" | ".u64" | ".s64" | ".f64" => 8,
-        ".b128" => 16,
-        _ => return None,
-    })
-}
-
-/// `.space [.align n] [.v4] .type [.ptr [.space] [.align n]] name [[n]…] [= initialiser]`
-pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, Refusal> {
-    let line = cursor.line();
-    let Some(space) = Space::of(cursor.next()?) else {
-        return text(line, "a variable without a state space");
-    };
-    let (mut align, mut element, mut lanes, mut is_pointer) = (None, None, 1, false);
-    let name = loop {
-        let word = cursor.next()?;
-        match word {
-            ".ptr" => is_pointer = true,
-            ".align" => {
-                let number = number(cursor)?;
-                // After `.ptr`, of what it points to.
-                if !is_pointer {
-                    align = Some(number);
-                }
-            }
-            ".v2" => lanes = 2,
-            ".v4" => lanes = 4,
-            ".attribute" => cursor.skip_past(")")?,
-            _ if is_pointer && Space::of(word).is_some() => {}
-            _ if !word.starts_with('.') => break word,
-            _ => match type_size(word) {
-                Some(size) => element = Some(size),
-                None => return text(line, format!("the verifier does not know the type `{word}`")),
-            },
-        }
-    };
-    let Some(element) = element else {
-        return text(line, format!("`{name}` has no type"));
-    };
-    let mut size = Some(element * lanes);
-    while cursor.take("[") {
-        if cursor.take("]") {
-            size = None;
-            continue;
-        }
-        let length = number(cursor)?;
-        size = size.and_then(|size| size.checked_mul(length));
-        cursor.expect("]")?;
-    }
-    let is_initialised = cursor.take("=");
-    let (mut has_addresses, mut values, mut sign) = (false, Vec::new(), "");
-    while is_initialised && cursor.peek() != Some(";") {
-        let word = cursor.next()?;
-        has_addresses |= word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
-        if word.starts_with(|c: char| c.is_ascii_digit()) {
-            values.push(format!("{sign}{word}"));
-        }
-        sign = if word == "-" { "-" } else { "" };
-    }
-    Ok(Variable {
-        name,
-        space,
-        line,
-        align: align.unwrap_or(element * lanes),
-        size,
-        is_initialised,
-        element,
-        values,
-        has_addresses,
-    })
-}
-
-pub(super) fn number(cursor: &mut Cursor<'_, '_>) -> Result<u64, Refusal> {
-    let line = cursor.line();
-    let word = cursor.next()?;
-    match word.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => text(line, format!("a number was expected, and there is `{word}`")),
-    }
 }

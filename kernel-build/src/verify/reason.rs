@@ -1,4 +1,4 @@
-//! Why a value differs, told as a chain of instructions.
+//! Explains why a value differs, by a chain of instructions.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::instruction::PATHS;
 use super::parse::Module;
 use super::uniform::{Analysis, Cause};
 
-/// Longer chains say no more.
+/// The greatest length of a chain; a longer chain explains no more.
 const LONGEST: usize = 12;
 
-/// Where an instruction stands.
+/// The place of an instruction.
 pub(super) fn place(module: &Module<'_>, instruction: &Instruction<'_>) -> Place {
     let source = instruction.location.and_then(|(file, line)| {
         let file = module.files.get(&file)?;
@@ -25,7 +25,7 @@ pub(super) fn place(module: &Module<'_>, instruction: &Instruction<'_>) -> Place
     }
 }
 
-/// From the branch whose region `block` lies in, to a value that differs by itself.
+/// The chain from the branch in whose region `block` lies to a value that differs by itself.
 pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: usize) -> Reasons {
     let mut reasons = Reasons::default();
     let Some(branch) = analysis.region[block].1 else {
@@ -35,7 +35,7 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
         return reasons;
     };
     let reason = format!(
-        "threads part at this branch, for `{}` differs",
+        "threads diverge at this branch, because `{}` differs",
         analysis.text(*by)
     );
     reasons.0.push((place(module, at), reason));
@@ -43,7 +43,7 @@ pub(super) fn reasons(module: &Module<'_>, analysis: &Analysis<'_, '_>, block: u
     reasons
 }
 
-/// From a value, read `at` an instruction, to one that differs by itself.
+/// The chain from `value`, which the instruction `at` reads, to a value that differs by itself.
 pub(super) fn reasons_of(
     module: &Module<'_>,
     analysis: &Analysis<'_, '_>,
@@ -72,7 +72,7 @@ pub(super) fn reasons_of(
             Some(Cause::Value(instruction, from)) if instruction.opcode == PATHS => {
                 add(
                     instruction,
-                    format!("paths meet here, and one of them brings this `{text}`"),
+                    format!("several paths meet here, and one of them brings this `{text}`"),
                 );
                 next = Some(from);
             }
@@ -86,23 +86,23 @@ pub(super) fn reasons_of(
             Some(Cause::Branch(instruction, by, at)) => {
                 add(
                     instruction,
-                    format!("only some threads write `{text}` here, or not equally often"),
+                    format!("only some threads write `{text}` here, or some write it more often"),
                 );
                 add(
                     at,
-                    format!("for threads part at this branch, on `{}`", analysis.text(by)),
+                    format!(
+                        "because threads diverge at this branch, on `{}`",
+                        analysis.text(by)
+                    ),
                 );
                 next = Some(by);
             }
             Some(Cause::Source(instruction, reason)) => add(instruction, reason.to_owned()),
             Some(Cause::Argument) => add(
                 at,
-                format!("`{text}` is a parameter that was given a value that differs"),
+                format!("`{text}` is a parameter, and the call passes a value that differs"),
             ),
-            Some(Cause::Unwritten) => add(
-                at,
-                format!("`{text}` is read on a path on which nothing wrote it"),
-            ),
+            Some(Cause::Unwritten) => add(at, format!("`{text}` is read on a path that never wrote it")),
             Some(Cause::Local(_)) | None => {}
         }
     }

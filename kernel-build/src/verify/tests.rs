@@ -1,8 +1,8 @@
-//! Small texts of PTX, each with one thing that is refused, and twins that are not.
+//! Small texts of PTX, each with one cause of a refusal, and twins that are accepted.
 
 use super::{Refusal, provable, verify, verify_threads};
 
-/// A module with one entry of this body, which has an address and a number as parameters.
+/// A module with one entry. The entry has this body, and takes an address and a number.
 fn entry(body: &str) -> String {
     module("", body)
 }
@@ -20,7 +20,7 @@ fn module(before: &str, body: &str) -> String {
     )
 }
 
-/// Two functions: one with a barrier, and one that traps.
+/// Functions with a barrier, with a result, with a write, with a mark, and with a trap.
 const FUNCTIONS: &str = ".func waits() { bar.sync 0; ret; }\n\
     .func (.param .b32 out) twice(.param .b32 in) { .reg .b32 %r<3>; ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; \
     st.param.b32 [out], %r2; ret; }\n\
@@ -44,7 +44,7 @@ fn refused(body: &str) -> String {
 }
 
 #[test]
-fn a_barrier_under_a_branch() {
+fn a_barrier_under_a_branch_that_differs_is_refused() {
     accepted("@%p2 bra L;\nbar.sync 0;\nL:");
     let words = refused("@%p1 bra L;\nbar.sync 0;\nL:");
     assert!(
@@ -52,14 +52,14 @@ fn a_barrier_under_a_branch() {
         "{words}"
     );
     assert!(
-        words.contains("`mov.u32 %r1, %tid.x`") && words.contains("another in each thread"),
+        words.contains("`mov.u32 %r1, %tid.x`") && words.contains("differs in each thread"),
         "{words}"
     );
     accepted("@%p1 bra L;\nadd.s32 %r3, %r2, 1;\nL: bar.sync 0;");
 }
 
 #[test]
-fn an_instruction_under_a_predicate() {
+fn a_barrier_under_a_predicate_that_differs_is_refused() {
     accepted("@%p2 bar.sync 0;");
     refused("@%p1 bar.sync 0;");
     refused("@!%p1 bar.sync 0;");
@@ -70,17 +70,17 @@ fn an_instruction_under_a_predicate() {
 }
 
 #[test]
-fn a_path_that_traps_ends_the_launch() {
+fn threads_do_not_diverge_at_a_path_that_traps() {
     accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: trap;");
     accepted("@%p1 trap;\nbar.sync 0;");
     accepted("@%p1 bra L;\nbar.sync 0;\nret;\nL: call.uni fails, ();\nexit;");
     refused("@%p1 bra L;\nbar.sync 0;\nret;\nL: exit;");
-    // A barrier before the trap is met by this thread alone.
+    // One thread alone meets the barrier before the trap.
     refused("@%p1 bra L;\nret;\nL: bar.sync 0;\ntrap;");
 }
 
 #[test]
-fn a_value_that_only_some_threads_write() {
+fn a_value_that_only_some_threads_write_differs() {
     let phi = |value: &str| {
         format!(
             "mov.b32 %r3, 1;\n@%p1 bra L;\nmov.b32 %r3, {value};\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;"
@@ -91,9 +91,9 @@ fn a_value_that_only_some_threads_write() {
     accepted(&phi("0").replace("@%p1", "@%p2"));
 }
 
-/// Threads leave the loop at different times, and so with different counts.
+/// Threads leave the loop at different times, so their counts differ.
 #[test]
-fn a_value_that_leaves_a_loop() {
+fn a_value_that_leaves_a_loop_at_different_times_differs() {
     let after = |predicate: &str, limit: &str| {
         format!(
             "mov.b32 %r3, 0;\nL: add.s32 %r3, %r3, 1;\nsetp.lt.s32 %p3, %r3, {limit};\n@%p3 bra L;\n\
@@ -113,21 +113,21 @@ fn a_value_that_leaves_a_loop() {
 }
 
 #[test]
-fn a_table_of_branches() {
+fn a_table_of_branches_by_a_value_that_differs_is_refused() {
     let table = |by: &str| format!("T: .branchtargets A, B;\nbrx.idx {by}, T;\nA: bar.sync 0;\nB:");
     accepted(&table("%r2"));
     refused(&table("%r1"));
 }
 
 #[test]
-fn a_register_that_a_path_leaves_unwritten() {
+fn a_register_that_a_path_leaves_unwritten_differs() {
     let words = refused("@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;");
-    assert!(words.contains("on which nothing wrote it"), "{words}");
+    assert!(words.contains("a path that never wrote it"), "{words}");
 }
 
-/// Two values have one register. What is known of the second says nothing of the first.
+/// Two values share a register. The verifier keeps its facts about them apart.
 #[test]
-fn a_register_that_has_two_values() {
+fn two_values_of_one_register_are_kept_apart() {
     let reused = |second: &str| {
         format!(
             "mov.b32 %r3, %r2;\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n\
@@ -147,7 +147,7 @@ fn a_register_that_has_two_values() {
     ] {
         refused(&then(differs));
     }
-    // The second value comes back around the loop.
+    // The loop brings the second value back.
     let around = |second: &str| {
         format!(
             "mov.b32 %r3, %r2;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\nmov.b32 %r3, {second};\n@%p2 bra L;"
@@ -157,9 +157,10 @@ fn a_register_that_has_two_values() {
     refused(&around("%r1"));
 }
 
-/// What a register held at the start is written, on the paths that read it, and nothing else is.
+/// `provable` writes a register on the paths that read its value at the start, and writes nothing
+/// more.
 #[test]
-fn registers_that_a_path_leaves_unwritten_are_written() {
+fn provable_writes_registers_that_a_path_leaves_unwritten() {
     let whole = |body: &str| {
         let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
         entry(body) + &table
@@ -185,7 +186,7 @@ fn registers_that_a_path_leaves_unwritten_are_written() {
 }
 
 #[test]
-fn exchanges_need_the_lanes_of_their_warp_only() {
+fn an_exchange_needs_only_the_lanes_of_its_warp() {
     let voted = "vote.sync.any.pred %p3, %p1, -1;\n";
     accepted(&format!("{voted}@%p3 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;"));
     refused(&format!("{voted}@%p3 bar.sync 0;"));
@@ -212,7 +213,7 @@ fn exchanges_need_the_lanes_of_their_warp_only() {
 }
 
 #[test]
-fn what_is_read_from_memory() {
+fn a_value_read_from_memory_that_threads_write_differs() {
     let branch = "setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
     for same in [
         "ld.global.nc.b32 %r3, [%rd1];\n",
@@ -244,7 +245,7 @@ fn what_is_read_from_memory() {
 }
 
 #[test]
-fn the_carry_of_an_addition() {
+fn the_carry_of_values_that_differ_differs() {
     let carried = |a: &str| {
         format!(
             "add.cc.u32 %r3, {a}, {a};\naddc.u32 %r4, %r2, %r2;\nsetp.eq.s32 %p3, %r4, 0;\n@%p3 bar.sync 0;"
@@ -255,7 +256,7 @@ fn the_carry_of_an_addition() {
 }
 
 #[test]
-fn functions_that_are_called() {
+fn a_call_has_the_effects_of_its_function() {
     accepted("call.uni waits, ();");
     accepted("@%p2 call.uni waits, ();");
     refused("@%p1 call.uni waits, ();");
@@ -271,14 +272,14 @@ fn functions_that_are_called() {
 }
 
 #[test]
-fn recursion_is_refused_with_its_cycle() {
+fn recursion_is_refused_and_its_cycle_is_named() {
     let functions = ".func a() { call.uni b, (); ret; }\n.func b() { call.uni a, (); ret; }\n";
     let refusal = verify_threads(&module(functions, "")).unwrap_err();
     assert!(matches!(refusal, Refusal::Recursion { .. }), "{refusal}");
     assert!(refusal.to_string().contains("may not recurse"), "{refusal}");
 }
 
-/// The whole text is given, with the table of parameters.
+/// Verifies a whole text, with its table of parameters.
 fn whole(table: &str, body: &str) -> Result<(), String> {
     let text = module(FUNCTIONS, body)
         + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
@@ -289,7 +290,7 @@ const WRITES: &str = "562984313159688, 17179869188";
 const READS: &str = "281509336449032, 17179869188";
 
 #[test]
-fn memory_that_is_written() {
+fn only_outputs_may_be_written() {
     whole(WRITES, "st.global.b32 [%rd1], 1;").unwrap();
     for store in [
         "mov.b64 %rd2, table;\nst.global.b32 [%rd2], 1;",
@@ -301,7 +302,7 @@ fn memory_that_is_written() {
     whole(READS, "ld.global.nc.b32 %r3, [%rd1];").unwrap();
     let read = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n";
     whole(READS, read).unwrap();
-    // LLVM reads a part of an element, and no longer through the cache.
+    // LLVM may read a part of an element without the cache.
     let narrow =
         "ld.global.b8 %rs1, [%rd1+2];\nand.b16 %rs2, %rs1, 2;\nsetp.eq.b16 %p3, %rs2, 0;\n@%p3 bar.sync 0;\n";
     whole(READS, narrow).unwrap();
@@ -309,9 +310,9 @@ fn memory_that_is_written() {
     whole(WRITES, &(read.to_owned() + "st.global.b32 [%rd1], 1;")).unwrap_err();
 }
 
-/// An output that the entry does not write is as good as an input.
+/// An output that the entry does not write counts as an input.
 #[test]
-fn outputs_that_are_only_read() {
+fn an_output_that_is_only_read_counts_as_an_input() {
     let cached = "ld.global.nc.b32 %r3, [%rd1];\n";
     let uniform = "ld.global.b32 %r3, [%rd1];\nsetp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;\n";
     let depot = "mov.b64 %rd2, depot;\nst.local.b64 [%rd2], %rd1;\n";
@@ -337,7 +338,7 @@ fn outputs_that_are_only_read() {
             );
         }
     }
-    // Another output is other memory.
+    // Two outputs are different memory.
     let two = "562984313159688, 562984313159688";
     let body = format!("{cached}ld.param.b64 %rd3, [other];\nst.global.b32 [%rd3], 1;");
     let text = module(FUNCTIONS, &body)
@@ -346,7 +347,7 @@ fn outputs_that_are_only_read() {
     let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{two}}};\n");
     verify(&(text.clone() + &table)).unwrap();
     verify(&(text.replace("[%rd3], 1", "[%rd1], 1") + &table)).unwrap_err();
-    // A function reads what its caller writes.
+    // A function reads memory that its caller writes.
     let function = ".func gets(.param .b64 in) { .reg .b64 %a; .reg .b32 %b; ld.param.b64 %a, [in]; ld.global.nc.b32 %b, [%a]; ret; }\n";
     let calls = "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni gets, (a); }\nst.global.b32 [%rd1], 1;";
     let text = module(function, calls);
@@ -357,9 +358,9 @@ fn outputs_that_are_only_read() {
     assert!(refusal.contains("read-only cache"), "{refusal}");
 }
 
-/// Shared memory is opened by all threads alike: marks of `device-std`, on the way to no barrier.
+/// All threads must open the same shared memory, even if no barrier follows the mark.
 #[test]
-fn openings_of_shared_memory() {
+fn threads_that_open_different_shared_memory_are_refused() {
     let opens = |address: &str, len: &str| {
         format!(
             "{{ .reg .b64 cuda_rt_same_split; mov.b64 cuda_rt_same_split, {address}; mov.b64 cuda_rt_same_split, {len}; }}"
@@ -374,8 +375,8 @@ fn openings_of_shared_memory() {
     let words = refused(&format!("{by_thread}{mark}"));
     for part in [
         "`%rd6` in `mov.b64 cuda_rt_same_split, %rd6`",
-        "shared memory that they open",
-        "another in each thread",
+        "they may open different shared memory",
+        "differs in each thread",
     ] {
         assert!(words.contains(part), "{words}");
     }
@@ -393,12 +394,12 @@ fn openings_of_shared_memory() {
         refused(&differs);
     }
     accepted("@%p2 call.uni opens, ();");
-    // What no mark is may differ.
+    // A register with another name is not a mark, and may differ.
     accepted(&format!("{by_thread}{}", mark.replace("cuda_rt_same", "other")));
 }
 
 #[test]
-fn variables_of_the_module() {
+fn variables_that_a_kernel_could_change_are_refused() {
     let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
     assert!(verify(&(entry("") + &table)).is_ok());
     for variable in [".global .align 4 .b8 count[4];", ".shared .align 4 .b8 tile[64];"] {
@@ -409,14 +410,17 @@ fn variables_of_the_module() {
 }
 
 #[test]
-fn parameters_of_an_entry() {
+fn an_entry_with_other_parameters_than_its_launch_is_refused() {
     whole(WRITES, "").unwrap();
     for (table, words) in [
-        ("562984313159688", "1 are passed, and the entry takes 2"),
-        ("562984313159688, 17179869184", "number 1 has no size"),
+        (
+            "562984313159688",
+            "a launch passes 1 parameters, and the entry takes 2",
+        ),
+        ("562984313159688, 17179869184", "parameter 1 has no size"),
         (
             "562984313159688, 34359738376",
-            "number 1 is passed as 8 bytes aligned to 8, and taken as 4 aligned to 4",
+            "parameter 1 is passed as 8 bytes aligned to 8, and taken as 4 bytes aligned to 4",
         ),
     ] {
         let text = entry("")
@@ -431,20 +435,20 @@ fn parameters_of_an_entry() {
         verify(&entry(""))
             .unwrap_err()
             .to_string()
-            .contains("there is no table")
+            .contains("of the passed parameters is missing")
     );
 }
 
 #[test]
-fn source_lines_are_told() {
+fn a_refusal_names_the_source_line() {
     let text = module("", ".loc 1 42 7\n@%p1 bar.sync 0;") + ".file 1 \"src/lib.rs\"\n";
     let words = verify_threads(&text).unwrap_err().to_string();
     assert!(words.contains("src/lib.rs:42"), "{words}");
 }
 
-/// An error each, and never a panic.
+/// Each text is an error, and never a panic.
 #[test]
-fn what_is_no_ptx_is_an_error() {
+fn a_text_that_is_not_ptx_is_an_error() {
     let whole = entry("L: bar.sync 0;\n@%p2 bra L;");
     assert!(verify_threads(&whole).is_ok());
     for text in [
@@ -472,7 +476,7 @@ fn what_is_no_ptx_is_an_error() {
             "{error}"
         );
     }
-    // Cut anywhere.
+    // The text may be cut anywhere.
     for end in 0..whole.len() {
         let _ = verify_threads(&whole[..end]);
     }

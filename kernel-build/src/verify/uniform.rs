@@ -1,83 +1,87 @@
-//! Which values all threads of a block, or of a warp, agree on; and which blocks all of them run
-//! together.
+//! Finds the values on which all threads of a block, or of a warp, agree, and the basic blocks that
+//! all of them run together.
 //!
 //! A divergence analysis (Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", CC 2012;
 //! Sampaio, de Souza, Collange and Pereira, "Divergence Analysis", TOPLAS 2014; LLVM's
-//! `UniformityInfo`), where each value has a name of its own (`definitions.rs`):
+//! `UniformityInfo`), in which each value has a name of its own (`definitions.rs`):
 //!
-//! - A value differs where it is computed from one that differs, or read where threads may see
-//!   different things.
-//! - A branch on a value that differs parts threads. They are together again at its immediate
-//!   post-dominator; the blocks on the way are the branch's *region*.
-//! - What is written in a region differs, whoever reads it: some threads may have written it and
-//!   others not, or more often. So values that leave a loop at different times differ too, for the
-//!   loop is in the region of the branch that leaves it.
+//! - A value differs if it is computed from a value that differs, or read from a place where
+//!   threads may see different values.
+//! - A branch on a value that differs makes the threads diverge. They are together again at the
+//!   branch's immediate post-dominator. The blocks between them are the branch's *region*.
+//! - A value written in a region differs, for every reader: some threads may have written it, and
+//!   others not, or more often. Therefore a value that threads take out of a loop at different
+//!   times differs too: the loop lies in the region of the branch that leaves it.
 //!
-//! Why a block outside of all regions is run by all threads together, equally often, with equal
-//! values in registers that do not differ: by induction over the points at which they are together.
-//! The first is the function's start. At a block whose branch they agree on, the next point is its
-//! target. At another they part; all that they run until its post-dominator lies in its region,
-//! where no register is written that counts as equal; and the post-dominator is the next point.
-//! There several names of one register may meet: each is written in the region, and differs; or it
-//! was current at the branch, so it is the same one on all paths. (A path that traps ends the
-//! launch; one that never ends keeps all from going on.)
+//! Claim: all threads run a block outside of all regions together, equally often, and with equal
+//! values in registers that do not differ.
+//!
+//! Proof, by induction over the points at which the threads are together. The first point is the
+//! function's start. If the threads agree on a block's branch, the next point is the branch's
+//! target. If they do not agree, they diverge, and the next point is the branch's post-dominator.
+//! Until then they run only blocks of the region, and no register that counts as equal is written
+//! there. At the post-dominator, several names of one register may meet. A name that was written in
+//! the region differs. A name that was current at the branch is the same on all paths.
+//!
+//! A path that traps ends the launch. A path that never ends keeps all threads from the next point.
 
 use super::body::{Body, Instruction, Name, Operand};
-use super::graph::{End, Graph, callee};
-use super::instruction::{Collective, Effect, uses_carry};
+use super::graph::{End, Graph};
+use super::instruction::{Collective, Effect, arguments, callee, results, uses_carry};
 use super::interval::written_meanwhile;
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
-use super::parse::{Function, Module, Space};
+use super::parse::{Function, Module};
+use super::variable::Space;
 
 /// Which threads may have different values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Differs {
-    /// None of the block.
+    /// No two threads of the block.
     #[default]
     Never,
-    /// Those of two warps.
+    /// Threads of two warps.
     ByWarp,
-    /// Any two.
+    /// Any two threads.
     ByThread,
 }
 
-/// Why a value differs, or a block is not run by all.
+/// The reason why a value differs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cause<'b, 'a> {
-    /// It is computed from this one.
+    /// It is computed from a value that differs.
     Value(&'b Instruction<'a>, Name),
-    /// It is written in a region of this branch.
+    /// It is written in the region of a branch.
     Branch(&'b Instruction<'a>, Name, &'b Instruction<'a>),
-    /// It comes from here.
+    /// This instruction gives each thread another value.
     Source(&'b Instruction<'a>, &'static str),
     /// It is read from local memory.
     Local(&'b Instruction<'a>),
-    /// A parameter of a function that was given a value that differs.
+    /// It is a parameter of a function, and the call passed a value that differs.
     Argument,
-    /// Some path reads it before it is written.
+    /// A path reads it before any write.
     Unwritten,
 }
 
-/// What a function does when it is called.
+/// The effects of a call of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) result: Differs,
     pub(super) has_barrier: bool,
     pub(super) has_exchange: bool,
-    /// Writes through addresses that it did not make.
+    /// The function writes through addresses that it was given.
     pub(super) writes: bool,
-    /// Reads through the read-only cache at addresses that it did not make.
+    /// The function reads through the read-only cache, at addresses that it was given.
     pub(super) reads_cached: bool,
-    /// Writes to shared memory, by whatever address.
+    /// The function writes shared memory, through an address of any kind.
     pub(super) writes_shared: bool,
 }
 
-/// What is known of the parameters of the function.
+/// Known facts about the function's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given<'g> {
     pub(super) arguments: &'g [Differs],
-    /// What the entry's parameters are for, where that is known.
+    /// The roles of the entry's parameters, if they are known.
     pub(super) roles: &'g [Role],
 }
 
@@ -90,7 +94,7 @@ pub(super) struct Analysis<'b, 'a> {
     pub(super) origins: Origins,
     pub(super) differs: Vec<Differs>,
     causes: Vec<Option<Cause<'b, 'a>>>,
-    /// Of each block, whether it lies in a region, and of which branch.
+    /// For each block, whether it lies in a region, and the branch of the region.
     pub(super) region: Vec<(Differs, Option<usize>)>,
     regions: Vec<Option<Vec<usize>>>,
     local: (Differs, Option<Cause<'b, 'a>>),
@@ -99,7 +103,7 @@ pub(super) struct Analysis<'b, 'a> {
     changed: bool,
 }
 
-/// Asks what a callee does with arguments that differ so.
+/// Returns the effects of a function, called with arguments that differ in this way.
 pub(super) type Ask<'f> = dyn Fn(&str, &[Differs]) -> Summary + 'f;
 
 impl<'b, 'a> Analysis<'b, 'a> {
@@ -134,7 +138,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
             analysis.raise(*name, Differs::ByThread, Cause::Unwritten);
         }
         while std::mem::replace(&mut analysis.changed, false) {
-            analysis.part();
+            analysis.find_regions();
             for block in 0..graph.blocks.len() {
                 if graph.is_reachable[block] {
                     for (instruction, effect) in &graph.blocks[block].instructions {
@@ -161,7 +165,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
     }
 
     /// Finds the regions of branches on values that differ.
-    fn part(&mut self) {
+    fn find_regions(&mut self) {
         for block in 0..self.graph.blocks.len() {
             let End::Choice { by, .. } = &self.graph.blocks[block].end else {
                 continue;
@@ -219,11 +223,14 @@ impl<'b, 'a> Analysis<'b, 'a> {
                     .iter()
                     .find(|operand| matches!(operand, Operand::Special(s) if !is_uniform(s)));
                 if special.is_some() {
-                    source(Differs::ByThread, "this register is another in each thread");
+                    source(Differs::ByThread, "this register differs in each thread");
                 }
                 let (reads_carry, _) = uses_carry(instruction.opcode);
                 if reads_carry {
-                    source(self.carry, "the carry of an addition of values that differ");
+                    source(
+                        self.carry,
+                        "the carry comes from an addition of values that differ",
+                    );
                 }
             }
             Effect::Differ | Effect::Atomic { .. } => {
@@ -263,7 +270,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
                         if self.shared_written[block] || !self.function.is_entry {
                             source(
                                 Differs::ByThread,
-                                "shared memory that is written between the same barriers",
+                                "other threads may write this shared memory between the same barriers",
                             );
                         }
                     }
@@ -327,7 +334,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
         }
     }
 
-    /// Whether an argument of a call may be such an address.
+    /// Whether an argument of a call may be an address of this origin.
     fn points_to(&self, argument: &Operand<'a>, origin: Origin) -> bool {
         let mut found = false;
         argument.each_name(&mut |name| found |= self.origins.of_name(name).may_be(origin));
@@ -350,7 +357,7 @@ impl<'b, 'a> Analysis<'b, 'a> {
                     !matches!(access.space, Some(Space::Param | Space::Local | Space::Global))
                         && to.may_be(Origin::SHARED)
                 }
-                // A barrier in a function ends no interval here.
+                // A barrier inside a function ends no interval of its caller.
                 Effect::Call => {
                     let summary = ask(callee(instruction).unwrap_or(""), &[]);
                     summary.writes || summary.writes_shared || summary.has_barrier
@@ -372,27 +379,8 @@ impl<'b, 'a> Analysis<'b, 'a> {
     }
 }
 
-/// The operands of a call: `(results), function, (arguments)`.
-pub(super) fn arguments<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
-    let at = instruction
-        .operands
-        .iter()
-        .position(|o| matches!(o, Operand::Symbol(_)));
-    match at.and_then(|at| instruction.operands.get(at + 1)) {
-        Some(Operand::List(list)) => list,
-        _ => &[],
-    }
-}
-
-pub(super) fn results<'o, 'a>(instruction: &'o Instruction<'a>) -> &'o [Operand<'a>] {
-    match instruction.operands.first() {
-        Some(Operand::List(list)) => list,
-        _ => &[],
-    }
-}
-
-/// Special registers that are the same in all threads of a block, for as long as it runs (PTX ISA,
-/// chapter 10). `%smid` is not: a block may be moved.
+/// Special registers with one value for all threads of a block, while the block runs (PTX ISA,
+/// chapter 10). `%smid` does not belong to them: a block may move to another multiprocessor.
 pub(super) fn is_uniform(register: &str) -> bool {
     [
         "%ctaid",

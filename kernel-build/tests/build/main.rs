@@ -1,6 +1,7 @@
-//! Small crates, built for the GPU. They need a nightly compiler with its sources, and say loudly
-//! where there is none.
+//! Small crates, built for the GPU. The tests need a nightly compiler with its sources; without it,
+//! they print that they are skipped.
 
+mod aliases;
 mod openings;
 mod proof;
 
@@ -10,14 +11,15 @@ use std::sync::Mutex;
 
 use kernel_build::{BuildError, Kernels, Module};
 
-/// One build at a time, in one target directory: `core` is compiled once.
+/// The lock for builds. Only one build runs at a time, in one target directory, so that `core` is
+/// compiled once.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// `None`, and a word, where there is no nightly compiler.
+/// Builds a crate. Without a nightly compiler, prints this and returns `None`.
 fn compile(crate_dir: &Path) -> Option<Result<Module, BuildError>> {
     compile_with(&Kernels::new(crate_dir))
 }
@@ -36,7 +38,7 @@ fn compile_with(kernels: &Kernels) -> Option<Result<Module, BuildError>> {
     }
 }
 
-/// A package of this name and source, with the workspace's own versions of everything.
+/// A package of this name and source, with the workspace's versions of all dependencies.
 fn package(name: &str, source: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let manifest = format!(
@@ -82,8 +84,8 @@ fn a_kernel_becomes_an_entry_with_its_table() {
     assert!(module.ptx.contains(&format!("__cuda_rt_layout_{entry}[128]")));
 }
 
-/// What an entry asks for its thread's index with: a kernel that could call it would have the
-/// element of another thread.
+/// An entry gets its thread's index from these functions. A kernel that could call them would reach
+/// another thread's element.
 #[test]
 fn an_index_made_by_hand_is_refused() {
     for by_hand in [
@@ -119,8 +121,8 @@ const SCALE: &str = "#[kernel]
          if let Some(value) = data.get_mut(i) { *value *= by; }
      }";
 
-/// Kernels that use all that an entry can pass. Names are given in full: the crate around them may
-/// shadow whatever it can.
+/// Kernels with every kind of parameter. All names are full paths, because the crate around the
+/// kernels may shadow any name.
 const ALL_PARAMETERS: &str = "
      extern crate core as rust;
      #[derive(
@@ -160,8 +162,8 @@ const ALL_PARAMETERS: &str = "
          if let ::rust::option::Option::Some(out) = output.get_mut(i) { *out = 1; }
      }";
 
-/// What a kernel's entry and an element's layout name: `core`, the prelude, primitive types,
-/// macros.
+/// Items that shadow the names which an entry and an element's layout use: `core`, the prelude,
+/// primitive types, macros.
 const SHADOWS: &str = "
      extern crate self as core;
      macro_rules! env { ($($any:tt)*) => { \"another\" }; }
@@ -228,7 +230,7 @@ fn each_architecture_is_a_module_with_the_same_entries() {
     let again = compile_with(&kernels).unwrap().unwrap();
     assert!(
         module.ptx == again.ptx,
-        "a second build found what the first left"
+        "a second build gives the text of the first"
     );
     let targets: Vec<&str> = module
         .ptx
@@ -277,13 +279,13 @@ fn debug_info_adds_lines_and_changes_no_instruction() {
     assemble(&lined);
 }
 
-/// The lines that are code.
+/// The lines of the text that are instructions.
 fn instructions(ptx: &str) -> Vec<&str> {
     let is_code = |line: &&str| line.starts_with('\t') && line.ends_with(';') && !line.starts_with("\t.");
     ptx.lines().filter(is_code).collect()
 }
 
-/// Shows the text to NVIDIA's assembler, where `PTXAS` names it.
+/// Assembles the text with NVIDIA's assembler, if `PTXAS` names it.
 fn assemble(ptx: &str) {
     let Some(ptxas) = std::env::var_os("PTXAS") else {
         eprintln!("SKIPPED: whether ptxas takes the lines: PTXAS is not set");
@@ -313,14 +315,14 @@ fn constants(ptx: &str) -> String {
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }
 
-/// A module of a package becomes what it would be in a package of its own.
+/// A module of a package gives the same entries as a package of its own.
 #[test]
 fn kernels_may_be_a_module_of_the_package_that_launches_them() {
     const SHIFT: &str = "#[kernel]
         fn shift(i: Index1, from: &[f32], mut data: PerThread<f32>) {
             if let Some(value) = data.get_mut(i) { *value = from[i.get() + 1]; }
         }";
-    // A place of a panic is a path in the text.
+    // With this feature, the place of a panic is a path in the text.
     let with_places = |package: &Path| {
         let manifest = package.join("Cargo.toml");
         let text = fs::read_to_string(&manifest).unwrap();
@@ -332,7 +334,7 @@ fn kernels_may_be_a_module_of_the_package_that_launches_them() {
     let src = package.path().join("src");
     let module = format!("use device_std::prelude::*;\n{SHIFT}");
     fs::write(src.join("kernels.rs"), &module).unwrap();
-    // For the GPU this is not compiled at all.
+    // The build for the GPU does not compile this file.
     fs::write(
         src.join("lib.rs"),
         "mod kernels; pub fn host() -> String { String::new() }",
@@ -346,19 +348,19 @@ fn kernels_may_be_a_module_of_the_package_that_launches_them() {
     let alone = self::package("whole-program", SHIFT);
     with_places(alone.path());
     let alone = compile_with(&Kernels::new(alone.path())).unwrap().unwrap();
-    assert_eq!(built.entries, alone.entries, "the host asks for one of these");
+    assert_eq!(built.entries, alone.entries, "the host asks for this entry");
     assert_eq!(built.ptx.lines().count(), alone.ptx.lines().count());
     let (place, text) = (package.path().canonicalize().unwrap(), constants(&built.ptx));
     assert!(
         text.contains("src/kernels.rs"),
-        "the package's features count: {text:?}"
+        "the package's features are used: {text:?}"
     );
     assert!(
         !text.contains(place.to_str().unwrap()),
-        "the text names where the sources lie: {text:?}"
+        "the text holds the place of the sources: {text:?}"
     );
 
-    // The other layout, with a file below it.
+    // The module may also be `mod.rs`, with a submodule in a file.
     fs::create_dir(src.join("kernels")).unwrap();
     fs::rename(src.join("kernels.rs"), src.join("kernels/mod.rs")).unwrap();
     let deeper = format!("mod step;\n{}", module.replace("+ 1", "+ step::ONE"));
@@ -394,7 +396,8 @@ fn a_module_of_a_package_without_device_std_is_refused() {
     assert!(matches!(error, BuildError::NoDeviceStd { .. }), "{error}");
 }
 
-/// The root of the package, which may forbid it, is not compiled for the GPU.
+/// The package's root may forbid `unsafe` code, but the build for the GPU does not compile the
+/// root.
 #[test]
 fn a_module_with_unsafe_code_is_refused() {
     let package = package("unsafe-module", "mod kernels;");
@@ -421,8 +424,8 @@ fn a_crate_without_kernels_is_refused() {
     );
 }
 
-/// The host's stand-in for the auto trait lets an atomic pass, for it is `Sync`; the device must
-/// not.
+/// On the host, `PhaseSafe` asks for `Sync`, which an atomic implements. On the device, the auto
+/// trait must refuse the atomic.
 #[test]
 fn a_value_cannot_leave_its_phase_in_an_atomic() {
     let package = package(
@@ -444,7 +447,7 @@ fn a_value_cannot_leave_its_phase_in_an_atomic() {
 }
 
 #[test]
-fn what_a_gpu_cannot_run_is_the_compilers_error() {
+fn code_that_needs_std_is_an_error_of_the_compiler() {
     let package = package(
         "allocates",
         "#[kernel]
@@ -463,7 +466,7 @@ fn what_a_gpu_cannot_run_is_the_compilers_error() {
 }
 
 #[test]
-fn what_is_no_crate_is_said_so() {
+fn a_directory_without_a_package_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let error = Kernels::new(directory.path())
         .compile(directory.path().join("target"))
@@ -472,7 +475,7 @@ fn what_is_no_crate_is_said_so() {
 }
 
 #[test]
-fn a_toolchain_that_is_not_there_is_named_with_the_command_that_installs_it() {
+fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
     let kernels = Kernels::new(workspace().join("device-kernels")).toolchain("nightly-1999-01-01");
     match kernels.compile(Path::new(env!("CARGO_TARGET_TMPDIR")).join("none")) {
         Err(BuildError::NoRustup(_)) => eprintln!("SKIPPED: there is no rustup"),
@@ -487,9 +490,9 @@ fn a_toolchain_that_is_not_there_is_named_with_the_command_that_installs_it() {
     }
 }
 
-/// Sources elsewhere, built elsewhere: the same text.
+/// Sources in another place, built in another place, give the same text.
 #[test]
-fn the_text_does_not_depend_on_where_the_sources_lie() {
+fn the_text_does_not_depend_on_the_place_of_the_sources() {
     let copy = tempfile::tempdir().unwrap();
     for part in fs::read_dir(workspace())
         .unwrap()

@@ -1,9 +1,9 @@
-//! Kernels whose block-level code has two values: LLVM computes a NaN for one thread, and has the
-//! hardware compute it for the others.
+//! Kernels in which a value of block-level code differs by thread: LLVM computes a NaN for one
+//! thread, and the hardware computes it for the others.
 //!
-//! The kernels are safe code. An H200 ran their like, and a phase read the shared memory that it
-//! wrote. A compiler that computes the NaN in one way only would be right, too: then the tests need
-//! another kernel.
+//! The kernels are safe code. On an H200, a phase of similar kernels read shared memory that the
+//! same phase wrote. A compiler that computes the NaN in one way only is correct too; with such a
+//! compiler, the tests need another kernel.
 
 use kernel_build::BuildError;
 
@@ -16,7 +16,7 @@ fn assert_refused(name: &str, source: &str) {
     };
     let error = result.unwrap_err();
     assert!(matches!(error, BuildError::Refused(_)), "{error}");
-    // The proof's reason begins at the thread's own number.
+    // The chain of reasons ends at the thread's own number.
     assert!(error.to_string().contains("%tid.x"), "{error}");
 }
 

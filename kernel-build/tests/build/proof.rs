@@ -1,4 +1,4 @@
-//! What is looked for in kernels before they may run: statics, parameters, remainders, barriers in
+//! Kernels that the build refuses, or proves: statics, parameters, remainders, barriers in
 //! functions, recursion.
 
 use std::fs;
@@ -26,7 +26,7 @@ fn a_static_that_kernels_change_is_refused() {
     assert!(error.to_string().contains("CALLS"), "{error}");
 }
 
-/// On a GPU it would be another number than on the host, silently.
+/// On a GPU, the remainder would differ from the host's, without any error.
 #[test]
 fn a_remainder_of_floats_is_refused_and_the_exact_one_builds() {
     let kernel = |name: &str, remainder: &str| {
@@ -54,7 +54,7 @@ fn a_remainder_of_floats_is_refused_and_the_exact_one_builds() {
     assert_eq!(compile(exact.path()).unwrap().unwrap().entries.len(), 1);
 }
 
-/// LLVM makes registers of these, or leaves them out: block-level code then has a value that
+/// LLVM turns these statics into registers, or removes them. Block-level code then has a value that
 /// differs by thread.
 #[test]
 fn a_static_that_the_compiler_removes_is_refused() {
@@ -88,7 +88,8 @@ fn a_static_that_the_compiler_removes_is_refused() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
-/// Of a crate that the kernels depend on, and with a type that is `Sync` by its word.
+/// The static belongs to a crate that the kernels depend on. Its type implements `Sync` by an
+/// `unsafe impl`.
 #[test]
 fn a_static_of_a_dependency_is_refused() {
     let package = package(
@@ -132,8 +133,8 @@ fn a_static_of_a_dependency_is_refused() {
     );
 }
 
-/// The entry has no parameter for a value of no size, and the launch passes one: all later ones
-/// would be shifted.
+/// The entry has no parameter for a value of no size, but the launch passes an argument for it, so
+/// each later argument would arrive one place too early.
 #[test]
 fn a_parameter_of_no_size_is_refused() {
     let package = package(
@@ -154,8 +155,8 @@ fn a_parameter_of_no_size_is_refused() {
     assert!(error.contains("no size"), "{error}");
 }
 
-/// A function with a barrier that is called, not inlined: `convergent` keeps LLVM from moving its
-/// call, and the proof sees whether it did.
+/// A function with a barrier is called, and not inlined. `convergent` keeps LLVM from moving the
+/// call, and the proof checks that LLVM did not move it.
 #[test]
 fn a_barrier_in_a_function_that_is_not_inlined_is_proved() {
     let package = package(
@@ -183,7 +184,7 @@ fn a_barrier_in_a_function_that_is_not_inlined_is_proved() {
     assert!(called.count() >= 2, "{ptx}");
 }
 
-/// Recursion needs a stack that nobody measured.
+/// The stack of a recursive kernel has no known bound.
 #[test]
 fn recursion_is_refused() {
     let package = package(

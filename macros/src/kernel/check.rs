@@ -1,4 +1,4 @@
-//! What cannot be a kernel, each refused on the token at fault.
+//! Refuses functions that cannot be kernels, each at the wrong token.
 
 use quote::ToTokens;
 use syn::{Error, Result, ReturnType, Safety, Type};
@@ -89,7 +89,7 @@ fn parameters(kernel: &Kernel) -> Result<()> {
         Some(block) if is_block && block.dimensions != dimensions => {
             refuse(&position.ty, message::BLOCK_DIMENSIONS)?
         }
-        // Threads that differ along the other axis only would hold one index.
+        // Threads that differ only along the other axis would hold equal indices.
         Some(block) if block.dimensions > dimensions => {
             return Err(Error::new(block.span, message::INDEX_DIMENSIONS));
         }

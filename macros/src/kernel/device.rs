@@ -1,4 +1,4 @@
-//! The device side: the user's function as it stands, and an entry around it.
+//! The device side: the user's function, unchanged, and an entry that calls it.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
@@ -29,7 +29,8 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             }
             Role::Output { kind, .. } => {
                 let element = element_alias(at, parameter);
-                // Exclusive for all but atomics, which other threads change meanwhile.
+                // Every output but `Atomic` is exclusive; other threads change an atomic output at
+                // the same time.
                 if *kind == Output::Atomic {
                     declared.push(
                         mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize),
@@ -88,7 +89,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             }
         };
 
-        // So that paths to the kernel (`pub use`) resolve on the device too.
+        // With this item, paths to the kernel (`pub use`) resolve on the device too.
         #[cfg(target_arch = "nvptx64")]
         #[doc(hidden)]
         #[allow(dead_code)]
@@ -96,7 +97,8 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     }
 }
 
-/// The user's function: private, branded, and without the documentation, which goes to the launch.
+/// The user's function: private, branded, and without its documentation, which belongs to the
+/// launch.
 pub(super) fn body(kernel: &Kernel) -> TokenStream {
     let mut function = kernel.function.clone();
     function.attrs.retain(|attribute| {
@@ -110,9 +112,9 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
-/// Names for the user's types, and ones that the user's code has no use for: items are not
-/// hygienic. So no token of the user's, and no expression in one (`[f32; { … }]`), stands inside an
-/// `unsafe` block.
+/// Aliases for the user's types, with names that the user's code does not use, because items are
+/// not hygienic. With them, no token of the user's stands inside an `unsafe` block, not even an
+/// expression in a type (`[f32; { … }]`).
 pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let brand = brand();
     let aliases = kernel
@@ -141,10 +143,11 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     mixed!(#(#aliases)* const __CUDA_RT_CHECKED: () = { #(#checks)* };)
 }
 
-/// Refuses a type that cannot cross by its size, at the type itself and by the parameter's name.
+/// Checks that each type has a size that a launch can pass. An error points at the type, and names
+/// the parameter.
 ///
-/// `device_std::rt` refuses the same types, and knows neither; its macro and `cuda_rt`'s evaluate
-/// this first, so that there is one error.
+/// `device_std::rt` refuses the same types, but knows neither the place nor the name. Its macro and
+/// the macro of `cuda_rt` evaluate this check first, so that there is one error.
 fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
     let name = parameter.name.unraw();
     match &parameter.role {
@@ -192,7 +195,7 @@ fn assert_at(written: &syn::Type, condition: TokenStream, message: String) -> To
     quote_spanned!(at_type(written)=> ::device_std::__private::core::assert!(#condition, #message);)
 }
 
-/// Where the user wrote a type, with names that mean ours.
+/// The span of the user's type, with the hygiene of our names.
 fn at_type(written: &syn::Type) -> Span {
     written.span().resolved_at(Span::mixed_site())
 }
@@ -204,8 +207,8 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     })
 }
 
-/// What makes the row of the layout table for each slice, output, scalar and argument in shared
-/// memory, and the type, in order.
+/// For each slice, output, scalar and argument in shared memory: the function that makes its row of
+/// the layout table, and the type.
 fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
     let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
         Role::Slice { .. } => {
@@ -229,7 +232,7 @@ fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
     kernel.parameters.iter().enumerate().filter_map(hash)
 }
 
-/// Bytes of these shared arguments together.
+/// The size of these arguments in shared memory together, in bytes.
 pub(super) fn shared_bytes(shared: &[Ident]) -> TokenStream {
     mixed!(0 #(+ <#shared<'_> as ::device_std::rt::SharedArgument>::BYTES)*)
 }
@@ -238,7 +241,8 @@ pub(super) fn dimensions_type(dimensions: usize) -> Ident {
     format_ident!("{}", if dimensions == 1 { "OneD" } else { "TwoD" })
 }
 
-/// With the span of what the user wrote, where rustc then points when it cannot cross.
+/// The alias of a parameter's type. It has the span of the user's type, so that rustc's errors
+/// point there.
 pub(super) fn alias(at: usize, parameter: &Parameter) -> Ident {
     let written = match &parameter.role {
         Role::Slice { element } => element,

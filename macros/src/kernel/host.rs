@@ -1,8 +1,8 @@
-//! The host side: a typed launch, and the kernel as plain Rust that simulates it, both of them safe
-//! code. What vouches for the entry is `cuda_rt::__kernel!`.
+//! The host side: a typed launch, and the kernel as plain Rust for the simulated device. Both are
+//! safe code; `cuda_rt::__kernel!` holds the `unsafe` code.
 //!
-//! Methods are called by their paths: a user's trait could have a method of the same name, which is
-//! found first where it takes `self` by value and ours by reference.
+//! The output calls methods by their paths. A user's trait could have a method of the same name;
+//! rustc would find it first if it takes `self` by value, and ours by reference.
 
 use std::collections::HashSet;
 
@@ -99,13 +99,13 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     }
 }
 
-/// What each parameter contributes.
+/// The parts of the output that come from the parameters.
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
-    /// Arguments with their types once more, by the names that the kernel's description uses: what
-    /// the user wrote is resolved in the signature and again inside the function, and must mean one
-    /// type in both.
+    /// The arguments, with their types repeated by the names of the kernel's description. rustc
+    /// resolves the user's types in the signature and again inside the function; both must mean the
+    /// same type.
     passed: Vec<TokenStream>,
     parameters: Vec<TokenStream>,
     slices: Vec<TokenStream>,
@@ -113,7 +113,8 @@ struct Parts {
     shared: Vec<TokenStream>,
     values: Vec<TokenStream>,
     shared_types: Vec<Ident>,
-    /// What the simulation is handed for one thread or block, and what it hands on.
+    /// The arguments that the simulation gets for one thread or block, and the arguments that it
+    /// passes on.
     bound: Vec<TokenStream>,
     given: Vec<Ident>,
     grid: Ident,
@@ -207,8 +208,8 @@ impl Parts {
     }
 }
 
-/// Names for generic parameters that the user's function does not mention: it stands inside the
-/// function that has them.
+/// Names for generic parameters that the user's function does not use: the user's function stands
+/// inside the function with these parameters.
 struct Fresh(HashSet<String>);
 
 impl Fresh {

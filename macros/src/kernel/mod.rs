@@ -1,8 +1,8 @@
 //! `#[kernel]`: [`parse`] reads the syntax, [`check`] refuses what cannot be a kernel, [`symbol`]
 //! names the entry, and [`host`] and [`device`] write the two sides.
 
-/// `quote!` with the hygiene of `macro_rules!`: our `stream` or `extent` is not the parameter that
-/// a user gave that name.
+/// `quote!` with the hygiene of `macro_rules!`: our `stream` or `extent` differs from a user's
+/// parameter of the same name.
 macro_rules! mixed {
     ($($tokens:tt)*) => { ::quote::quote_spanned!(::proc_macro2::Span::mixed_site()=> $($tokens)*) };
 }

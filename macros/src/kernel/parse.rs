@@ -1,4 +1,4 @@
-//! From tokens to a [`Kernel`]: what each parameter is for.
+//! Parses tokens into a [`Kernel`], with the role of each parameter.
 
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -12,7 +12,8 @@ use crate::message;
 
 /// A function marked `#[kernel]`.
 pub(crate) struct Kernel {
-    /// As the user wrote it, but that types which carry the launch's brand have got its lifetime.
+    /// The user's function. Only one change is made: types with the launch's brand get its
+    /// lifetime.
     pub(crate) function: ItemFn,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) block: Option<BlockSize>,
@@ -25,20 +26,20 @@ pub(crate) struct Parameter {
     pub(crate) role: Role,
 }
 
-/// What a parameter is for.
+/// The role of a parameter.
 #[derive(Clone)]
 pub(crate) enum Role {
     /// `&[T]`
     Slice { element: Type },
-    /// `PerThread<T>` and its like.
+    /// `PerThread<T>`, or another output.
     Output { element: Type, kind: Output },
     /// `BlockUninit<T, N>`
     Shared,
-    /// `Index1`, …: the dimensions.
+    /// `Index1`, `Index2` or `Index3`, with its number of dimensions.
     Index(usize),
-    /// `Block`, `Block2`: the dimensions.
+    /// `Block` or `Block2`, with its number of dimensions.
     Block(usize),
-    /// Anything else.
+    /// Any other type.
     Scalar,
 }
 
@@ -145,7 +146,7 @@ impl Parse for BlockSize {
     }
 }
 
-/// The type as the user wrote it, and its role. The lifetime of the launch is put into `ty`.
+/// Returns the user's type and its role, and inserts the lifetime of the launch into `ty`.
 fn parse_type(ty: &mut Type) -> Result<(Type, Role)> {
     let written = ty.clone();
     let role = match ty {

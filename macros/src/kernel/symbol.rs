@@ -1,5 +1,5 @@
-//! The entry's name: the function's, and a hash of package and signature, so that a module built
-//! from another signature has no entry of this name.
+//! The entry's name: the function's name, and a hash of package and signature. A module built from
+//! another signature has no entry of this name.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 
 use super::parse::Kernel;
 
-/// Changes when the way parameters are passed does.
+/// A version that changes with the way in which parameters are passed.
 const ABI_VERSION: &str = "cuda-rt kernel ABI 1";
 
 pub(crate) fn symbol(package: &str, kernel: &Kernel) -> String {
@@ -29,14 +29,14 @@ struct Hash(u64);
 
 impl Hash {
     fn text(&mut self, text: &str) {
-        // A length first, so that ("ab", "c") and ("a", "bc") differ.
+        // The length comes first, so that ("ab", "c") and ("a", "bc") differ.
         for byte in (text.len() as u64).to_le_bytes().into_iter().chain(text.bytes()) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
 
-    /// Walks the tokens instead of printing them: the spaces that a compiler prints between them
-    /// have changed with its version, and the host and the device are built by two.
+    /// Hashes each token, and not the printed text: two versions of the compiler may print
+    /// different spaces, and they build the host and the device.
     fn tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
@@ -45,7 +45,7 @@ impl Hash {
                         proc_macro2::Delimiter::Parenthesis => "(",
                         proc_macro2::Delimiter::Brace => "{",
                         proc_macro2::Delimiter::Bracket => "[",
-                        // Where a macro passed a type on: not in the source.
+                        // A macro passed a type on; the source has no delimiter here.
                         proc_macro2::Delimiter::None => {
                             self.tokens(group.stream());
                             continue;

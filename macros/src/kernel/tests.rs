@@ -13,7 +13,7 @@ fn refused(arguments: TokenStream, item: TokenStream, message: &str) {
 }
 
 #[test]
-fn what_is_no_kernel_is_refused_with_its_message() {
+fn a_function_that_cannot_be_a_kernel_is_refused_with_its_message() {
     let none = TokenStream::new;
     refused(
         none(),
@@ -349,9 +349,9 @@ fn symbols_depend_on_neither_spaces_nor_documentation() {
     assert_eq!(of(plain), of(spaced));
 }
 
-/// The promise on which `forbid(unsafe_code)` in a user's crate rests: what is `unsafe` comes from
-/// macros of `cuda_rt` and `device_std`, which name their own crates, and nothing of the user's
-/// gets into those but in the places of names.
+/// The promise behind `forbid(unsafe_code)` in a user's crate. All `unsafe` code comes from macros
+/// of `cuda_rt` and `device_std`, which name their own crates. These macros get no token of the
+/// user's, except for names.
 #[test]
 fn no_token_is_unsafe_and_none_of_the_user_goes_where_one_is_added() {
     let item = quote! {
@@ -390,7 +390,7 @@ fn every_word(tokens: TokenStream, words: &mut Vec<String>) {
     }
 }
 
-/// What the macros of ours are given: `__name! { … }`.
+/// Calls `f` with the arguments of each of our macros: `__name! { … }`.
 fn macro_arguments(tokens: TokenStream, f: &mut impl FnMut(TokenStream)) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
@@ -421,7 +421,7 @@ fn generic_parameters_do_not_capture_the_names_of_the_user() {
     );
 }
 
-/// A constant of another crate may change under PTX that was built before.
+/// A constant of another crate may change after the PTX was built.
 #[test]
 fn sizes_of_shared_memory_are_in_the_layout_table() {
     let item = quote!(
@@ -438,9 +438,9 @@ fn sizes_of_shared_memory_are_in_the_layout_table() {
     assert!(entries[1].starts_with("output_layout"), "{table}");
 }
 
-/// The committed PTX has an entry for each kernel of the source beside it, under the name that the
-/// host will ask for. Needs no nightly compiler, so a signature that changed without a rebuild is
-/// found on every machine.
+/// The committed PTX has an entry for each kernel of its source, under the name that the host asks
+/// for. The test needs no nightly compiler, so every machine finds a signature that changed without
+/// a rebuild.
 #[test]
 fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-kernels");

@@ -1,7 +1,9 @@
 //! [`Communicator`]: operations that several devices take part in.
 //!
 //! A collective is one operation of each rank's stream, on memory of that stream: so what orders
-//! everything else orders it too, and nothing else is needed of the ranks but that all take part.
+//! everything else orders it too. Behind its part each stream waits for the parts of all other
+//! ranks, which may write to its memory ([`join_all`]).
+//!
 //! Buffers are given by value and come back once all is enqueued: what a call that failed half-way
 //! left in flight is never seen again.
 
@@ -11,7 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::{During, Error, Refused, Result};
+use crate::error::{CollectiveError, During, Error, Refused, Result};
 use crate::memory::Element;
 use crate::order::unless::{Unless, unwound};
 use cuda_rt_driver as driver;
@@ -85,8 +87,8 @@ impl<G> Communicator<G> {
     /// they connect: up to seconds on GPUs.
     ///
     /// # Errors
-    /// [`Error::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the feature
-    /// `nccl`, or where no NCCL is installed, the message says so; and for devices that can
+    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the
+    /// feature `nccl`, or where no NCCL is installed, the message says so; and for devices that can
     /// exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
@@ -94,7 +96,7 @@ impl<G> Communicator<G> {
         let peers: Vec<_> = drivers.iter().map(|driver| driver.peer()).collect();
         for (rank, peer) in peers.iter().enumerate() {
             if let Some(first) = peers[..rank].iter().position(|other| other == peer) {
-                return Err(Error::SameDevice { first, second: rank });
+                return Err(CollectiveError::SameDevice { first, second: rank }.into());
             }
             for driver in &drivers {
                 driver.peer_access(*peer).during(DURING)?;
@@ -119,9 +121,9 @@ impl<G> Communicator<G> {
     /// that wait for elements of each other that never come, for ever.
     ///
     /// # Errors
-    /// [`Error::RankLength`], and [`Error::Driver`], after which the communicator is of no more
-    /// use. The buffers are freed in their streams' order, or leaked where the collective may be in
-    /// flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
+    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is of
+    /// no more use. The buffers are freed in their streams' order, or leaked where the collective
+    /// may be in flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)
@@ -256,8 +258,8 @@ impl<G> Communicator<G> {
     /// block.
     ///
     /// # Errors
-    /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for its collectives may then take for ever:
-    /// [`abort`](Self::abort) ends them.
+    /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for
+    /// its collectives may then take for ever: [`abort`](Self::abort) ends them.
     pub fn status(&self) -> Result<()> {
         self.check()
             .and_then(|()| self.inner.status())
@@ -306,7 +308,8 @@ impl<G> Communicator<G> {
             self.break_with(unwound("ncclGroupEnd"));
         });
         let parts = ranks.parts();
-        let ready = count_of(collective, &parts, during).and_then(|count| {
+        let counted = count_of(collective, &parts, during).map_err(Error::from);
+        let ready = counted.and_then(|count| {
             self.check().during(during)?;
             parts
                 .iter()
@@ -335,6 +338,7 @@ impl<G> Communicator<G> {
                 // one buffer or two (BUFFER-1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
+            .and_then(|()| join_all(&streams))
         };
         drop(parts);
         let ranks = ranks.take_back();
@@ -352,7 +356,11 @@ impl<G> Communicator<G> {
 }
 
 /// Elements that a collective counts, if every rank's lengths go with those of the first.
-fn count_of(collective: Collective, parts: &[RankPart<'_>], during: &'static str) -> Result<usize> {
+fn count_of(
+    collective: Collective,
+    parts: &[RankPart<'_>],
+    during: &'static str,
+) -> Result<usize, CollectiveError> {
     let count = match collective {
         Collective::ReduceScatter(_) => parts[0].receive_len,
         _ => parts[0].send_len,
@@ -369,7 +377,7 @@ fn count_of(collective: Collective, parts: &[RankPart<'_>], during: &'static str
             ("receives", part.receive_len, receive),
         ];
         let (does, len, expected) = lens.into_iter().find(|(_, len, expected)| len != expected)?;
-        Some(Error::RankLength {
+        Some(CollectiveError::RankLength {
             during,
             rank,
             does,
@@ -392,4 +400,24 @@ fn around_all(
         [] => work(),
         [first, others @ ..] => first.around(label, bytes, &mut || around_all(others, label, bytes, work)),
     }
+}
+
+/// Makes each stream wait for the ends of all other ranks' parts: from then on, nothing that the
+/// collective does to a rank's memory can be under way.
+///
+/// A rank's own part does not say so. NCCL lets the others write to this rank's memory, and nothing
+/// promises that they do it before this rank's part ends. Counterexamples: the root's part of a
+/// small broadcast ended two seconds before a receiver's began; after an
+/// [abort](Communicator::abort) one part ended, its buffer was read, and the part of another rank,
+/// which began later, wrote there (two H200s, NCCL 2.18.1).
+///
+/// An error may come after some waits, which only delay.
+fn join_all(streams: &[&dyn RankStream]) -> DriverResult<()> {
+    let ends = streams.iter().map(|stream| stream.end());
+    let ends = ends.collect::<DriverResult<Vec<_>>>()?;
+    for stream in streams {
+        // It need not wait for its own, and `wait_on` leaves that out.
+        ends.iter().try_for_each(|end| stream.wait_for(end))?;
+    }
+    Ok(())
 }

@@ -1,8 +1,12 @@
 //! What ranks give to a collective: memory of a stream each, and the devices that they are on.
 
+use std::any::type_name;
+
 use crate::device::Device;
 use crate::error::Unordered;
 use crate::memory::{DeviceBuffer, Element, OwnedBy};
+use crate::order::event_pool::EventLease;
+use crate::order::observer::Operation;
 use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
 use cuda_rt_driver::Kind;
@@ -88,6 +92,10 @@ pub(super) mod sealed {
             bytes: usize,
             work: &mut dyn FnMut() -> DriverResult<()>,
         ) -> DriverResult<()>;
+        /// An event behind the rank's part, which was just enqueued.
+        fn end(&self) -> DriverResult<super::EventLease>;
+        /// Makes the stream wait on the GPU for the end of another rank's part.
+        fn wait_for(&self, end: &super::EventLease) -> DriverResult<()>;
     }
 }
 use sealed::{Drivers, RankPart, RankStream};
@@ -103,7 +111,22 @@ impl<S: StreamTag> RankStream for Stream<S> {
         bytes: usize,
         work: &mut dyn FnMut() -> DriverResult<()>,
     ) -> DriverResult<()> {
-        self.recorded(Kind::CopyPeer, label, bytes, work)
+        let operation = Operation {
+            kind: Kind::CopyPeer,
+            label,
+            bytes: bytes as u64,
+        };
+        self.core()
+            .observed()
+            .operation(self.at(), type_name::<S>(), operation, work)
+    }
+
+    fn end(&self) -> DriverResult<EventLease> {
+        self.core().events().record(self.at(), false)
+    }
+
+    fn wait_for(&self, end: &EventLease) -> DriverResult<()> {
+        end.wait_on(self.at())
     }
 }
 

@@ -2,17 +2,17 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::Unordered;
-use crate::graph::capture_log::CaptureLog;
 use crate::memory::PinnedPool;
+use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
+use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Priority;
-use cuda_rt_checker::CalledAt;
-use cuda_rt_driver::{Driver, DriverError, DriverResult, Trace, Traced};
+use cuda_rt_driver::{Driver, DriverError, DriverResult};
+use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and
 /// streams keep it alive.
@@ -24,12 +24,17 @@ use cuda_rt_driver::{Driver, DriverError, DriverResult, Trace, Traced};
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
+    tools: Arc<dyn Tools>,
     streams: Mutex<HashMap<TypeId, StreamRef>>,
     /// Streams without a tag, for pools and captures.
     anonymous: Mutex<Vec<StreamRef>>,
     /// Where memory is freed that no stream owns any more.
     reaper: StreamRef,
     events: Arc<EventPool>,
+    /// Who is told of what the device does.
+    observed: Arc<Observed>,
+    /// Who waits for its events on behalf of tasks.
+    completion: Arc<Completion>,
     pinned: PinnedPool,
     graph: bool,
     /// Whether a checker follows the driver, and wants to know where calls stand.
@@ -39,47 +44,60 @@ pub(crate) struct DeviceCore {
 }
 
 impl DeviceCore {
-    pub(crate) fn new(driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
-        let (least_urgent, _) = driver.properties().priority_range;
-        let raw = driver.create_stream(least_urgent)?;
+    pub(crate) fn new(over: Arc<dyn DriverWithTools>) -> DriverResult<Arc<Self>> {
+        let tools: Arc<dyn Tools> = Arc::<dyn DriverWithTools>::clone(&over);
+        Self::over(over, tools, false)
+    }
+
+    /// A core whose streams take part in a capture that begins on its reaper, over the driver of
+    /// that capture. What is abandoned inside is freed on the reaper, so that no stream of the
+    /// outside is drawn in.
+    pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
+        Self::over(driver, Arc::clone(&self.tools), true)
+    }
+
+    fn over(driver: Arc<dyn Driver>, tools: Arc<dyn Tools>, graph: bool) -> DriverResult<Arc<Self>> {
+        let properties = driver.properties();
+        let (least_urgent, _) = properties.priority_range;
         let reaper = StreamRef {
-            raw,
+            raw: driver.create_stream(least_urgent)?,
             id: StreamId::new(),
         };
-        Ok(Arc::new(Self::with_reaper(driver, reaper, false)))
-    }
-
-    /// A core whose streams take part in a capture that begins on its reaper, and what notes their
-    /// calls. What is abandoned inside is freed on the reaper, so that no stream of the outside is
-    /// drawn in.
-    pub(crate) fn for_capture(&self) -> DriverResult<(Arc<Self>, Arc<CaptureLog>)> {
-        let (least_urgent, _) = self.driver.properties().priority_range;
-        let raw = self.driver.create_stream(least_urgent)?;
-        let origin = StreamRef {
-            raw,
-            id: StreamId::new(),
-        };
-        let tape = CaptureLog::new(Arc::clone(&self.driver));
-        let driver: Arc<dyn Driver> = Arc::<CaptureLog>::clone(&tape);
-        Ok((Arc::new(Self::with_reaper(driver, origin, true)), tape))
-    }
-
-    fn with_reaper(driver: Arc<dyn Driver>, reaper: StreamRef, graph: bool) -> Self {
-        Self {
-            events: EventPool::new(Arc::clone(&driver)),
-            pinned: PinnedPool::new(Arc::clone(&driver)),
-            checked: driver.is_checked(),
+        let observed = Arc::<Observed>::default();
+        let completion = Arc::new(Completion::of(properties.backend));
+        let events = EventPool::new(
+            Arc::clone(&driver),
+            Arc::clone(&observed),
+            Arc::clone(&completion),
+        );
+        Ok(Arc::new(Self {
             streams: Mutex::default(),
             anonymous: Mutex::default(),
-            driver,
             reaper,
+            events,
+            observed,
+            completion,
+            pinned: PinnedPool::new(Arc::clone(&driver)),
             graph,
+            checked: tools.is_checked(),
+            tools,
             broken: OnceLock::new(),
-        }
+            driver,
+        }))
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
         &*self.driver
+    }
+
+    /// The driver, for what outlives the device's handles.
+    pub(crate) fn shared_driver(&self) -> Arc<dyn Driver> {
+        Arc::clone(&self.driver)
+    }
+
+    /// What looks at the device from the side: a checker, a trace, a simulated device's handle.
+    pub(crate) fn tools(&self) -> &Arc<dyn Tools> {
+        &self.tools
     }
 
     /// The driver, for work that relies on every earlier ordering having been made.
@@ -89,14 +107,10 @@ impl DeviceCore {
         Ok(&*self.driver)
     }
 
-    /// Until the result is dropped, driver calls of this thread count as made where the caller
-    /// stands; nothing without a checker.
+    /// Whether a checker follows the driver, and wants to know where calls stand.
     #[inline]
-    #[track_caller]
-    pub(crate) fn called(&self) -> Option<CalledAt> {
-        // Not inside the closure, whose caller is this line.
-        let at = Location::caller();
-        self.checked.then(|| CalledAt::new(at))
+    pub(super) fn is_checked(&self) -> bool {
+        self.checked
     }
 
     /// Whether every ordering asked for was made.
@@ -119,6 +133,15 @@ impl DeviceCore {
 
     pub(crate) fn events(&self) -> &Arc<EventPool> {
         &self.events
+    }
+
+    #[inline]
+    pub(crate) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    pub(crate) fn completion(&self) -> &Arc<Completion> {
+        &self.completion
     }
 
     pub(crate) fn pinned(&self) -> &PinnedPool {
@@ -206,6 +229,7 @@ impl Drop for DeviceCore {
     fn drop(&mut self) {
         // Pinned memory first: its last events may still be pending on these streams.
         self.pinned.close();
+        self.completion.close();
         self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);

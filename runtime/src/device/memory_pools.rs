@@ -82,7 +82,7 @@ impl<D: Live> Device<D> {
     /// on the machine. A limit below what is held stops growth, and gives nothing back by itself.
     ///
     /// When a new block would pass it, free blocks of other sizes are unmapped first; if that is
-    /// not enough, [`Device::pinned`] fails with [`Error::PinnedLimit`](crate::Error::PinnedLimit).
+    /// not enough, [`Device::pinned`] fails with [`PinnedError::Limit`](crate::PinnedError::Limit).
     pub fn set_pinned_limit(&self, bytes: Option<usize>) {
         self.core().pinned().set_limit(bytes);
     }

@@ -1,5 +1,7 @@
-//! [`Device`]: one physical or simulated GPU.
+//! [`Device`]: one physical or simulated GPU. What its handles share is in `core`, and what every
+//! call on it does is in `call`.
 
+pub(crate) mod call;
 pub(crate) mod core;
 mod memory_pools;
 
@@ -10,12 +12,12 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::core::DeviceCore;
-use crate::error::{During, Error, Result};
+use crate::error::{During, OpenError, PinnedError, Refused, Result};
 use crate::memory::{Element, PinnedBuffer};
 use crate::stream::Stream;
-use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped};
+use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
 use cuda_rt_driver::Race;
-use cuda_rt_driver::{Backend, Driver, DriverError, DriverResult, Hint, MemoryInfo, Properties};
+use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, MemoryInfo, Properties};
 use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 
 /// One GPU: a context with streams, memory and kernels of its own.
@@ -54,27 +56,35 @@ static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(N
 /// The instance of `key`, made at the first call. A failure is not remembered.
 pub(crate) fn instance(
     key: TypeId,
-    make: impl FnOnce() -> Result<Arc<dyn Driver>>,
-) -> Result<Arc<DeviceCore>> {
+    make: impl FnOnce() -> Result<Arc<dyn DriverWithTools>, OpenError>,
+) -> Result<Arc<DeviceCore>, OpenError> {
     // Only ever inserted into, so a panic while the lock was held left it whole.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = instances.get_or_insert_default();
     if let Some(core) = instances.get(&key) {
         return Ok(Arc::clone(core));
     }
-    let core = DeviceCore::new(make()?).during("Device::open")?;
+    let core = prepared(make()?, "Device::open")?;
     instances.insert(key, Arc::clone(&core));
     Ok(core)
 }
 
+/// A core over `driver`, for the call `during`.
+pub(crate) fn prepared(
+    driver: Arc<dyn DriverWithTools>,
+    during: &'static str,
+) -> Result<Arc<DeviceCore>, OpenError> {
+    DeviceCore::new(driver).map_err(|source| OpenError::Driver { during, source })
+}
+
 #[cfg(feature = "cuda")]
-fn cuda(ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+fn cuda(ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
     Ok(checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?))
 }
 
 /// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
 #[cfg(feature = "cuda")]
-pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
+pub(crate) fn checked(driver: Arc<dyn DriverWithTools>) -> Arc<dyn DriverWithTools> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
     if wanted {
         cuda_rt_checker::Checked::over_with_others(driver, cuda_rt_checker::Check::Deny)
@@ -84,7 +94,7 @@ pub(crate) fn checked(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda(_ordinal: usize) -> DriverResult<Arc<dyn Driver>> {
+fn cuda(_ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
     Err(DriverError::with_detail(
         "cuInit",
         cuda_rt_driver::ErrorCode::NO_DEVICE,
@@ -107,9 +117,9 @@ impl Device {
     /// thread. Blocks for as long as CUDA takes to start.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] without a driver or a GPU, and [`Error::AlreadySimulated`] once
+    /// [`OpenError::NoGpu`] without a driver or a GPU, and [`OpenError::AlreadySimulated`] once
     /// [`open_or_simulate`](Self::open_or_simulate) has fallen back.
-    pub fn open() -> Result<Self> {
+    pub fn open() -> Result<Self, OpenError> {
         Self::open_gpu::<0>()
     }
 
@@ -117,10 +127,10 @@ impl Device {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_gpu<const N: usize>() -> Result<Device<Gpu<N>>> {
-        let core = instance(TypeId::of::<Gpu<N>>(), || cuda(N).map_err(Error::NoGpu))?;
+    pub fn open_gpu<const N: usize>() -> Result<Device<Gpu<N>>, OpenError> {
+        let core = instance(TypeId::of::<Gpu<N>>(), || cuda(N).map_err(OpenError::NoGpu))?;
         if core.driver().properties().backend == Backend::Simulated {
-            return Err(Error::AlreadySimulated {
+            return Err(OpenError::AlreadySimulated {
                 tag: format!("Gpu<{N}>"),
             });
         }
@@ -131,7 +141,7 @@ impl Device {
     /// process. Ask [`is_simulated`](Self::is_simulated) which it is.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad
+    /// [`OpenError::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad
     /// state): running elsewhere would hide that.
     ///
     /// ```
@@ -139,7 +149,7 @@ impl Device {
     /// println!("{}", gpu.properties().name);
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
-    pub fn open_or_simulate() -> Result<Self> {
+    pub fn open_or_simulate() -> Result<Self, OpenError> {
         Self::open_or_simulate_with(SimConfig::default())
     }
 
@@ -148,11 +158,11 @@ impl Device {
     ///
     /// # Errors
     /// As [`open_or_simulate`](Self::open_or_simulate).
-    pub fn open_or_simulate_with(config: SimConfig) -> Result<Self> {
+    pub fn open_or_simulate_with(config: SimConfig) -> Result<Self, OpenError> {
         let core = instance(TypeId::of::<Gpu<0>>(), || match cuda(0) {
             Ok(driver) => Ok(driver),
             Err(error) if is_absent(&error) => Ok(SimDriver::new(config)),
-            Err(error) => Err(Error::NoGpu(error)),
+            Err(error) => Err(OpenError::NoGpu(error)),
         })?;
         Ok(Self::from_core(core))
     }
@@ -161,12 +171,12 @@ impl Device {
     /// rest of the process.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`Error::AlreadyBound`] if it is bound to another one.
-    pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>> {
-        let core = instance(TypeId::of::<D::Key>(), || cuda(ordinal).map_err(Error::NoGpu))?;
+    /// As [`open`](Self::open), and [`OpenError::AlreadyBound`] if it is bound to another one.
+    pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>, OpenError> {
+        let core = instance(TypeId::of::<D::Key>(), || cuda(ordinal).map_err(OpenError::NoGpu))?;
         let bound = core.driver().properties().ordinal;
         if bound != ordinal {
-            return Err(Error::AlreadyBound {
+            return Err(OpenError::AlreadyBound {
                 tag: D::NAME,
                 bound,
                 asked: ordinal,
@@ -178,7 +188,7 @@ impl Device {
     /// Runs `body` with a new simulated device, branded so that nothing of it leaves.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the configuration injects a fault into the start.
+    /// [`OpenError::Driver`] if the configuration injects a fault into the start.
     ///
     /// ```
     /// use cuda_rt::Device;
@@ -190,8 +200,8 @@ impl Device {
     pub fn simulated<R>(
         config: SimConfig,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
-    ) -> Result<R> {
-        let core = DeviceCore::new(SimDriver::new(config)).during("Device::simulated")?;
+    ) -> Result<R, OpenError> {
+        let core = prepared(SimDriver::new(config), "Device::simulated")?;
         Ok(body(Device::from_core(core)))
     }
 
@@ -199,11 +209,11 @@ impl Device {
     /// record, count or delay its calls. The instance has streams of its own, and is branded so
     /// that nothing of it leaves.
     ///
-    /// Safe because [`Driver`] is an `unsafe` trait: whoever implements it has promised what the
-    /// typed API relies on.
+    /// Safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: whoever implements it
+    /// has promised what the typed API relies on.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the driver makes no stream.
+    /// [`OpenError::Driver`] if the driver makes no stream.
     ///
     /// ```
     /// use cuda_rt::Device;
@@ -214,10 +224,10 @@ impl Device {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn with_driver<R>(
-        driver: Arc<dyn Driver>,
+        driver: Arc<dyn DriverWithTools>,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
-    ) -> Result<R> {
-        let core = DeviceCore::new(driver).during("Device::with_driver")?;
+    ) -> Result<R, OpenError> {
+        let core = prepared(driver, "Device::with_driver")?;
         Ok(body(Device::from_core(core)))
     }
 
@@ -225,10 +235,13 @@ impl Device {
     /// of it leaves.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] if there is none of that ordinal.
-    pub fn with_gpu<R>(ordinal: usize, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
-        let driver = cuda(ordinal).map_err(Error::NoGpu)?;
-        let core = DeviceCore::new(driver).during("Device::with_gpu")?;
+    /// [`OpenError::NoGpu`] if there is none of that ordinal.
+    pub fn with_gpu<R>(
+        ordinal: usize,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R, OpenError> {
+        let driver = cuda(ordinal).map_err(OpenError::NoGpu)?;
+        let core = prepared(driver, "Device::with_gpu")?;
         Ok(body(Device::from_core(core)))
     }
 
@@ -236,12 +249,14 @@ impl Device {
     /// no error. To drive several at once, call [`with_gpu`](Self::with_gpu) from a thread each.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] if one cannot be used; GPUs after it are not tried.
-    pub fn for_each_gpu<R>(mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R) -> Result<Vec<R>> {
+    /// [`OpenError::NoGpu`] if one cannot be used; GPUs after it are not tried.
+    pub fn for_each_gpu<R>(
+        mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R,
+    ) -> Result<Vec<R>, OpenError> {
         let count = match cuda_count() {
             Ok(count) => count,
             Err(error) if is_absent(&error) => 0,
-            Err(error) => return Err(Error::NoGpu(error)),
+            Err(error) => return Err(OpenError::NoGpu(error)),
         };
         (0..count)
             .map(|ordinal| Self::with_gpu(ordinal, &mut body))
@@ -282,15 +297,15 @@ impl<D> Device<D> {
 
     /// The controls of a simulated device: its seed, faults, counts and modelled times.
     pub fn simulator(&self) -> Option<&Simulator> {
-        Simulator::of(self.core.driver())
+        Simulator::of(&**self.core.tools())
     }
 
     /// Runs `body` with one more simulated device of the same host, like this one, branded
-    /// likewise: with [`copy_from_peer`](Stream::copy_from_peer) and
-    /// [`copy_to_peer`](Stream::copy_to_peer) they exchange what is on them.
+    /// likewise: with [`copy_from_peer`](crate::Stream::copy_from_peer) and
+    /// [`copy_to_peer`](crate::Stream::copy_to_peer) they exchange what is on them.
     ///
     /// # Errors
-    /// [`Error::NotSimulated`] if this is a GPU: the others are opened with
+    /// [`OpenError::NotSimulated`] if this is a GPU: the others are opened with
     /// [`with_gpu`](Device::with_gpu).
     ///
     /// ```
@@ -302,16 +317,19 @@ impl<D> Device<D> {
     /// })??;
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
-    pub fn simulated_peer<R>(&self, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
-        let simulator = self.simulator().ok_or(Error::NotSimulated)?;
-        let core = DeviceCore::new(simulator.another()).during("Device::simulated_peer")?;
+    pub fn simulated_peer<R>(
+        &self,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R, OpenError> {
+        let simulator = self.simulator().ok_or(OpenError::NotSimulated)?;
+        let core = prepared(simulator.another(), "Device::simulated_peer")?;
         Ok(body(Device::from_core(core)))
     }
 
     /// Free and total device memory, in bytes (`cuMemGetInfo`). Does not wait.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Driver`](crate::Error::Driver).
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         self.core.driver().memory_info().during("Device::memory_info")
     }
@@ -319,7 +337,7 @@ impl<D> Device<D> {
     /// The races that the checker found: it follows every simulated device, and a GPU where
     /// `CUDA_RT_CHECK` is 1. Programs in safe code have none.
     pub fn races(&self) -> Vec<Race> {
-        self.core.driver().races()
+        self.core.tools().races()
     }
 }
 
@@ -329,15 +347,15 @@ impl<D: Live> Device<D> {
     /// (H41).
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Driver`](crate::Error::Driver).
     pub fn stream<S: NamedStream<Device = D>>(&self) -> Result<Stream<S>> {
         let at = self
-            .core
+            .core()
             .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
             .during("Device::stream")?;
         let (stream, name) = (at.raw, S::NAME);
-        self.core.driver().hint(Hint::StreamName { stream, name });
-        Ok(Stream::from_parts(at, Arc::clone(&self.core)))
+        self.core().tools().hint(Hint::StreamName { stream, name });
+        Ok(Stream::from_parts(at, Arc::clone(self.core())))
     }
 
     /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only
@@ -345,10 +363,11 @@ impl<D: Live> Device<D> {
     /// use is over.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::HostMemory`] and [`Error::Driver`].
+    /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) where
+    /// memory cannot be page-locked.
     #[track_caller]
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
-        PinnedBuffer::zeroed(&self.core, len)
+        PinnedBuffer::zeroed(self.core(), len)
     }
 
     /// As [`pinned`](Self::pinned), holding a copy of `source`.
@@ -360,5 +379,33 @@ impl<D: Live> Device<D> {
         let mut buffer = self.pinned(source.len())?;
         buffer.copy_from_slice(source);
         Ok(buffer)
+    }
+}
+
+impl<S: StreamTag> Stream<S> {
+    /// The device of this stream.
+    pub fn device(&self) -> Device<S::Device> {
+        Device::from_core(Arc::clone(self.core()))
+    }
+}
+
+impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
+    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and
+    /// bound to none.
+    ///
+    /// # Errors
+    /// [`PinnedError::OtherBackend`] between a GPU and a simulated device; the buffer comes back.
+    pub fn for_device<E: Live>(
+        self,
+        device: &Device<E>,
+    ) -> std::result::Result<PinnedBuffer<T, Idle<E>>, Refused<Self>> {
+        if self.core().driver().properties().backend != device.properties().backend {
+            return Err(Refused {
+                error: PinnedError::OtherBackend.into(),
+                value: self,
+            });
+        }
+        // SAFETY: `E` is the tag of `device`, whose backend was just compared.
+        Ok(unsafe { self.with_core(device.core()) })
     }
 }

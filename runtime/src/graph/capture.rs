@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Captured, Held};
+use super::captured::Captured;
+use super::held::Held;
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
 use crate::graph::capture_log::{CaptureLog, Entries};
@@ -22,7 +23,8 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn new<S: StreamTag>(stream: &Stream<S>) -> DriverResult<Self> {
-        let (core, tape) = stream.core().for_capture()?;
+        let tape = CaptureLog::new(stream.core().shared_driver());
+        let core = stream.core().for_capture(Arc::<CaptureLog>::clone(&tape))?;
         if let Some(key) = S::key() {
             core.name_stream(key, core.reaper());
         }
@@ -50,7 +52,7 @@ impl Site {
         // SAFETY: the graph owns the bundle while anything replays what uses it, so it is live at
         // each launch; launches are ordered in `S`, and the views, branded for this call, are not
         // used outside the capture.
-        let views = unsafe { held.bundle.view() };
+        let views = unsafe { held.views() };
         body(&stream, views)
     }
 

@@ -1,7 +1,8 @@
 //! The instantiated graph, and its updates.
 
 use super::capture::Site;
-use super::{Captured, Held};
+use super::captured::Captured;
+use super::held::Held;
 use crate::error::{During, Error, Result};
 use crate::graph::capture_log::{Difference, DryRun, Unchanged};
 use crate::memory::Bundle;
@@ -32,7 +33,7 @@ impl Instance {
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
     ) -> Result<Self> {
         const DURING: &str = "Stream::capture";
-        let site = Site::new(&held.stream).during(DURING)?;
+        let site = Site::new(held.stream()).during(DURING)?;
         let raw = site.capture(held, body, DURING, |recording, entries| {
             let raw = recording.end().during(DURING)?;
             site.tape().captured(entries);
@@ -63,7 +64,7 @@ impl Instance {
     ) -> Result<()> {
         self.raw().during(during)?;
         if std::mem::replace(&mut self.stale, true) {
-            let site = Site::new(&held.stream).during(during)?;
+            let site = Site::new(held.stream()).during(during)?;
             site.tape().continue_from(self.site.tape());
             self.site = site;
         }

@@ -1,40 +1,25 @@
 //! Captured work, replayed, and changed between replays.
 
 mod capture;
-pub(crate) mod capture_log;
+mod capture_log;
+mod captured;
+mod held;
 mod instance;
+
+pub use captured::{Captured, InGraph};
 
 use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use crate::error::{During, Refused, Result};
+use crate::graph::held::Held;
 use crate::graph::instance::Instance;
 use crate::memory::{Bundle, OwnedBy};
 use crate::stream::Stream;
-use crate::tag::{DeviceTag, Live, NamedStream, Place, StreamTag};
+use crate::tag::{Live, NamedStream, StreamTag};
 use cuda_rt_driver::Kind;
-
-/// The device inside a capture of a stream of `D`. Not [`Live`]: nothing inside can be waited for,
-/// shared or adopted.
-pub struct InGraph<'g, D>(PhantomData<fn(&'g D) -> &'g D>);
-// SAFETY: `'g` is fresh at each capture, and a capture has a device core of its own.
-unsafe impl<D: DeviceTag> DeviceTag for InGraph<'_, D> {}
-
-/// A stream inside a capture, standing for `S`.
-///
-/// Its device is another one than that of `S`, so that nothing of the outside can be named inside,
-/// and nothing made inside leaves (H25).
-pub struct Captured<'g, S>(PhantomData<fn(&'g S) -> &'g S>);
-// SAFETY: by definition.
-unsafe impl<'g, S: StreamTag> Place for Captured<'g, S> {
-    type Device = InGraph<'g, S::Device>;
-}
-// SAFETY: the capture's core has one stream for each key, and the one that it begins on is entered
-// under the key of `S`, if that has one; a tag that has none cannot be forked to.
-unsafe impl<S: StreamTag> StreamTag for Captured<'_, S> {}
 
 /// Work of stream `S` that was captured, with all the memory that it uses (`CUgraphExec`).
 ///
@@ -64,50 +49,6 @@ impl<R: Bundle, S: StreamTag> fmt::Debug for Graph<R, S> {
     }
 }
 
-/// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the
-/// stream on drop.
-///
-/// # Invariants
-/// HELD-1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
-struct Held<R: Bundle, S: StreamTag> {
-    bundle: ManuallyDrop<R>,
-    stream: Stream<S>,
-}
-
-impl<R: Bundle, S: StreamTag> Held<R, S> {
-    fn new(bundle: R, stream: &Stream<S>) -> Self {
-        Self {
-            bundle: ManuallyDrop::new(bundle),
-            stream: stream.clone(),
-        }
-    }
-
-    /// # Safety
-    /// Called once, and `bundle` is not used again.
-    unsafe fn take(&mut self) -> R::On<S> {
-        // SAFETY: the caller's.
-        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: HELD-1.
-        unsafe { bundle.attach(self.stream.at()) }
-    }
-
-    fn into_on(self) -> R::On<S> {
-        let mut held = ManuallyDrop::new(self);
-        // SAFETY: not used or dropped after this.
-        let on = unsafe { held.take() };
-        // SAFETY: as above.
-        unsafe { std::ptr::drop_in_place(&mut held.stream) };
-        on
-    }
-}
-
-impl<R: Bundle, S: StreamTag> Drop for Held<R, S> {
-    fn drop(&mut self) {
-        // SAFETY: this is the drop. The bundle is freed in its stream's order.
-        drop(unsafe { self.take() });
-    }
-}
-
 impl<S: StreamTag> Stream<S> {
     /// Records the work that `body` gives to the stream, instead of running it, into a graph
     /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks
@@ -134,10 +75,10 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: HELD-1: owned by `S`, to which it is given back; its uses are all in this
-        // stream's order.
+        // SAFETY: owned by `S`, to which it is given back; its uses are all in this stream's order.
         let bundle = unsafe { bundle.detach() };
-        let mut held = Held::new(bundle, self);
+        // SAFETY: HELD-1, for that reason.
+        let mut held = unsafe { Held::new(bundle, self) };
         let instance = Instance::capture(&mut held, body)?;
         Ok(Graph {
             instance,
@@ -160,8 +101,7 @@ impl<'g, S: StreamTag> Stream<Captured<'g, S>> {
             .core()
             .named_stream(TypeId::of::<N::Key>(), N::PRIORITY)
             .during(DURING)?;
-        let here = self.core().events().record(self.at(), false).during(DURING)?;
-        here.wait_on(at).during(DURING)?;
+        self.record(DURING)?.wait_on(at).during(DURING)?;
         Ok(Stream::from_parts(at, Arc::clone(self.core())))
     }
 }
@@ -172,23 +112,21 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); also where an [update](Self::update) failed
     /// half-way and could not be taken back.
+    #[track_caller]
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
-        const DURING: &str = "Graph::launch";
-        let driver = stream.core().ordered().during(DURING)?;
-        let raw = self.instance.raw().during(DURING)?;
-        stream
-            .recorded(Kind::Graph, "graph", 0, || {
-                // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every
-                // other use.
-                unsafe { driver.launch_graph(raw, stream.at().raw) }
-            })
-            .during(DURING)
+        let call = stream.call("Graph::launch");
+        let raw = self.instance.raw().during(call.name())?;
+        call.enqueue(Kind::Graph, "graph", 0, |driver, at| {
+            // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every
+            // other use.
+            unsafe { driver.launch_graph(raw, at) }
+        })
     }
 
     /// Views of the bundle for work of `S` between launches.
     pub fn views(&mut self) -> R::View<'_, S> {
         // SAFETY: GRAPH-1; borrowed uniquely, so no launch is enqueued while the views are there.
-        unsafe { self.held.bundle.view() }
+        unsafe { self.held.views() }
     }
 
     /// Makes later launches replay what `body` does now: the same calls in the same order, with
@@ -254,10 +192,11 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        // SAFETY: HELD-1, as in `capture`, where `R` was made of a bundle of `S`, so that it is of
-        // the stream's device.
+        // SAFETY: as in `capture`, where `R` was made of a bundle of `S`, so that it is of the
+        // stream's device.
         let bundle = unsafe { R::idle_from::<S>(bundle) };
-        let mut held = Held::new(bundle, &self.held.stream);
+        // SAFETY: HELD-1: `S` owned it.
+        let mut held = unsafe { Held::new(bundle, self.held.stream()) };
         match self.instance.update(&mut held, &body, "Graph::replace") {
             // Pending launches that use the old one are in the order of `S`, and later ones use the
             // new one.

@@ -1,7 +1,9 @@
+//! [`ForeignCall`]: a library's call on our stream.
+
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::error::{During, Result};
+use crate::error::Result;
 use crate::memory::{DeviceSlice, PinnedSlice};
 use crate::stream::Stream;
 use crate::tag::{ReadBy, StreamTag, WriteBy};
@@ -123,16 +125,14 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the context cannot be made current, or an earlier
     /// ordering could not be made; `body` has not run then. Its own errors are in what it returns.
+    #[track_caller]
     pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
         let stream = self.stream.raw();
         let (mut body, mut output) = (Some(body), None);
         let mut run = || output = body.take().map(|body| body(stream));
         self.stream
-            .core()
-            .ordered()
-            .during(self.name)?
-            .foreign(self.name, stream, &self.uses, &mut run)
-            .during(self.name)?;
+            .call(self.name)
+            .make(|driver, at| driver.foreign(self.name, at, &self.uses, &mut run))?;
         Ok(output.expect("a driver runs the body, or returns an error"))
     }
 }

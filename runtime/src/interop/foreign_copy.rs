@@ -31,7 +31,7 @@ where
     ) -> Result<DeviceBuffer<T, S>, Refused<Option<O>>> {
         let allocated = self
             .alloc_uninit::<T>(len)
-            .and_then(|copy| Ok((copy, self.core().ordered().during(during)?)));
+            .and_then(|copy| Ok((copy, self.call(during).driver()?)));
         let (copy, driver) = match allocated {
             Ok(allocated) => allocated,
             Err(error) => {

@@ -1,3 +1,5 @@
+//! [`ForeignLaunch`]: a launch of a kernel that `#[kernel]` did not make.
+
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::MaybeUninit;

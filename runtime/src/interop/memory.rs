@@ -1,3 +1,5 @@
+//! Memory that someone else made, or that is given away.
+
 use std::ptr::NonNull;
 
 use crate::device::Device;

@@ -1,3 +1,5 @@
+//! Streams that someone else owns.
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
+//! Grids: how many threads a launch has, and in which blocks.
+
 use super::Extent;
-use crate::error::{Error, GridError, Result};
+use crate::error::{GridError, Result};
 use cuda_rt_driver::LaunchShape;
 
 /// Most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA C++
@@ -10,7 +12,7 @@ const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Most threads of a block in all (same table).
 const MAX_THREADS: u32 = 1024;
 
-fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape> {
+fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
     let in_block = block
         .iter()
         .try_fold(1u32, |product, side| product.checked_mul(*side));
@@ -19,14 +21,14 @@ fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<La
         .zip(MAX_BLOCK)
         .all(|(side, limit)| (1..=limit).contains(side));
     if !fits || in_block.is_none_or(|threads| threads > MAX_THREADS) {
-        return Err(Error::Grid(GridError::Block(block)));
+        return Err(GridError::Block(block));
     }
     let extent = threads.map(|side| side as u64);
     let in_all = extent
         .iter()
         .try_fold(1u64, |product, side| product.checked_mul(*side));
     if in_all.is_none_or(|threads| threads > 1 << 63) {
-        return Err(Error::Grid(GridError::Threads(extent)));
+        return Err(GridError::Threads(extent));
     }
     let mut grid = [1u32; 3];
     for axis in 0..3 {
@@ -35,11 +37,11 @@ fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<La
         grid[axis] = u32::try_from(blocks)
             .ok()
             .filter(|blocks| u64::from(*blocks) <= limit)
-            .ok_or(Error::Grid(GridError::Blocks {
+            .ok_or(GridError::Blocks {
                 axis: ['x', 'y', 'z'][axis],
                 blocks,
                 limit,
-            }))?;
+            })?;
     }
     Ok(LaunchShape {
         grid,
@@ -67,7 +69,7 @@ macro_rules! grids {
 
         impl $name {
             #[doc(hidden)]
-            pub fn __shape(&self, block: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape> {
+            pub fn __shape(&self, block: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 shape(self.threads, block.unwrap_or(self.block), shared_bytes)
             }
         }
@@ -166,13 +168,10 @@ mod tests {
             [u32::MAX, u32::MAX, 2],
         ] {
             let error = Grid3::covering(8, 8, 8).__shape(Some(block), 0).unwrap_err();
-            assert!(
-                matches!(error, Error::Grid(GridError::Block(b)) if b == block),
-                "{error}"
-            );
+            assert!(matches!(error, GridError::Block(b) if b == block), "{error}");
         }
         let error = Grid1::covering(usize::MAX).__shape(None, 0).unwrap_err();
-        assert!(matches!(error, Error::Grid(GridError::Threads(_))), "{error}");
+        assert!(matches!(error, GridError::Threads(_)), "{error}");
         let error = Grid1::covering(1 << 40).__shape(None, 0).unwrap_err();
         assert!(error.to_string().contains("along x"), "{error}");
         let error = Grid2::covering(1, 65536 * 8).__shape(None, 0).unwrap_err();

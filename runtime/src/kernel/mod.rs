@@ -2,6 +2,7 @@
 //! read or write.
 
 mod grid;
+mod launch;
 mod module;
 mod parameters;
 mod signature;

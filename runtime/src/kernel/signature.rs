@@ -13,7 +13,7 @@ use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
 
 use super::parameters::{ArrayLike, Cons, Parameters, as_slice};
 use super::{Grid1, Grid2, Grid3};
-use crate::error::Result;
+use crate::error::{GridError, Result};
 use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
@@ -243,7 +243,11 @@ pub trait Position: Sealed {
     const IS_BLOCK: bool;
 
     #[doc(hidden)]
-    fn shape(grid: &Self::Grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape>;
+    fn shape(
+        grid: &Self::Grid,
+        block: Option<[u32; 2]>,
+        shared_bytes: usize,
+    ) -> Result<LaunchShape, GridError>;
     #[doc(hidden)]
     fn each(
         launch: &SimulatedLaunch,
@@ -267,7 +271,7 @@ macro_rules! positions {
             const IS_BLOCK: bool = false;
 
             #[inline]
-            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape> {
+            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
             }
 
@@ -302,7 +306,7 @@ macro_rules! blocks {
             const IS_BLOCK: bool = true;
 
             #[inline]
-            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape> {
+            fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
             }
 

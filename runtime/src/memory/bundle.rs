@@ -1,3 +1,5 @@
+//! [`Bundle`]: what moves between streams as a whole.
+
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, StreamTag};

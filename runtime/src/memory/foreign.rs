@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::core::DeviceCore;
-use crate::order::completion::Done;
-use crate::order::event_pool::EventPool;
+use crate::order::completion::{Completion, Done};
 use crate::order::fence::Fence;
-use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint};
+use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint, Tools};
 
 /// What gives foreign memory back, and to whom that is told.
 pub(crate) struct Foreign {
     address: DeviceAddress,
     bytes: usize,
-    events: Arc<EventPool>,
+    tools: Arc<dyn Tools>,
+    completion: Arc<Completion>,
     passed: CallSite,
     release: Release,
 }
@@ -54,7 +54,8 @@ impl Foreign {
         let foreign = Self {
             address,
             bytes,
-            events: Arc::clone(core.events()),
+            tools: Arc::clone(core.tools()),
+            completion: Arc::clone(core.completion()),
             passed,
             release: Release(Mutex::new(Some(Box::new(release)))),
         };
@@ -64,7 +65,7 @@ impl Foreign {
 
     fn tell(&self, ends: bool) {
         if self.bytes > 0 {
-            self.events.driver().hint(Hint::ForeignMemory {
+            self.tools.hint(Hint::ForeignMemory {
                 address: self.address,
                 bytes: self.bytes,
                 passed: self.passed,
@@ -83,7 +84,7 @@ impl Foreign {
     /// Gives the memory back on the device's thread for closures, once `fence` was seen over. Leaks
     /// it where that is never known. Does not block.
     pub(super) fn give_back_behind(self, mut fence: Fence) {
-        let events = Arc::clone(&self.events);
+        let completion = Arc::clone(&self.completion);
         let over = fence.is_done();
         // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
         let run = move |outcome: DriverResult<()>| {
@@ -91,7 +92,9 @@ impl Foreign {
                 self.give_back();
             }
         };
-        let Ok(done) = Done::run(&events, run) else { return };
+        let Ok(done) = Done::run(&completion, run) else {
+            return;
+        };
         if over {
             done.now();
         } else {

@@ -9,6 +9,7 @@ mod foreign;
 mod parts;
 mod pinned;
 mod pinned_pool;
+mod pinned_slice;
 mod range;
 mod shared;
 mod slice;
@@ -27,8 +28,9 @@ pub use bundle::ToHost;
 pub use bundle::{Bundle, OwnedBy};
 pub use constant::Constant;
 pub use device_std::element::Element;
-pub use pinned::{PinnedBuffer, PinnedSlice};
+pub use pinned::PinnedBuffer;
 pub use pinned_pool::PinnedStats;
+pub use pinned_slice::PinnedSlice;
 pub use range::RangeIndex;
 pub use shared::{Lease, Shared};
 pub use slice::{ChunksExact, ChunksExactMut, DeviceSlice};
@@ -37,8 +39,6 @@ pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 
 pub(crate) use foreign::Foreign;
 pub(crate) use pinned_pool::PinnedPool;
-
-use crate::error::{Error, Result};
 
 /// What every device allocation is aligned to, in bytes; pinned memory is aligned to a page.
 const ALIGNMENT: usize = 256;
@@ -72,7 +72,7 @@ const ALIGNMENT: usize = 256;
 /// let gpu = cuda_rt::Device::open_or_simulate().unwrap();
 /// let idle = gpu.pinned::<Padded<u32>>(1);
 /// ```
-pub(crate) fn size_in_bytes<T: Element>(len: usize, during: &'static str) -> Result<usize> {
+pub(crate) fn size_in_bytes<T: Element>(len: usize) -> Option<usize> {
     const {
         // Evaluated whether or not a kernel takes a `T`.
         let _ = T::LAYOUT;
@@ -83,9 +83,4 @@ pub(crate) fn size_in_bytes<T: Element>(len: usize, during: &'static str) -> Res
     };
     len.checked_mul(size_of::<T>())
         .filter(|bytes| *bytes <= isize::MAX as usize)
-        .ok_or(Error::TooLarge {
-            during,
-            len,
-            element_bytes: size_of::<T>(),
-        })
 }

@@ -1,3 +1,5 @@
+//! Page-locked memory of a device: its blocks, each with the fence of its last use, and the limit.
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::fmt;
@@ -6,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{During, Error, Result};
+use crate::error::{During, PinnedError, Result};
 use crate::order::fence::Fence;
 use crate::order::unless::Unless;
 use cuda_rt_driver::{Driver, HostMemory};
@@ -67,7 +69,7 @@ impl fmt::Debug for Block {
 impl Block {
     /// Maps `bytes` for which `account` has made room.
     fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
-        let memory = HostMemory::map(bytes).map_err(|source| Error::HostMemory { bytes, source })?;
+        let memory = HostMemory::map(bytes).map_err(|source| PinnedError::HostMemory { bytes, source })?;
         // A call that unwinds or fails may have registered it: it stays mapped. Nothing has touched
         // its pages.
         let memory = Unless::leaked(memory);
@@ -166,11 +168,12 @@ impl PinnedPool {
             // Other sizes may be lying about.
             self.make_room(class);
             if !self.account.reserve(class) {
-                return Err(Error::PinnedLimit {
+                return Err(PinnedError::Limit {
                     bytes: class,
                     held_bytes: self.account.bytes_held.load(Ordering::Relaxed),
                     limit_bytes: self.account.limit_bytes.load(Ordering::Relaxed),
-                });
+                }
+                .into());
             }
         }
         let block =

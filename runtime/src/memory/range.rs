@@ -1,3 +1,5 @@
+//! What indexes memory of a stream: ranges.
+
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 mod sealed {

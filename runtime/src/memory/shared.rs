@@ -235,11 +235,7 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        let written = self
-            .core()
-            .events()
-            .record(self.at(), false)
-            .during("Stream::share")?;
+        let written = self.record("Stream::share")?;
         // SAFETY: it goes into a block behind an event recorded after every use (SHARED-1).
         let bundle = ManuallyDrop::new(unsafe { bundle.detach() });
         let written = ManuallyDrop::new(Fence::from(written));

@@ -1,3 +1,5 @@
+//! [`DeviceSlice`]: a view of device memory.
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut, Range};

@@ -47,15 +47,7 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
         };
         // Recording first: on an error the bundle is dropped in the stream's order, as it still
         // belongs to it.
-        let lease = self
-            .stream
-            .core()
-            .events()
-            .record(self.stream.at(), false)
-            .map_err(|source| Error::Driver {
-                during: "Slot::on",
-                source,
-            })?;
+        let lease = self.stream.record("Slot::on")?;
         // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a
         // handoff behind an event recorded after every use.
         let bundle = unsafe { R::idle_from(bundle) };

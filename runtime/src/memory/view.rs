@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use super::pinned::PinnedSlice;
+use super::pinned_slice::PinnedSlice;
 use super::slice::DeviceSlice;
 use cuda_rt_driver::DeviceAddress;
 

@@ -43,11 +43,7 @@ impl<S: StreamTag> Stream<S> {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn record_event(&self) -> Result<Event<S::Device>> {
-        let lease = self
-            .core()
-            .events()
-            .record(self.at(), false)
-            .during("Stream::record_event")?;
+        let lease = self.record("Stream::record_event")?;
         Ok(Event {
             lease,
             device: PhantomData,

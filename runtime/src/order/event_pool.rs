@@ -1,18 +1,21 @@
-//! LiveEvent leases: the right to wait for one record of an event, which goes back to its pool when
-//! no one can wait any more.
+//! Events: a device's pool of them, and leases. A lease is the right to wait for one record of an
+//! event; the event goes back to its pool when no one can wait any more.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::order::completion::Completion;
+use crate::order::completion::{Completion, Done, Question};
+use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
-use crate::timeline::Recorder;
 use cuda_rt_driver::{Driver, DriverResult, RawEvent};
 
 /// The events of one device that no one waits on.
+///
+/// It records and leases them, and does nothing else. A lease outlives the device's handles, so the
+/// pool holds what a lease needs of the device: the driver, who is told, and the threads that wait.
 ///
 /// An event waits in the pool as the box that a lease holds, its reference to the pool included:
 /// handing one out moves a pointer, and taking it back holds the pool meanwhile. The circle that
@@ -23,9 +26,10 @@ pub(crate) struct EventPool {
     plain: ArrayQueue<Box<LiveEvent>>,
     timing: ArrayQueue<Box<LiveEvent>>,
     closed: AtomicBool,
-    recorder: Recorder,
+    /// Who is told of records and waits.
+    observed: Arc<Observed>,
     /// Who waits for events on behalf of tasks.
-    completion: Completion,
+    completion: Arc<Completion>,
 }
 
 /// A live event, of which nothing else knows.
@@ -52,21 +56,19 @@ impl EventPool {
     /// Events kept for reuse, of each kind; more are destroyed as they come back.
     const KEPT: usize = 1024;
 
-    pub(crate) fn new(driver: Arc<dyn Driver>) -> Arc<Self> {
+    pub(crate) fn new(
+        driver: Arc<dyn Driver>,
+        observed: Arc<Observed>,
+        completion: Arc<Completion>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             driver,
             plain: ArrayQueue::new(Self::KEPT),
             timing: ArrayQueue::new(Self::KEPT),
             closed: AtomicBool::new(false),
-            recorder: Recorder::default(),
-            completion: Completion::default(),
+            observed,
+            completion,
         })
-    }
-
-    /// Who is told of what the device does.
-    #[inline]
-    pub(crate) fn recorder(&self) -> &Recorder {
-        &self.recorder
     }
 
     #[inline]
@@ -98,8 +100,9 @@ impl EventPool {
         unsafe { self.driver.record_event(event.raw, at.raw) }?;
         // SAFETY: EVENT-LEASE-1: that was the record.
         let lease = unsafe { EventLease::new(event, at.id) };
-        if !timing && self.recorder.is_on() {
-            self.recorder.note_record(at, lease.raw());
+        // Marks are the recording's own.
+        if !timing {
+            self.observed.event_recorded(at, lease.event().raw);
         }
         Ok(lease)
     }
@@ -108,24 +111,11 @@ impl EventPool {
     /// back on another thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.completion.close();
         self.drain();
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn driver(&self) -> &dyn Driver {
-        &*self.driver
-    }
-
-    pub(crate) fn completion(&self) -> &Completion {
-        &self.completion
-    }
-
     /// Destroys the events that no one waits on.
-    pub(crate) fn drain(&self) {
+    fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
         }
@@ -217,23 +207,36 @@ impl fmt::Debug for EventLease {
 }
 
 impl EventLease {
-    /// The pool that its event goes back to.
-    pub(crate) fn pool(&self) -> &Arc<EventPool> {
+    #[inline]
+    fn pool(&self) -> &Arc<EventPool> {
         &self.event().pool
     }
 
-    pub(crate) fn raw(&self) -> RawEvent {
-        self.event().raw
+    #[inline]
+    fn driver(&self) -> &dyn Driver {
+        &*self.pool().driver
     }
 
-    #[inline]
-    pub(crate) fn driver(&self) -> &dyn Driver {
-        &*self.event().pool.driver
+    /// The threads that wait for events of this device.
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.pool().completion
     }
 
-    #[inline]
-    fn recorder(&self) -> &Recorder {
-        &self.event().pool.recorder
+    /// Does `done` once `question`, about this event and perhaps others of the device, is over.
+    pub(crate) fn watch(
+        &self,
+        question: Arc<dyn Question>,
+        origin: Option<StreamId>,
+        done: Done,
+    ) -> io::Result<()> {
+        let pool = Arc::clone(self.pool());
+        let drain = move || {
+            // What came back while the pool was being closed.
+            if pool.closed.load(Ordering::SeqCst) {
+                pool.drain();
+            }
+        };
+        self.completion().watch(question, origin, done, drain)
     }
 
     /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
@@ -244,26 +247,37 @@ impl EventLease {
         }
         // SAFETY: EVENT-1, and the stream is kept by the device core.
         unsafe { self.driver().wait_event(at.raw, self.event().raw) }?;
-        let recorder = self.recorder();
-        if recorder.is_on() {
-            recorder.note_wait(at, self.raw());
-        }
+        self.pool().observed.stream_waits(at, self.event().raw);
         Ok(())
     }
 
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         // SAFETY: EVENT-1.
         let wait = || unsafe { self.driver().synchronize_event(self.event().raw) };
-        let recorder = self.recorder();
         // Marks are read by the recording itself, and by others after what they mark.
-        if recorder.is_on() && !self.event().timing {
-            return recorder.host_wait(self.origin(), wait);
+        if self.event().timing {
+            return wait();
         }
-        wait()
+        self.pool().observed.host_waits(self.origin(), wait)
     }
 
     pub(crate) fn query(&self) -> DriverResult<bool> {
         // SAFETY: EVENT-1.
         unsafe { self.driver().query_event(self.event().raw) }
+    }
+
+    /// Milliseconds from `earlier` to this.
+    ///
+    /// # Safety
+    /// Both are timing events of one device, and were seen over.
+    pub(crate) unsafe fn elapsed_ms_since(&self, earlier: &Self) -> DriverResult<f32> {
+        // SAFETY: EVENT-LEASE-1: both were recorded; the rest is this function's contract.
+        unsafe { self.driver().elapsed_ms(earlier.event().raw, self.event().raw) }
+    }
+}
+
+impl Question for EventLease {
+    fn ask(&self) -> DriverResult<bool> {
+        self.query()
     }
 }

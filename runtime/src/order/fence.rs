@@ -1,10 +1,12 @@
 //! Fences: what must finish before memory may be touched. A fence holds event leases; a lease
 //! returns its event to the pool when it is dropped.
 
+use std::io;
 use std::sync::Arc;
 
-use crate::order::event_pool::{EventLease, EventPool};
-use crate::order::stream_ref::{StreamId, StreamRef};
+use crate::order::completion::{Completion, Done, Question};
+use crate::order::event_pool::EventLease;
+use crate::order::stream_ref::StreamRef;
 use cuda_rt_driver::{DriverError, DriverResult};
 
 /// What must be over before something may be touched: nothing, one event, or several.
@@ -99,16 +101,32 @@ impl Fence {
         Ok(over)
     }
 
-    /// The pool that its events come from, and the stream that recorded them if they are one;
-    /// `None` if there are none.
-    pub(crate) fn watched_by(&self) -> Option<(&Arc<EventPool>, Option<StreamId>)> {
-        let (lease, origin) = match &self.0 {
-            Kind::Done | Kind::Lost(_) => return None,
-            Kind::One(lease) => (lease, Some(lease.origin())),
-            Kind::Shared(lease) => (&**lease, Some(lease.origin())),
-            Kind::Several(leases) => (&**leases.first()?, None),
-        };
-        Some((lease.pool(), origin))
+    /// The threads that wait for its events; `None` if it has no events: it is over, or never will
+    /// be, and [`query`](Self::query) says which.
+    pub(crate) fn completion(&self) -> Option<&Completion> {
+        match &self.0 {
+            Kind::Done | Kind::Lost(_) => None,
+            Kind::One(lease) => Some(lease.completion()),
+            Kind::Shared(lease) => Some(lease.completion()),
+            Kind::Several(leases) => Some(leases.first()?.completion()),
+        }
+    }
+
+    /// Does `done` on a thread of the device once this is over or cannot be asked any more. Of a
+    /// fence with no events nothing is done.
+    pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
+        let second = self.share();
+        match second.0 {
+            Kind::Done | Kind::Lost(_) | Kind::One(_) => Ok(()),
+            Kind::Shared(lease) => {
+                let question = Arc::<EventLease>::clone(&lease);
+                lease.watch(question, Some(lease.origin()), done)
+            }
+            Kind::Several(ref leases) => {
+                let first = Arc::clone(&leases[0]);
+                first.watch(Arc::new(second), None, done)
+            }
+        }
     }
 
     /// A second holder of the same events.
@@ -123,5 +141,11 @@ impl Fence {
             Kind::Lost(error) => Kind::Lost(error.clone()),
             Kind::Done | Kind::One(_) => Kind::Done,
         })
+    }
+}
+
+impl Question for Fence {
+    fn ask(&self) -> DriverResult<bool> {
+        self.query()
     }
 }

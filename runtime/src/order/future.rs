@@ -65,13 +65,17 @@ where
         match handoff.fence().query().during(DURING) {
             Ok(true) => Poll::Ready(Ok(())),
             Err(error) => Poll::Ready(Err(error)),
-            Ok(false) => match Watch::start(&mut handoff.share_fence(), cx.waker()) {
-                Ok(watch) => {
-                    self.watch = Some(watch);
-                    Poll::Pending
+            Ok(false) => {
+                let watch = Watch::new(cx.waker().clone());
+                let done = Done::Wake(Arc::clone(&watch));
+                match handoff.share_fence().watch(done) {
+                    Ok(()) => {
+                        self.watch = Some(watch);
+                        Poll::Pending
+                    }
+                    Err(source) => Poll::Ready(Err(thread(source))),
                 }
-                Err(source) => Poll::Ready(Err(thread(source))),
-            },
+            }
         }
     }
 }
@@ -190,7 +194,7 @@ impl<R: Bundle> Handoff<R> {
     {
         // A second holder: the handoff goes into the closure.
         let mut fence = self.share_fence();
-        let Some((pool, _)) = fence.watched_by() else {
+        let Some(completion) = fence.completion() else {
             body(self.synchronize());
             return Ok(());
         };
@@ -199,7 +203,7 @@ impl<R: Bundle> Handoff<R> {
             // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
             body(outcome.map(|()| self.settled(CallSite::here("Handoff::on_done"))));
         };
-        let done = Done::run(pool, run).map_err(thread)?;
+        let done = Done::run(completion, run).map_err(thread)?;
         fence.watch(done).map_err(thread)
     }
 }

@@ -84,13 +84,7 @@ impl<D: Live> FinishedEvent<D> {
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn elapsed_ms_since(&self, earlier: &FinishedEvent<D>) -> Result<f32> {
-        // SAFETY: both are timing events of one device, recorded when they were made and seen done
-        // since.
-        unsafe {
-            self.lease
-                .driver()
-                .elapsed_ms(earlier.lease.raw(), self.lease.raw())
-        }
-        .during("FinishedEvent::elapsed_ms_since")
+        // SAFETY: both are timing events of one device, seen done since they were recorded.
+        unsafe { self.lease.elapsed_ms_since(&earlier.lease) }.during("FinishedEvent::elapsed_ms_since")
     }
 }

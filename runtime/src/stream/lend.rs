@@ -63,12 +63,8 @@ impl<S: StreamTag> Stream<S> {
         view: &mut DeviceSlice<T, S>,
         body: impl FnOnce(&mut DeviceSlice<T, B>) -> O,
     ) -> Result<O> {
-        let driver = |source| Error::Driver {
-            during: "Stream::lend",
-            source,
-        };
-        let here = self.core().events().record(self.at(), false).map_err(driver)?;
-        here.wait_on(to.at()).map_err(driver)?;
+        const DURING: &str = "Stream::lend";
+        self.record(DURING)?.wait_on(to.at()).during(DURING)?;
         let mut join = Join {
             core: self.core(),
             owner: self.at(),
@@ -81,8 +77,11 @@ impl<S: StreamTag> Stream<S> {
         let output = body(lent);
         if let Err(source) = join.join() {
             // Where neither the GPU nor the host could wait, every later call fails too.
-            self.core().check().during("Stream::lend")?;
-            return Err(driver(source));
+            self.core().check().during(DURING)?;
+            return Err(Error::Driver {
+                during: DURING,
+                source,
+            });
         }
         Ok(output)
     }

@@ -1,4 +1,11 @@
-//! [`Stream`]: allocation, copies, fills, and moving ownership in and out.
+//! [`Stream`]: what enqueues. It moves ownership in and out, allocates, copies and fills.
+//!
+//! Here a stream waits for a handoff: [`Stream::acquire`]. Copies to other devices are in
+//! `peer_copy`, those to ordinary memory in `host_copy`, loans in `lend`. Kernels, graphs and
+//! events are beside their types.
+//!
+//! The methods stand in this file, beside their type, since rustc names them in messages by the
+//! module in which they stand.
 
 mod host_copy;
 mod lend;
@@ -12,22 +19,22 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::device::Device;
+use crate::device::call::Call;
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Refused, Result};
-use crate::memory::{Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, ToHost};
+use crate::memory::{
+    Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, ToHost, size_in_bytes,
+};
+use crate::order::event_pool::EventLease;
 use crate::order::handoff::Handoff;
 use crate::order::handoff::sealed::Released;
 use crate::order::stream_ref::StreamRef;
 use crate::order::timed_event::TimedEvent;
 use crate::tag::{Live, ReadBy, SameAs, StreamTag, WriteBy};
-use crate::timeline;
-use crate::timeline::Operation;
-use cuda_rt_driver::Kind;
-use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{CallSite, DeviceAddress, Kind};
 
 /// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so
 /// the type alone proves that work given to it runs in order.
@@ -77,36 +84,22 @@ impl<S> Stream<S> {
         &self.core
     }
 
-    /// Does `work`, which enqueues one operation here, and tells the recording of the device if
-    /// there is one.
+    /// One call of the API on this stream, called `name`: all that it enqueues goes through it.
     #[inline]
-    pub(crate) fn recorded(
-        &self,
-        kind: Kind,
-        label: &'static str,
-        bytes: usize,
-        work: impl FnOnce() -> DriverResult<()>,
-    ) -> DriverResult<()> {
-        let events = self.core.events();
-        if !events.recorder().is_on() {
-            return work();
-        }
-        let operation = Operation {
-            kind,
-            label,
-            bytes: bytes as u64,
-        };
-        timeline::around(events, self.at, type_name::<S>(), operation, work)
+    #[track_caller]
+    pub(crate) fn call(&self, name: &'static str) -> Call<'_> {
+        Call::new(&self.core, self.at, type_name::<S>(), name)
+    }
+
+    /// An event at the present end of this stream, for the call `during`.
+    #[inline]
+    pub(crate) fn record(&self, during: &'static str) -> Result<EventLease> {
+        self.core.events().record(self.at, false).during(during)
     }
 }
 
 /// Moving ownership.
 impl<S: StreamTag> Stream<S> {
-    /// The device of this stream.
-    pub fn device(&self) -> Device<S::Device> {
-        Device::from_core(Arc::clone(&self.core))
-    }
-
     /// Gives up a bundle: records an event after all its uses (`cuEventRecord`) and hands it over.
     /// Stream-ordered.
     ///
@@ -141,12 +134,7 @@ impl<S: StreamTag> Stream<S> {
     /// [`Refused`] with the bundle, still owned by this stream.
     #[inline]
     pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
-        match self
-            .core
-            .events()
-            .record(self.at, false)
-            .during("Stream::release")
-        {
+        match self.record("Stream::release") {
             Ok(lease) => {
                 // SAFETY: the result goes into a handoff behind an event recorded after every use:
                 // they were all in this stream's order, for the bundle was owned by `S`.
@@ -189,7 +177,7 @@ impl<S: StreamTag> Stream<S> {
         <H::Bundle as Bundle>::Device: SameAs<S::Device>,
     {
         let handoff = handoff.into_handoff();
-        if let Err(error) = handoff.fence().wait_on(self.at).during("Stream::acquire") {
+        if let Err(error) = handoff.fence().wait_on(self.at()).during("Stream::acquire") {
             return Err(Refused {
                 error,
                 value: handoff,
@@ -199,7 +187,7 @@ impl<S: StreamTag> Stream<S> {
         // SAFETY: every use is ordered before the fence, which is ordered before the present end of
         // this stream; one device, for equal tags name one instance. Dropping the fence returns the
         // event to its pool: the wait is enqueued.
-        Ok(unsafe { bundle.attach(self.at) })
+        Ok(unsafe { bundle.attach(self.at()) })
     }
 
     /// Takes over what is idle, at no cost: nothing of it is pending.
@@ -215,12 +203,15 @@ impl<S: StreamTag> Stream<S> {
     {
         idle.note_host_access(ToHost(CallSite::here("Stream::adopt")));
         // SAFETY: no use is pending, and the devices are one.
-        Ok(unsafe { idle.attach(self.at) })
+        Ok(unsafe { idle.attach(self.at()) })
     }
+}
 
+/// Waiting and marking.
+impl<S: StreamTag> Stream<S> {
     /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing
-    /// and proves nothing: to touch a result, [`synchronize`](Handoff::synchronize) its handoff,
-    /// which waits for less.
+    /// and proves nothing: to touch a result, [`synchronize`](crate::Handoff::synchronize) its
+    /// handoff, which waits for less.
     ///
     /// # Errors
     /// [`Error::Driver`], also for an earlier failure of work of this stream.
@@ -230,11 +221,10 @@ impl<S: StreamTag> Stream<S> {
     {
         // SAFETY: the core keeps the stream.
         let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
-        let recorder = self.core.events().recorder();
-        if recorder.is_on() {
-            return recorder.host_wait(self.at.id, wait).during("Stream::synchronize");
-        }
-        wait().during("Stream::synchronize")
+        self.core
+            .observed()
+            .host_waits(self.at.id, wait)
+            .during("Stream::synchronize")
     }
 
     /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
@@ -246,9 +236,9 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         let lease = self
-            .core
+            .core()
             .events()
-            .record(self.at, true)
+            .record(self.at(), true)
             .during("Stream::record_timed_event")?;
         Ok(TimedEvent::new(lease))
     }
@@ -263,14 +253,9 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::TooLarge`] and [`Error::Driver`].
     #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T, S>> {
-        let _at = self.core.called();
-        let buffer = self.alloc_uninit_during::<T>(len, "Stream::alloc_zeroed")?;
-        self.raw_fill(
-            buffer.address(),
-            &[0],
-            len * size_of::<T>(),
-            "Stream::alloc_zeroed",
-        )?;
+        let call = self.call("Stream::alloc_zeroed");
+        let buffer = self.raw_alloc::<T>(&call, len)?;
+        self.raw_fill(&call, buffer.address(), &[0], len * size_of::<T>())?;
         // SAFETY: every byte is written in this stream's order, and zero is a value of `T`.
         Ok(unsafe { buffer.assume_init() })
     }
@@ -284,16 +269,8 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::TooLarge`] and [`Error::Driver`].
     #[track_caller]
     pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
-        let _at = self.core.called();
-        self.alloc_uninit_during(len, "Stream::alloc_uninit")
-    }
-
-    fn alloc_uninit_during<T: Element>(
-        &self,
-        len: usize,
-        during: &'static str,
-    ) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
-        DeviceBuffer::uninit(self, len, during)
+        let call = self.call("Stream::alloc_uninit");
+        self.raw_alloc(&call, len)
     }
 
     /// Writes `value` to every element of memory never written, which makes it readable.
@@ -307,13 +284,8 @@ impl<S: StreamTag> Stream<S> {
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         value: T,
     ) -> Result<DeviceBuffer<T, S>> {
-        let _at = self.core.called();
-        self.raw_fill(
-            buffer.address(),
-            bytemuck::bytes_of(&value),
-            buffer.len(),
-            "Stream::init_filled",
-        )?;
+        let call = self.call("Stream::init_filled");
+        self.raw_fill(&call, buffer.address(), bytemuck::bytes_of(&value), buffer.len())?;
         // SAFETY: every element is written in this stream's order.
         Ok(unsafe { buffer.assume_init() })
     }
@@ -329,10 +301,9 @@ impl<S: StreamTag> Stream<S> {
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &PinnedSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
-        let _at = self.core.called();
-        const DURING: &str = "Stream::init_from_host";
-        let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
-        self.raw_copy_to_device(buffer.address(), source.address(), bytes, DURING)?;
+        let call = self.call("Stream::init_from_host");
+        let bytes = same_length::<T>(source.len(), buffer.len(), call.name())?;
+        self.raw_copy_to_device(&call, buffer.address(), source.address(), bytes)?;
         // SAFETY: every element is written in this stream's order.
         Ok(unsafe { buffer.assume_init() })
     }
@@ -348,10 +319,9 @@ impl<S: StreamTag> Stream<S> {
         buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &DeviceSlice<T, P>,
     ) -> Result<DeviceBuffer<T, S>> {
-        let _at = self.core.called();
-        const DURING: &str = "Stream::init_from";
-        let bytes = same_length::<T>(source.len(), buffer.len(), DURING)?;
-        self.raw_copy(buffer.address(), source.address(), bytes, DURING)?;
+        let call = self.call("Stream::init_from");
+        let bytes = same_length::<T>(source.len(), buffer.len(), call.name())?;
+        self.raw_copy(&call, buffer.address(), source.address(), bytes)?;
         // SAFETY: every element is written in this stream's order.
         Ok(unsafe { buffer.assume_init() })
     }
@@ -361,7 +331,7 @@ impl<S: StreamTag> Stream<S> {
     /// (H14).
     ///
     /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and
-    /// nothing says when they are over. Use [`Device::pinned_from`], or
+    /// nothing says when they are over. Use [`Device::pinned_from`](crate::Device::pinned_from), or
     /// [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors
@@ -373,10 +343,9 @@ impl<S: StreamTag> Stream<S> {
         source: &PinnedSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
-        let _at = self.core.called();
-        const DURING: &str = "Stream::copy_to_device";
-        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
-        self.raw_copy_to_device(destination.address(), source.address(), bytes, DURING)
+        let call = self.call("Stream::copy_to_device");
+        let bytes = same_length::<T>(source.len(), destination.len(), call.name())?;
+        self.raw_copy_to_device(&call, destination.address(), source.address(), bytes)
     }
 
     /// Copies device memory to pinned host memory (`cuMemcpyDtoHAsync`). Stream-ordered; the host
@@ -391,20 +360,17 @@ impl<S: StreamTag> Stream<S> {
         source: &DeviceSlice<T, P>,
         destination: &mut PinnedSlice<T, Q>,
     ) -> Result<()> {
-        let _at = self.core.called();
-        const DURING: &str = "Stream::copy_to_host";
-        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
+        let call = self.call("Stream::copy_to_host");
+        let bytes = same_length::<T>(source.len(), destination.len(), call.name())?;
         if bytes == 0 {
             return Ok(());
         }
-        let driver = self.core.ordered().during(DURING)?;
         let (to, from) = (destination.address(), source.address());
-        self.recorded(Kind::CopyToHost, "copy to host", bytes, || {
+        call.enqueue(Kind::CopyToHost, "copy to host", bytes, |driver, at| {
             // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and
             // in bounds (SLICE-1, PINNED-SLICE-1), and their owners free them in stream order.
-            unsafe { driver.copy_to_host(to, from, bytes, self.at.raw) }
+            unsafe { driver.copy_to_host(to, from, bytes, at) }
         })
-        .during(DURING)
     }
 
     /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
@@ -418,10 +384,9 @@ impl<S: StreamTag> Stream<S> {
         source: &DeviceSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
-        let _at = self.core.called();
-        const DURING: &str = "Stream::copy";
-        let bytes = same_length::<T>(source.len(), destination.len(), DURING)?;
-        self.raw_copy(destination.address(), source.address(), bytes, DURING)
+        let call = self.call("Stream::copy");
+        let bytes = same_length::<T>(source.len(), destination.len(), call.name())?;
+        self.raw_copy(&call, destination.address(), source.address(), bytes)
     }
 
     /// Writes `value` to every element (`cuMemsetD8Async` and its wider and 2-D forms).
@@ -437,116 +402,67 @@ impl<S: StreamTag> Stream<S> {
         destination: &mut DeviceSlice<T, Q>,
         value: T,
     ) -> Result<()> {
-        let _at = self.core.called();
+        let call = self.call("Stream::fill");
         self.raw_fill(
+            &call,
             destination.address(),
             bytemuck::bytes_of(&value),
             destination.len(),
-            "Stream::fill",
         )
     }
 
-    fn raw_fill(&self, at: DeviceAddress, pattern: &[u8], count: usize, during: &'static str) -> Result<()> {
+    fn raw_alloc<T: Element>(&self, call: &Call<'_>, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>, S>> {
+        let bytes = size_in_bytes::<T>(len).ok_or(Error::TooLarge {
+            during: call.name(),
+            len,
+            element_bytes: size_of::<T>(),
+        })?;
+        let address = if bytes == 0 {
+            // That of no bytes counts for nothing.
+            DeviceAddress(0)
+        } else {
+            // SAFETY: the core keeps its streams, and the size is not 0.
+            call.make(|driver, at| unsafe { driver.alloc(bytes, at) })?
+        };
+        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is
+        // `S`.
+        Ok(unsafe { DeviceBuffer::from_raw_at(self.core(), self.at(), address, len) })
+    }
+
+    fn raw_fill(&self, call: &Call<'_>, to: DeviceAddress, pattern: &[u8], count: usize) -> Result<()> {
         if pattern.is_empty() || count == 0 {
             return Ok(());
         }
-        let driver = self.core.ordered().during(during)?;
-        self.recorded(Kind::Fill, "fill", pattern.len() * count, || {
+        call.enqueue(Kind::Fill, "fill", pattern.len() * count, |driver, at| {
             // SAFETY: as in `copy_to_host`.
-            unsafe { driver.fill(at, pattern, count, self.at.raw) }
+            unsafe { driver.fill(to, pattern, count, at) }
         })
-        .during(during)
     }
 
-    fn raw_copy(
-        &self,
-        to: DeviceAddress,
-        from: DeviceAddress,
-        bytes: usize,
-        during: &'static str,
-    ) -> Result<()> {
+    fn raw_copy(&self, call: &Call<'_>, to: DeviceAddress, from: DeviceAddress, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        let driver = self.core.ordered().during(during)?;
-        self.recorded(Kind::Copy, "copy", bytes, || {
+        call.enqueue(Kind::Copy, "copy", bytes, |driver, at| {
             // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
-            unsafe { driver.copy(to, from, bytes, self.at.raw) }
+            unsafe { driver.copy(to, from, bytes, at) }
         })
-        .during(during)
     }
 
     #[inline]
     fn raw_copy_to_device(
         &self,
+        call: &Call<'_>,
         to: DeviceAddress,
-        from: std::ptr::NonNull<c_void>,
+        from: NonNull<c_void>,
         bytes: usize,
-        during: &'static str,
     ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        let driver = self.core.ordered().during(during)?;
-        self.recorded(Kind::CopyToDevice, "copy to device", bytes, || {
+        call.enqueue(Kind::CopyToDevice, "copy to device", bytes, |driver, at| {
             // SAFETY: as in `copy_to_host`.
-            unsafe { driver.copy_to_device(to, from, bytes, self.at.raw) }
-        })
-        .during(during)
-    }
-
-    /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
-    ///
-    /// # Safety
-    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each,
-    /// and the slices among them are borrowed as the kernel uses them and belong to `S`.
-    ///
-    /// # Errors
-    /// [`Error::Driver`].
-    #[doc(hidden)]
-    #[inline]
-    #[track_caller]
-    pub unsafe fn __launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> Result<()> {
-        // SAFETY: the caller's.
-        unsafe { self.launch(kernel, shape, parameters, false) }
-    }
-
-    /// # Safety
-    /// As [`__launch`](Self::__launch), but that values may have padding where `padded` says so.
-    #[inline]
-    #[track_caller]
-    pub(crate) unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        padded: bool,
-    ) -> Result<()> {
-        let _at = self.core.called();
-        if shape.is_empty() {
-            return Ok(());
-        }
-        let driver = self.core.ordered().during(kernel.name)?;
-        let launched = self.recorded(Kind::Kernel, kernel.name, 0, || {
-            if padded {
-                // SAFETY: the caller's promise; the memory is live until freed in this stream's
-                // order.
-                unsafe { driver.launch_padded(kernel, shape, parameters, self.at.raw) }
-            } else {
-                // SAFETY: as above.
-                unsafe { driver.launch(kernel, shape, parameters, self.at.raw) }
-            }
-        });
-        launched.map_err(|source| Error::Launch {
-            kernel: kernel.name,
-            file: kernel.file,
-            line: kernel.line,
-            source,
+            unsafe { driver.copy_to_device(to, from, bytes, at) }
         })
     }
 }

@@ -24,6 +24,7 @@
 use std::ops::Range;
 
 use crate::device::Device;
+use crate::device::call::Call;
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, RangeIndex};
 use crate::order::fence::Fence;
@@ -214,7 +215,7 @@ impl<S: StreamTag> Stream<S> {
         ours: Side,
         during: &'static str,
     ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
-        let _at = self.core().called();
+        let call = self.call(during);
         // The old fence says nothing of the copy: lost unless the call returns with the new one.
         let mut theirs = Unless::new(theirs, |mut theirs| {
             let lost = Fence::lost(unwound("cuMemcpyPeerAsync"));
@@ -229,7 +230,7 @@ impl<S: StreamTag> Stream<S> {
             // Theirs may be in use where an ordering of its device could not be made (BUFFER-2).
             let peer = other.core().ordered().during(during)?.peer();
             let there = DeviceAddress(other.address().0 + (range.start * size_of::<T>()) as u64);
-            self.enqueue_across(theirs.fence(), peer, there, bytes, ours, during)
+            self.enqueue_across(&call, theirs.fence(), peer, there, bytes, ours)
                 .map(Some)
         });
         let result = copied.and_then(|copied| {
@@ -260,14 +261,14 @@ impl<S: StreamTag> Stream<S> {
     /// value.
     fn enqueue_across(
         &self,
+        call: &Call<'_>,
         fence: &Fence,
         peer: RawPeer,
         there: DeviceAddress,
         bytes: usize,
         ours: Side,
-        during: &'static str,
     ) -> Result<DriverResult<()>> {
-        let driver = self.core().ordered().during(during)?;
+        let (driver, during) = (call.driver()?, call.name());
         // Before the wait, which means nothing between devices that do not know each other.
         driver.peer_access(peer).during(during)?;
         fence.wait_on(self.at()).during(during)?;
@@ -276,13 +277,13 @@ impl<S: StreamTag> Stream<S> {
             Side::From(ours) => ((here, ours), (peer, there), "copy from peer"),
             Side::To(ours) => ((peer, there), (here, ours), "copy to peer"),
         };
-        Ok(self.recorded(Kind::CopyPeer, label, bytes, || {
+        call.attempt(Kind::CopyPeer, label, bytes, |driver, at| {
             // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it;
             // every use of theirs is ordered before the fence that this stream waits for
             // (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in
             // bounds.
-            unsafe { driver.copy_peer(to, from, bytes, self.at().raw) }
-        }))
+            unsafe { driver.copy_peer(to, from, bytes, at) }
+        })
     }
 
     /// A fence that this stream's copy comes before, and so all that it waited for; lost where that

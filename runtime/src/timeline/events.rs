@@ -7,9 +7,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::recorder::{HostClock, Operation};
+use super::host_clock::HostClock;
 use crate::error::Result;
 use crate::order::event_pool::{EventLease, EventPool};
+use crate::order::observer::Operation;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::order::timed_event::{FinishedEvent, TimedEvent};
 use crate::tag::Gpu;

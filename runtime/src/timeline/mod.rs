@@ -48,14 +48,14 @@
 
 pub mod bench;
 mod events;
-mod recorder;
+mod host_clock;
 mod recording;
 mod scope;
+mod session;
 
 pub use cuda_rt_driver::{Engine, Kind};
 pub use cuda_rt_timeline::{
     Cause, EngineFigures, Figures, Gantt, Gap, Row, RowFigures, Source, Span, Timeline,
 };
-pub(crate) use recorder::{Operation, Recorder, around};
 pub use recording::Recording;
 pub use scope::{Scope, scope};

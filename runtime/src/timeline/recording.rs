@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::events::{EventLog, Logged};
-use super::recorder::{Collected, HostClock, Session};
+use super::host_clock::HostClock;
 use super::scope;
+use super::session::{Collected, Session};
 use crate::device::Device;
 use crate::error::{During, Error, Result};
 use crate::order::stream_ref::StreamId;
@@ -46,13 +47,15 @@ impl<D: Live> Device<D> {
     pub fn record_timeline(&self) -> Result<Recording<D>> {
         if let Some(simulator) = self.simulator() {
             let clock = HostClock::Modelled(simulator.clone(), 0);
-            return self.start_recording(Session::new(clock, Source::Model, EventLog::default(), None));
+            let (log, events) = (EventLog::default(), self.core().events());
+            return self.start_recording(Session::new(events, clock, Source::Model, log, None));
         }
-        if !self.core().events().recorder().is_on()
-            && let Some(trace) = self.core().driver().begin_trace()
+        if !self.core().observed().is_on()
+            && let Some(trace) = self.core().tools().begin_trace()
         {
             let clock = HostClock::Real(Instant::now());
-            let session = Session::new(clock, Source::Cupti, EventLog::default(), Some(trace));
+            let (log, events) = (EventLog::default(), self.core().events());
+            let session = Session::new(events, clock, Source::Cupti, log, Some(trace));
             return self.start_recording(session);
         }
         self.record_timeline_by_events()
@@ -68,12 +71,12 @@ impl<D: Live> Device<D> {
         let core = self.core();
         let (log, clock) = EventLog::begin(core.events(), core.reaper(), self.simulator())
             .during("Device::record_timeline")?;
-        self.start_recording(Session::new(clock, Source::Events, log, None))
+        self.start_recording(Session::new(core.events(), clock, Source::Events, log, None))
     }
 
     fn start_recording(&self, session: Session) -> Result<Recording<D>> {
         let session = Arc::new(session);
-        if !self.core().events().recorder().start(&session) {
+        if !self.core().observed().start(Arc::<Session>::clone(&session)) {
             return Err(Error::AlreadyRecording);
         }
         if let (Some(simulator), false) = (self.simulator(), session.source() == Source::Events) {
@@ -89,12 +92,9 @@ impl<D: Live> Device<D> {
 
     /// As [`timeline::scope`](super::scope()), for the recording of this device only.
     pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
-        let recorder = self.core().events().recorder();
         let mut scope = super::Scope::begin(name.into());
-        if recorder.is_on()
-            && let Some(session) = recorder.session()
-        {
-            scope.tell(session);
+        if self.core().observed().is_on() {
+            scope.tell_each(|session| session.records(self.core().events()));
         }
         scope
     }
@@ -110,7 +110,7 @@ impl<D: Live> Recording<D> {
     pub fn finish(self) -> Result<Timeline> {
         const DURING: &str = "Recording::finish";
         let core = self.device.core();
-        core.events().recorder().stop();
+        core.observed().stop();
         let streams = self.session.collected().streams.clone();
         // An adopted one may be gone.
         for (at, _) in streams.iter().filter(|(at, _)| !at.id.is_adopted()) {
@@ -152,17 +152,14 @@ impl<D: Live> Recording<D> {
 
 impl<D> Drop for Recording<D> {
     fn drop(&mut self) {
-        let recorder = self.device.core().events().recorder();
+        let observed = self.device.core().observed();
         // A finished one has stopped already, and another may have started since.
-        if recorder
-            .session()
-            .is_some_and(|session| Arc::ptr_eq(&session, &self.session))
-        {
-            recorder.stop();
+        if observed.tells(&self.session) {
+            observed.stop();
         }
         scope::unlisten(&self.session);
         if let (Some(simulator), false) = (self.device.simulator(), self.session.source() == Source::Events) {
-            simulator.record_spans(recorder.is_on());
+            simulator.record_spans(observed.is_on());
         }
     }
 }
@@ -368,8 +365,8 @@ fn wait_span(row: usize, start_ns: u64, end_ns: u64, on: usize) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::observer::Operation;
     use crate::order::stream_ref::StreamRef;
-    use crate::timeline::Operation;
 
     fn found(stream: impl Into<Option<usize>>, kind: Kind, start_ns: u64, end_ns: u64, call: u32) -> Traced {
         Traced {

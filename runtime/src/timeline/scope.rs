@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::recorder::Session;
+use super::session::Session;
 use cuda_rt_driver::Kind;
 
 /// Recordings that are going on, of all devices; counted, so that a scope costs one load where
@@ -45,7 +45,7 @@ pub(super) fn unlisten(session: &Arc<Session>) {
 pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
     let mut scope = Scope::begin(name.into());
     if LISTENING.load(Ordering::Relaxed) > 0 {
-        scope.tell_all();
+        scope.tell_each(|_| true);
     }
     scope
 }
@@ -75,18 +75,18 @@ impl Scope {
         }
     }
 
-    pub(super) fn tell(&mut self, session: Arc<Session>) {
-        let now_ns = session.host_now_ns();
-        self.started.push((session, now_ns));
-    }
-
+    /// Begins the stage in the recordings that are going on, as far as they are `wanted`.
     #[cold]
-    fn tell_all(&mut self) {
+    pub(super) fn tell_each(&mut self, wanted: impl Fn(&Session) -> bool) {
         let listening = sessions().clone();
-        listening
+        let wanted = listening
             .iter()
             .filter_map(Weak::upgrade)
-            .for_each(|session| self.tell(session));
+            .filter(|session| wanted(session));
+        self.started.extend(wanted.map(|session| {
+            let now_ns = session.host_now_ns();
+            (session, now_ns)
+        }));
     }
 
     #[cold]

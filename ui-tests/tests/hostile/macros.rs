@@ -134,3 +134,57 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         syn::visit::visit_item_fn(self, item);
     }
 }
+
+/// Files of macros that this harness does not expand, and the cases that show why none is needed.
+const ELSEWHERE: [(&str, &[&str]); 1] = [(
+    "driver/src/driver/calls.rs",
+    &[
+        "h42_driver_call_with_an_unsafe_body",
+        "h42_driver_call_with_an_attribute",
+    ],
+)];
+
+/// Counterexample: the macros of the crate of drivers were not looked at. They wrote the caller's
+/// body into an `unsafe fn`.
+#[test]
+fn every_file_of_exported_macros_is_looked_at() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("src"));
+    // Those of no package that users depend on.
+    let own = ["examples", "ui-tests", "xtask", "target"].map(|name| root.join(name).join("src"));
+    let mut exporting = 0;
+    for file in folders
+        .filter(|src| src.is_dir() && !own.contains(src))
+        .flat_map(|src| sources(&src))
+    {
+        let text = fs::read_to_string(&file).unwrap();
+        if !text
+            .lines()
+            .any(|line| line.trim_start().starts_with("#[macro_export"))
+        {
+            continue;
+        }
+        exporting += 1;
+        let name = file.strip_prefix(root).unwrap();
+        let expanded = CRATES.iter().any(|(folder, _)| name.starts_with(folder));
+        let cases = ELSEWHERE
+            .iter()
+            .find(|(file, _)| name == Path::new(file))
+            .map(|(_, cases)| *cases);
+        assert!(
+            expanded || cases.is_some(),
+            "no hostile crate calls the macros of {}",
+            name.display()
+        );
+        for case in cases.unwrap_or_default() {
+            let refused = root.join("ui-tests/cases").join(case).with_extension("stderr");
+            assert!(refused.is_file(), "{case} is no case");
+        }
+    }
+    assert!(
+        exporting >= 8,
+        "only {exporting} files of exported macros were found"
+    );
+}

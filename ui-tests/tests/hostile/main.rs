@@ -130,7 +130,7 @@ fn each_call_by_hand_is_refused_for_its_reason() {
         .libraries(&sources)
         .into_iter()
         .filter_map(|(name, result)| {
-            let header = ui_tests::Header::of(&programs[&name]);
+            let header = xtask::Header::of(&programs[&name]);
             let Some(header) = header else {
                 return Some(format!("{name}: the first line is not `// H42 (E0000): reason`"));
             };
@@ -141,7 +141,7 @@ fn each_call_by_hand_is_refused_for_its_reason() {
                 .lines()
                 .filter(|line| !line.starts_with("error: aborting"))
                 .collect();
-            let found = ui_tests::refusals(&said.join("\n"));
+            let found = xtask::refusals(&said.join("\n"));
             (found != header.expected).then(|| {
                 format!(
                     "{name}: should be refused with {:?}, is with {found:?}:\n{error}",

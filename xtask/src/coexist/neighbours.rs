@@ -88,8 +88,10 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
     },
     Neighbour {
         name: "cubecl",
-        about: "with cubecl-cuda, all of it checked",
+        about: "with cubecl-cuda, all of it checked but its LLVM, which its build would download",
         dependencies: r#"cubecl-cuda = "*""#,
+        // As on docs.rs: a check links nothing, and the download is from no registry.
+        environment: &[("DOCS_RS", "1")],
         source: Source::Text("pub fn both(_: cuda_rt::Error, _: cubecl_cuda::CudaCompiler) {}\n"),
         asks_nvcc: true,
         shows: &["cubecl-cuda", "cudarc"],

@@ -9,14 +9,15 @@ use super::{Hazard, Way};
 const INTRODUCTION: &str = "\
 # Hazards
 
-`cargo xtask hazards` writes this page, and fails if a case, a twin or a program is missing. The list of hazards is
-[`ui-tests/hazards.txt`](../ui-tests/hazards.txt).
+`cargo xtask hazards` writes this page, and fails if a case, a twin or a program is missing. The list
+of hazards is [`ui-tests/hazards.txt`](../ui-tests/hazards.txt).
 
-*Cases* are programs that must not compile; beside each lies rustc's message. *Twins* are the corrected programs, which run. *Raw
-programs* are the same races as sequences of CUDA calls, in [`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl). The checker
-reports the race in one program, and nothing in the mended program. The errors are rustc's error codes and three words. `lifetime` is
-an error about lifetimes, which has no code. `lint` is the crate's `#![forbid(unsafe_code)]`. `macro` is an error of one of
-cuda-rt's macros.
+*Cases* are programs that must not compile; beside each lies rustc's message. *Twins* are the
+corrected programs, which run. *Raw programs* are the same races as sequences of CUDA calls, in
+[`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl). The checker reports the race in one
+program, and nothing in the mended program. The errors are rustc's error codes and three words.
+`lifetime` is an error about lifetimes, which has no code. `lint` is the crate's
+`#![forbid(unsafe_code)]`. `macro` is an error of one of cuda-rt's macros.
 ";
 
 /// The table as text for a terminal.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use ui_tests::{Header, refusals};
+use xtask::{Header, refusals};
 
 /// A program that must not compile.
 #[derive(Debug)]

@@ -192,6 +192,12 @@ pub(crate) fn collectives_of_two_ranks(first: &Arc<dyn Driver>, second: &Arc<dyn
         let parts = [part(s, send[0], receive[0]), part(t, send[1], receive[1])];
         // SAFETY: live and in bounds, and ordered by the two streams, by the suite's convention.
         unsafe { ranks.enqueue(collective, number, count, &parts) }.expect("enqueue a collective");
+        // A rank's memory is used until the parts of all ranks have ended.
+        let ends = [here.event(), there.event()];
+        here.record(ends[0], s);
+        there.record(ends[1], t);
+        here.wait(s, ends[1]);
+        there.wait(t, ends[0]);
     };
     // Slow, so that what does not wait comes too early.
     here.step(halves_a.0, SLOW, 0, 3, s);

@@ -93,3 +93,43 @@ pub(crate) fn synchronize_waits_for_all_of_a_stream(driver: &Arc<dyn Driver>) {
     // Nothing is pending: it returns at once.
     rig.synchronize(stream);
 }
+
+pub(crate) fn query_is_true_once_all_of_a_stream_is_done(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    assert!(rig.query_stream(stream), "nothing was enqueued");
+    let (block, host) = (rig.zeroed(400, stream), rig.host(400));
+    rig.synchronize(stream);
+
+    // Long enough for a host thread that is held up to come back first.
+    let steps = if rig.is_cuda() { 40 } else { 10 };
+    for _ in 0..steps {
+        rig.step(block, SLOW, 1, 1, stream);
+    }
+    rig.download(host, block, stream);
+    // A simulated device may have run all of it at once.
+    assert!(
+        !rig.is_cuda() || !rig.query_stream(stream),
+        "done before a GPU can be"
+    );
+    rig.poll_stream(stream);
+    assert_eq!(host.words(), [steps; 100]);
+    assert!(rig.query_stream(stream), "stays done");
+}
+
+pub(crate) fn query_asks_one_stream_only(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let (stream, other) = (rig.stream(), rig.stream());
+    let (block, host, event) = (rig.zeroed(400, stream), rig.host(400), rig.event());
+    rig.synchronize(stream);
+    for _ in 0..10 {
+        rig.step(block, SLOW, 1, 1, stream);
+    }
+    rig.record(event, stream);
+    assert!(rig.query_stream(other), "it has no work");
+    // A wait for another stream's work is work.
+    rig.wait(other, event);
+    rig.download(host, block, other);
+    rig.poll_stream(other);
+    assert_eq!(host.words(), [10; 100]);
+}

@@ -6,7 +6,10 @@ mod attacks;
 
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
-use cuda_rt::{Communicator, Device, DeviceBuffer, Element, Error, Live, Reduction, Refused, Result, Stream};
+use cuda_rt::{
+    CollectiveError, Communicator, Device, DeviceBuffer, Element, Error, Live, Reduction, Refused, Result,
+    Stream,
+};
 
 use crate::pairs::for_each_pair;
 
@@ -24,7 +27,7 @@ fn ranks<A: Live, B: Live>(first: &Device<A>, second: &Device<B>) -> Option<Rank
     match Communicator::new((first, second)) {
         Ok(ranks) => Some((ranks, first.stream().unwrap(), second.stream().unwrap())),
         Err(error) if first.is_simulated() => panic!("{error}"),
-        Err(Error::SameDevice { .. }) => {
+        Err(Error::Collective(CollectiveError::SameDevice { .. })) => {
             eprintln!("SKIPPED ON CUDA: one GPU is no two ranks");
             None
         }
@@ -195,12 +198,12 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         assert!(
             matches!(
                 error,
-                Error::RankLength {
+                Error::Collective(CollectiveError::RankLength {
                     rank: 1,
                     len: 9,
                     expected: 8,
                     ..
-                }
+                })
             ),
             "{error}"
         );
@@ -213,13 +216,13 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
         assert!(
             matches!(
                 error,
-                Error::RankLength {
+                Error::Collective(CollectiveError::RankLength {
                     rank: 1,
                     does: "sends",
                     len: 9,
                     expected: 8,
                     ..
-                }
+                })
             ),
             "{error}"
         );

@@ -3,13 +3,14 @@
 use device_std::fence;
 use device_std::prelude::*;
 
-/// Elements of `results` before those that threads store into by themselves.
+/// The number of elements of `results` that all threads change. After them, each thread has an
+/// element of its own.
 pub const RESULTS: usize = 8;
 
-/// What all of a launch's threads do to `results`, each by its `value`: sum, minimum, maximum, and,
-/// or, exclusive or, a sum by compare-and-exchange, and a value passed on from thread to thread;
-/// and an exchange that is to fail. Each thread gets what it was passed, and the number of threads
-/// that were there before it.
+/// The operations of each thread on `results`, with its own `value`: sum, minimum, maximum, and,
+/// or, exclusive or, and a sum by compare-and-exchange. Each thread also stores its value, and
+/// makes an exchange that must fail. At last it swaps its value into element 7; the result is the
+/// value of the thread before it.
 macro_rules! integer_operations {
     ($results:ident, $token:ident, $value:ident, $at:expr) => {{
         $results.fetch_add($token, 0, $value);
@@ -58,8 +59,8 @@ integers! {
     atomic_i64_system: i64, |atomic| atomic.system();
 }
 
-/// Element n of `results` is what is in a block's n-th element in shared memory once all threads
-/// have worked on it.
+/// `results` gets the block's shared memory after all threads have made their operations on it: 104
+/// elements for each block.
 macro_rules! shared_integers {
     ($($name:ident: $type:ident;)*) => { $(
         #[allow(missing_docs)]
@@ -102,7 +103,7 @@ shared_integers! {
 
 macro_rules! floats {
     ($($name:ident: $type:ident, |$atomic:ident| $at_scope:expr;)*) => { $(
-        /// The sum, a value passed on, and what each thread stores.
+        /// A sum, a swap from thread to thread, and a store of each thread.
         #[kernel]
         pub fn $name(i: Index1, input: &[$type], $atomic: Atomic<$type>, mut passed: PerThread<$type>) {
             let (results, value) = ($at_scope, input[i.get()]);
@@ -146,7 +147,7 @@ shared_floats! {
     shared_atomic_f64: f64;
 }
 
-/// `order[n]` is the thread that came n-th.
+/// `order[n]` is the thread that drew the n-th ticket.
 #[kernel]
 pub fn tickets(i: Index1, counter: Atomic<u32>, order: Atomic<u32>) {
     let ticket = counter.fetch_add(&i, 0, 1);

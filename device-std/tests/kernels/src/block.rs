@@ -1,12 +1,12 @@
-//! What the threads of a block do together.
+//! Reductions, scans and votes of blocks.
 
 use device_std::prelude::*;
 use device_std::{And, Each, Max, Min, Or, Product, Sum, Xor};
 
 use crate::warp::{Affine, Compose};
 
-/// `reduced[b]` is what block b has of its values, combined; the first uses of `scratch` are to
-/// show that it can be used again.
+/// `reduced[b]` combines the values of block b. The first reduction shows that `scratch` can be
+/// used again.
 macro_rules! reductions {
     ($($name:ident: $type:ident, $operator:ty;)*) => { $(
         #[allow(missing_docs)]
@@ -71,7 +71,8 @@ scans! {
     exclusive_compose: Affine, exclusive_scan, Compose;
 }
 
-/// For each block: whether any value is odd, whether all are, and how many; decided at block level.
+/// For each block: whether any value is odd, whether all values are odd, and the number of odd
+/// values. Block-level code branches on the results.
 #[kernel(block = 96)]
 pub fn votes(
     mut block: Block,
@@ -93,8 +94,8 @@ pub fn votes(
     count.set(&block, odd as u32);
 }
 
-/// Halves every value until all of the block's are 1 or less, and counts the rounds: a loop whose
-/// end all threads agree on.
+/// Halves every value until all values of the block are 1 or less, and counts the rounds. All
+/// threads agree on the end of the loop.
 #[kernel(block = 96)]
 pub fn rounds(mut block: Block, input: &[u32], mut counts: PerBlock<u32>) {
     let mut value = block.map(|lane| input[lane.position()]);
@@ -106,8 +107,8 @@ pub fn rounds(mut block: Block, input: &[u32], mut counts: PerBlock<u32>) {
     counts.set(&block, done);
 }
 
-/// A block of two dimensions, whose threads count row-major: the sum of their positions in the
-/// block.
+/// A block of two dimensions, with row-major thread indices: scans and sums the threads' positions
+/// in the block.
 #[kernel(block = (16, 4))]
 pub fn block2_sum(
     mut block: Block2,

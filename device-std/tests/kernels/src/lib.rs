@@ -1,5 +1,5 @@
-//! Kernels that use every function of `device-std`, all of them safe code.
-//! `tests/device_library.rs` checks each against plain Rust.
+//! Kernels that use every function of `device-std`, all of them safe code. `tests/device_library`
+//! compares each kernel with plain Rust.
 //!
 //! `ptx/library_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed;
 //! `cargo xtask ptx --check` says whether it is fresh.

@@ -1,4 +1,4 @@
-//! Math, one function a kernel, and floats of 16 bits.
+//! Math, one function in each kernel, and 16-bit floats.
 
 use device_std::prelude::*;
 use device_std::{Bf16x2, F16x2, Half, accurate};

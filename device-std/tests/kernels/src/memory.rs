@@ -36,7 +36,7 @@ pub fn get_and_set(i: Index1, output: PerThread<u32>) {
     }
 }
 
-/// Four rows of a column each: 10 · the thread's position and the row.
+/// Each thread writes four rows of its column: 10 · its position, plus the row.
 #[kernel(block = (32, 4))]
 pub fn columns(i: Index2, output: PerThreadColumn<u32, 4>) {
     for k in 0..4 {
@@ -46,7 +46,7 @@ pub fn columns(i: Index2, output: PerThreadColumn<u32, 4>) {
 
 macro_rules! chunks {
     ($($name:ident: $type:ident, $count:literal, $fill:expr, |$old:ident, $new:ident| $value:expr;)*) => { $(
-        /// Combines what a thread has with what it reads, several elements at once.
+        /// Combines the thread's elements with elements of the input, several at once.
         #[kernel]
         pub fn $name(i: Index1, input: &[$type], output: PerThreadChunk<$type, $count>) {
             let read: [$type; $count] = input.chunk_or(i.get(), $fill);
@@ -70,8 +70,7 @@ chunks! {
     chunks_f16x8: f16, 8, f16::ONE, |old, new| f16::from_bits(old.to_bits() ^ new.to_bits());
 }
 
-/// Shared memory in all the ways to open it: `output[b]` says for block b, and value v of thread t,
-/// what comes of them.
+/// Opens shared memory in every way, and writes results of each block and of each thread.
 #[kernel(block = 64)]
 pub fn shared_memory(
     mut block: Block,
@@ -83,14 +82,14 @@ pub fn shared_memory(
     mut firsts: PerBlock<u32>,
     mut of_second_warps: PerBlock<u32>,
 ) {
-    // More elements than threads: some write two.
+    // There are more elements than threads, so some threads write two.
     let mut tile = tile.init(&mut block, |thread, at| {
         input
             .get(thread.position() - thread.index() + at % 64)
             .copied()
             .unwrap_or(0)
     });
-    // Each thread changes its own, of which there are fewer than threads.
+    // Each thread changes its own element. There are fewer elements than threads.
     let (low, high) = tile.split_at_mut(36);
     block.threads(|thread| {
         if let Some(value) = low.get(thread) {
@@ -127,7 +126,7 @@ pub fn clamped(i: Index2, input: &[u32], mut output: PerThread<u32>, width: u32,
     }
 }
 
-/// Eight words of the thread's own stream: by one, by two, and a block.
+/// Eight words of the thread's own stream, drawn singly, in pairs and as a block.
 #[kernel]
 pub fn random_bits(i: Index1, output: PerThreadChunk<u32, 8>, seed: u64) {
     let mut random = Random::new(seed, i.get() as u64);
@@ -148,21 +147,21 @@ pub fn random_bits(i: Index1, output: PerThreadChunk<u32, 8>, seed: u64) {
     );
 }
 
-/// Uniform in single precision.
+/// Uniform numbers in single precision.
 #[kernel]
 pub fn random_uniform(i: Index1, output: PerThreadChunk<f32, 4>, seed: u64) {
     let mut random = Random::new(seed, i.get() as u64);
     output.set(i, core::array::from_fn(|_| random.uniform()));
 }
 
-/// Uniform in double precision.
+/// Uniform numbers in double precision.
 #[kernel]
 pub fn random_uniform64(i: Index1, output: PerThreadChunk<f64, 2>, seed: u64) {
     let mut random = Random::at(seed, i.get() as u64, 1 << 40);
     output.set(i, core::array::from_fn(|_| random.uniform64()));
 }
 
-/// Normal, and one more.
+/// A pair of normal numbers, and a single one.
 #[kernel]
 pub fn random_normal(i: Index1, output: PerThreadChunk<f32, 3>, seed: u64) {
     let mut random = Random::new(seed, i.get() as u64);
@@ -170,7 +169,7 @@ pub fn random_normal(i: Index1, output: PerThreadChunk<f32, 3>, seed: u64) {
     output.set(i, [first, second, random.normal()]);
 }
 
-/// Prints numbers of all kinds, and a number of arguments that varies.
+/// Prints numbers of all kinds, with different numbers of arguments.
 #[kernel]
 pub fn print(i: Index1, values: &[f32], mut output: PerThread<u32>) {
     if let Some(out) = output.get_mut(i) {

@@ -1,9 +1,10 @@
-//! What lanes do together. Each kernel takes one value a thread, and gives one a thread.
+//! Shuffles, votes, reductions and scans of warps. Each kernel reads one value and writes one value
+//! in each thread.
 
 use device_std::prelude::*;
 use device_std::{And, Each, Max, Min, Operator, Or, Product, Sum, Xor};
 
-/// `output[i]` is what thread i has of `$result`, made of `input[i]` as `$value`.
+/// `output[i]` is thread i's value of `$result`, computed from `input[i]` as `$value`.
 macro_rules! lanes {
     ($($name:ident: $from:ident -> $to:ident, |$block:ident, $value:ident| $result:expr;)*) => { $(
         #[allow(missing_docs)]
@@ -22,7 +23,7 @@ macro_rules! lanes {
 
 /// Three words, exchanged as one.
 pub type Triple = [u32; 3];
-/// A half-precision float, which travels in half a word.
+/// A half-precision float, exchanged in half a word.
 pub type F16 = half::f16;
 
 lanes! {
@@ -94,7 +95,7 @@ lanes! {
 /// x ↦ a · x + b, modulo 2^32, as [a, b].
 pub type Affine = [u32; 2];
 
-/// One after the other: associative, and not commutative.
+/// Composition of two functions: associative, and not commutative.
 pub enum Compose {}
 
 impl Operator<Affine> for Compose {

@@ -1,4 +1,4 @@
-//! Kernels that panic. Their PTX, built by `cargo xtask ptx`, tells where.
+//! Kernels that panic. Their PTX, built by `cargo xtask ptx`, holds the places of the panics.
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 #![forbid(unsafe_code)]
 

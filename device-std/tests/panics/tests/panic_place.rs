@@ -1,7 +1,7 @@
-//! A kernel's panic is an error that names the kernel and the place on the simulated device; on a
-//! GPU, with the feature `panic-place`, an error of its own, and the driver says the place.
+//! On the simulated device, a kernel's panic is an error that names the kernel and the place. On a
+//! GPU, with the feature `panic-place`, it is `CUDA_ERROR_ASSERT`, and the driver prints the place.
 //!
-//! The GPU is lost to a process whose kernel panicked, so each panic has a process of its own.
+//! A process whose kernel panicked loses the GPU, so each panic has a process of its own.
 #![forbid(unsafe_code)]
 
 use std::process::Command;
@@ -14,7 +14,7 @@ cuda_rt::streams! {
 
 const PANIC: &str = "PANICKING_KERNELS";
 
-/// The line of the source that has this comment.
+/// The number of the source's line that ends with this comment.
 fn line(comment: &str) -> usize {
     let source = include_str!("../src/lib.rs");
     let at = source.lines().position(|line| line.ends_with(comment));
@@ -34,7 +34,7 @@ where
     stream.synchronize()
 }
 
-/// Runs by itself in the process of a test below.
+/// A test below runs this one alone, in a process of its own.
 #[test]
 fn kernel_that_panics() {
     let Ok(kernel) = std::env::var(PANIC) else { return };
@@ -73,18 +73,18 @@ fn panics(kernel: &str, place: &str) {
         .unwrap();
     let text =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    // As the driver prints an assertion of CUDA: file, line, block and thread.
+    // The driver prints CUDA's assertion with file, line, block and thread.
     for expected in ["CUDA_ERROR_ASSERT", &format!("src/lib.rs:{line}:"), "thread: ["] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
 #[test]
-fn a_read_beyond_the_end() {
+fn a_read_beyond_the_end_names_its_place() {
     panics("read", "// the place of a read beyond the end");
 }
 
 #[test]
-fn an_assertion() {
+fn a_failed_assertion_names_its_place() {
     panics("check", "// the place of an assertion");
 }

@@ -6,17 +6,19 @@ use std::ptr::NonNull;
 use super::entries::{Copied, Entry, Launch};
 use super::{CaptureLog, Mode, Run, State};
 use cuda_rt_driver::OwnedArguments;
-use cuda_rt_driver::Race;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, Driver, DriverError, DriverResult, ErrorCode, ForeignUse, Hint, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
-    Simulated, Trace,
+    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
 /// An address that is no memory's, for a dry run that allocates what its capture did not: no launch
 /// of it is ever made.
 const NOWHERE: DeviceAddress = DeviceAddress(1 << 20);
+
+/// The driver that a capture log wraps.
+type Inner = dyn Driver;
 
 fn number(address: NonNull<c_void>) -> u64 {
     address.addr().get() as u64
@@ -26,7 +28,7 @@ impl CaptureLog {
     /// Makes a call, or pretends to, and notes it.
     fn pass<T>(
         &self,
-        call: impl FnOnce(&dyn Driver) -> DriverResult<T>,
+        call: impl FnOnce(&Inner) -> DriverResult<T>,
         pretend: impl FnOnce(&State) -> T,
         note: impl FnOnce(&mut Run, &T) -> Entry,
     ) -> DriverResult<T> {
@@ -46,7 +48,8 @@ impl CaptureLog {
     }
 
     /// # Safety
-    /// As [`Driver::launch`]; values may have padding where `padded` says so.
+    /// `call` makes this launch, as [`Kernels::launch`] is made; values may have padding where
+    /// `padded` says so.
     unsafe fn pass_launch(
         &self,
         kernel: &'static Kernel,
@@ -54,13 +57,13 @@ impl CaptureLog {
         parameters: &[*const c_void],
         stream: RawStream,
         padded: bool,
+        call: impl FnOnce(&Inner) -> DriverResult<()>,
     ) -> DriverResult<()> {
         self.pass(
             |inner| {
-                // SAFETY: the caller's.
-                unsafe { inner.launch(kernel, shape, parameters, stream) }?;
+                call(inner)?;
                 // Only tells: without it a launch takes a capture to change.
-                // SAFETY: the caller's.
+                // SAFETY: the handle is live, as it was for the launch.
                 Ok(unsafe { inner.captured_node(stream) }.ok())
             },
             |_| None,
@@ -68,7 +71,7 @@ impl CaptureLog {
                 Entry::Launch(Launch {
                     stream: run.stream(stream),
                     shape: *shape,
-                    // SAFETY: the caller's.
+                    // SAFETY: this function's contract: they are those of a launch.
                     parameters: unsafe { OwnedArguments::new(kernel, parameters) },
                     padded,
                     node: *node,
@@ -82,7 +85,7 @@ impl CaptureLog {
         &self,
         (kind, to, from, bytes): (Copied, u64, u64, usize),
         stream: RawStream,
-        call: impl FnOnce(&dyn Driver) -> DriverResult<()>,
+        call: impl FnOnce(&Inner) -> DriverResult<()>,
     ) -> DriverResult<()> {
         self.pass(
             call,
@@ -104,70 +107,52 @@ unsafe impl Driver for CaptureLog {
     fn properties(&self) -> &Properties {
         self.inner.properties()
     }
+}
 
-    fn simulator(&self) -> Option<&dyn Simulated> {
-        self.inner.simulator()
+impl Streams for CaptureLog {
+    cuda_rt_driver::stream_calls! { forward to |this| &*this.inner;
+        create_stream, destroy_stream, synchronize_stream, query_stream,
     }
 
-    fn is_checked(&self) -> bool {
-        self.inner.is_checked()
-    }
-
-    fn races(&self) -> Vec<Race> {
-        self.inner.races()
-    }
-
-    fn hint(&self, note: Hint<'_>) {
-        self.inner.hint(note);
-    }
-
-    fn begin_trace(&self) -> Option<Box<dyn Trace>> {
-        self.inner.begin_trace()
-    }
-
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.inner.memory_info()
-    }
-
-    fn create_stream(&self, priority: i32) -> DriverResult<RawStream> {
-        self.inner.create_stream(priority)
-    }
-
-    unsafe fn destroy_stream(&self, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.destroy_stream(stream) }
-    }
-
-    unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.synchronize_stream(stream) }
-    }
-
-    unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
-        self.pass(
-            // SAFETY: the caller's.
-            |inner| unsafe { inner.wait_event(stream, event) },
+    cuda_rt_driver::stream_calls! { |this, call|
+        wait_event(stream, event) => this.pass(
+            call,
             |_| (),
             |run, ()| Entry::Wait {
                 stream: run.stream(stream),
                 record: run.records.get(&event).copied(),
             },
-        )
+        );
+
+        foreign(name, stream, uses, body) => {
+            let mut state = this.lock();
+            if state.mode != Mode::Off {
+                let stream = state.run.stream(stream);
+                state.run.entries.push(Entry::Foreign { stream, name });
+            }
+            if state.mode == Mode::DryRun {
+                // The stream is not being captured: what the body enqueued would run.
+                return Err(DriverError::with_detail(
+                    "cuStreamIsCapturing",
+                    ErrorCode::NOT_SUPPORTED,
+                    "a dry run makes no foreign calls",
+                ));
+            }
+            // The body may call this driver.
+            drop(state);
+            call(&*this.inner)
+        };
+    }
+}
+
+impl Events for CaptureLog {
+    cuda_rt_driver::event_calls! { forward to |this| &*this.inner;
+        create_event, destroy_event, query_event, synchronize_event, elapsed_ms,
     }
 
-    fn create_event(&self, timing: bool) -> DriverResult<RawEvent> {
-        self.inner.create_event(timing)
-    }
-
-    unsafe fn destroy_event(&self, event: RawEvent) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.destroy_event(event) }
-    }
-
-    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> DriverResult<()> {
-        self.pass(
-            // SAFETY: the caller's.
-            |inner| unsafe { inner.record_event(event, stream) },
+    cuda_rt_driver::event_calls! { |this, call|
+        record_event(event, stream) => this.pass(
+            call,
             |_| (),
             |run, ()| {
                 run.records.insert(event, run.entries.len());
@@ -175,28 +160,19 @@ unsafe impl Driver for CaptureLog {
                     stream: run.stream(stream),
                 }
             },
-        )
+        );
+    }
+}
+
+impl Memory for CaptureLog {
+    cuda_rt_driver::memory_calls! { forward to |this| &*this.inner;
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
+        unregister_host,
     }
 
-    unsafe fn query_event(&self, event: RawEvent) -> DriverResult<bool> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.query_event(event) }
-    }
-
-    unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.synchronize_event(event) }
-    }
-
-    unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.elapsed_ms(start, end) }
-    }
-
-    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
-        self.pass(
-            // SAFETY: the caller's.
-            |inner| unsafe { inner.alloc(bytes, stream) },
+    cuda_rt_driver::memory_calls! { |this, call|
+        alloc(bytes, stream) => this.pass(
+            call,
             |state| match state.captured.0.get(state.run.entries.len()) {
                 // The graph's own, which it allocates at this place of each replay.
                 Some(Entry::Alloc {
@@ -209,125 +185,35 @@ unsafe impl Driver for CaptureLog {
                 bytes,
                 address: *address,
             },
-        )
-    }
+        );
 
-    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-        self.pass(
-            // SAFETY: the caller's.
-            |inner| unsafe { inner.free(address, stream) },
+        free(address, stream) => this.pass(
+            call,
             |_| (),
             |run, ()| Entry::Free {
                 stream: run.stream(stream),
                 address,
             },
-        )
+        );
     }
+}
 
-    fn peer(&self) -> RawPeer {
-        self.inner.peer()
-    }
+impl Copies for CaptureLog {
+    cuda_rt_driver::copy_calls! { |this, call|
+        copy_to_device(destination, source, bytes, stream) => {
+            this.pass_copy((Copied::ToDevice, destination.0, number(source), bytes), stream, call)
+        };
 
-    fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess> {
-        self.inner.peer_access(peer)
-    }
+        copy_to_host(destination, source, bytes, stream) => {
+            this.pass_copy((Copied::ToHost, number(destination), source.0, bytes), stream, call)
+        };
 
-    fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>> {
-        self.inner.communicator(ranks)
-    }
+        copy(destination, source, bytes, stream) => {
+            this.pass_copy((Copied::Within, destination.0, source.0, bytes), stream, call)
+        };
 
-    unsafe fn copy_peer(
-        &self,
-        _destination: (RawPeer, DeviceAddress),
-        _source: (RawPeer, DeviceAddress),
-        _bytes: usize,
-        _stream: RawStream,
-    ) -> DriverResult<()> {
-        // Streams of a capture copy within their device only: the typed API asks for a `Live` one.
-        Err(DriverError::new(
-            "cuMemcpyPeerAsync",
-            ErrorCode::STREAM_CAPTURE_UNSUPPORTED,
-        ))
-    }
-
-    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
-        self.inner.pool_stats()
-    }
-
-    fn reset_pool_peaks(&self) -> DriverResult<()> {
-        self.inner.reset_pool_peaks()
-    }
-
-    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
-        self.inner.set_release_threshold(bytes)
-    }
-
-    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
-        self.inner.trim_pool(keep_bytes)
-    }
-
-    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.register_host(memory) }
-    }
-
-    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.unregister_host(memory) }
-    }
-
-    unsafe fn copy_to_device(
-        &self,
-        destination: DeviceAddress,
-        source: NonNull<c_void>,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let copied = (Copied::ToDevice, destination.0, number(source), bytes);
-        self.pass_copy(copied, stream, |inner| {
-            // SAFETY: the caller's.
-            unsafe { inner.copy_to_device(destination, source, bytes, stream) }
-        })
-    }
-
-    unsafe fn copy_to_host(
-        &self,
-        destination: NonNull<c_void>,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let copied = (Copied::ToHost, number(destination), source.0, bytes);
-        self.pass_copy(copied, stream, |inner| {
-            // SAFETY: the caller's.
-            unsafe { inner.copy_to_host(destination, source, bytes, stream) }
-        })
-    }
-
-    unsafe fn copy(
-        &self,
-        destination: DeviceAddress,
-        source: DeviceAddress,
-        bytes: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        let copied = (Copied::Within, destination.0, source.0, bytes);
-        self.pass_copy(copied, stream, |inner| {
-            // SAFETY: the caller's.
-            unsafe { inner.copy(destination, source, bytes, stream) }
-        })
-    }
-
-    unsafe fn fill(
-        &self,
-        destination: DeviceAddress,
-        pattern: &[u8],
-        count: usize,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.pass(
-            // SAFETY: the caller's.
-            |inner| unsafe { inner.fill(destination, pattern, count, stream) },
+        fill(destination, pattern, count, stream) => this.pass(
+            call,
             |_| (),
             |run, ()| Entry::Fill {
                 stream: run.stream(stream),
@@ -335,99 +221,40 @@ unsafe impl Driver for CaptureLog {
                 pattern: pattern.into(),
                 count,
             },
-        )
+        );
     }
+}
 
-    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
-        self.inner.prepare(kernel)
+impl Peers for CaptureLog {
+    cuda_rt_driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access, communicator }
+
+    cuda_rt_driver::peer_calls! { |_this|
+        // Streams of a capture copy within their device only: the typed API asks for a `Live` one.
+        copy_peer(_destination, _source, _bytes, _stream) => Err(DriverError::new(
+            "cuMemcpyPeerAsync",
+            ErrorCode::STREAM_CAPTURE_UNSUPPORTED,
+        ));
     }
+}
 
-    unsafe fn launch(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.pass_launch(kernel, shape, parameters, stream, false) }
+impl Kernels for CaptureLog {
+    cuda_rt_driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+
+    cuda_rt_driver::kernel_calls! { |this, call|
+        launch(kernel, shape, parameters, stream) => {
+            // SAFETY: `call` makes this launch.
+            unsafe { this.pass_launch(kernel, shape, parameters, stream, false, call) }
+        };
+
+        launch_padded(kernel, shape, parameters, stream) => {
+            // SAFETY: as of `launch`; values may have padding.
+            unsafe { this.pass_launch(kernel, shape, parameters, stream, true, call) }
+        };
     }
+}
 
-    unsafe fn launch_padded(
-        &self,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.pass_launch(kernel, shape, parameters, stream, true) }
-    }
-
-    fn foreign(
-        &self,
-        name: &'static str,
-        stream: RawStream,
-        uses: &[ForeignUse],
-        body: &mut dyn FnMut(),
-    ) -> DriverResult<()> {
-        let mut state = self.lock();
-        if state.mode != Mode::Off {
-            let stream = state.run.stream(stream);
-            state.run.entries.push(Entry::Foreign { stream, name });
-        }
-        if state.mode == Mode::DryRun {
-            // The stream is not being captured: what the body enqueued would run.
-            return Err(DriverError::with_detail(
-                "cuStreamIsCapturing",
-                ErrorCode::NOT_SUPPORTED,
-                "a dry run makes no foreign calls",
-            ));
-        }
-        // The body may call this driver.
-        drop(state);
-        self.inner.foreign(name, stream, uses, body)
-    }
-
-    unsafe fn begin_capture(&self, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.begin_capture(stream) }
-    }
-
-    unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.end_capture(stream) }
-    }
-
-    unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.captured_node(stream) }
-    }
-
-    unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.update_graph(graph, stream) }
-    }
-
-    unsafe fn set_launch(
-        &self,
-        graph: RawGraph,
-        node: RawNode,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        parameters: &[*const c_void],
-    ) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.set_launch(graph, node, kernel, shape, parameters) }
-    }
-
-    unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.launch_graph(graph, stream) }
-    }
-
-    unsafe fn destroy_graph(&self, graph: RawGraph) -> DriverResult<()> {
-        // SAFETY: the caller's.
-        unsafe { self.inner.destroy_graph(graph) }
+impl Graphs for CaptureLog {
+    cuda_rt_driver::graph_calls! { forward to |this| &*this.inner;
+        begin_capture, end_capture, captured_node, update_graph, set_launch, launch_graph, destroy_graph,
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! A captured graph may be updated by running the body of its capture again. Most of the time only
 //! a scalar or an address of a launch is another one, and then the graph's nodes can be changed one
-//! by one ([`Driver::set_launch`]), with no capture at all. The tape finds out: a *dry run* runs
-//! the body with nothing enqueued, and its calls are compared with those that the graph was
-//! captured from.
+//! by one ([`Graphs::set_launch`](cuda_rt_driver::Graphs::set_launch)), with no capture at all. The
+//! tape finds out: a *dry run* runs the body with nothing enqueued, and its calls are compared with
+//! those that the graph was captured from.
 
 mod apply;
 mod calls;

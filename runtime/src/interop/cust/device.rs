@@ -1,11 +1,12 @@
+//! Devices over cust's contexts.
+
 use std::any::TypeId;
 use std::sync::Arc;
 
 use cust::context::Context;
 
-use crate::device::core::DeviceCore;
-use crate::device::{Device, checked, instance};
-use crate::error::{During, Error, Result};
+use crate::device::{Device, checked, instance, prepared};
+use crate::error::{OpenError, Result};
 use crate::tag::{Gpu, Scoped};
 use cuda_rt_driver::Backend;
 use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
@@ -19,21 +20,21 @@ impl Device {
     /// context.
     ///
     /// # Errors
-    /// [`Error::AlreadyBound`] if the context is another GPU's, [`Error::AlreadySimulated`] once
-    /// [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`Error::NoGpu`] if the
-    /// GPU cannot be used.
-    pub fn from_cust(context: Context) -> Result<Self> {
-        let asked = ordinal(&context).map_err(Error::NoGpu)?;
+    /// [`OpenError::AlreadyBound`] if the context is another GPU's, [`OpenError::AlreadySimulated`]
+    /// once [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`OpenError::NoGpu`]
+    /// if the GPU cannot be used.
+    pub fn from_cust(context: Context) -> Result<Self, OpenError> {
+        let asked = ordinal(&context).map_err(OpenError::NoGpu)?;
         if asked != 0 {
             let (tag, bound) = ("Gpu<0>", 0);
-            return Err(Error::AlreadyBound { tag, bound, asked });
+            return Err(OpenError::AlreadyBound { tag, bound, asked });
         }
         let core = instance(TypeId::of::<Gpu<0>>(), || {
-            Ok(checked(CustDriver::over(context).map_err(Error::NoGpu)?))
+            Ok(checked(CustDriver::over(context).map_err(OpenError::NoGpu)?))
         })?;
         if core.driver().properties().backend == Backend::Simulated {
             let tag = "Gpu<0>".to_owned();
-            return Err(Error::AlreadySimulated { tag });
+            return Err(OpenError::AlreadySimulated { tag });
         }
         Ok(Self::from_core(core))
     }
@@ -42,10 +43,13 @@ impl Device {
     /// nothing of it leaves; as [`with_gpu`](Self::with_gpu).
     ///
     /// # Errors
-    /// [`Error::NoGpu`] if the GPU cannot be used.
-    pub fn with_cust<R>(context: Context, body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R) -> Result<R> {
-        let driver: Arc<CustDriver> = CustDriver::over(context).map_err(Error::NoGpu)?;
-        let core = DeviceCore::new(checked(driver)).during("Device::with_cust")?;
+    /// [`OpenError::NoGpu`] if the GPU cannot be used.
+    pub fn with_cust<R>(
+        context: Context,
+        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
+    ) -> Result<R, OpenError> {
+        let driver: Arc<CustDriver> = CustDriver::over(context).map_err(OpenError::NoGpu)?;
+        let core = prepared(checked(driver), "Device::with_cust")?;
         Ok(body(Device::from_core(core)))
     }
 }

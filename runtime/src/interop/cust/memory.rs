@@ -1,3 +1,5 @@
+//! Memory of cust's, and ours for cust.
+
 use std::ptr;
 
 use cust::memory::{DeviceBuffer as CustBuffer, DeviceCopy, DevicePointer, LockedBuffer};
@@ -86,12 +88,13 @@ where
                 // SAFETY: the memory is from a pool, as CUDA says, and `address` is its start. The
                 // caller promises that cust's buffer owned it and that no slice is used; the buffer
                 // is forgotten. `settle` waited for the primary context, and the caller promises
-                // that nothing is pending in others. Allocations are aligned, and any bits are a `T`.
+                // that nothing is pending in others. Allocations are aligned, and any bits are a
+                // `T`.
                 Ok(unsafe { DeviceBuffer::from_raw(self, address, len) })
             }
             // SAFETY: the caller promises that cust's buffer owns the memory, of that length, so it
-            // is live as long as the buffer. `settle` waited for the primary context, and the caller
-            // promises that nothing is pending in others. Any bits are a `T`.
+            // is live as long as the buffer. `settle` waited for the primary context, and the
+            // caller promises that nothing is pending in others. Any bits are a `T`.
             Origin::Allocated => unsafe { self.copied(buffer, address, len, CALL) },
         }
     }
@@ -103,7 +106,7 @@ where
         let mut result = Ok(Origin::Allocated);
         let mut ask = || result = ask(address, ordinal);
         // With the context current.
-        cuda_rt_driver::Driver::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
+        cuda_rt_driver::Streams::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
         result
     }
 }
@@ -144,8 +147,8 @@ where
     /// `cuStreamSynchronize`).
     ///
     /// The memory itself stays here, for it is from a pool. Cust's safe `copy_from` and `set_8` do
-    /// not wait. They are sound because `cuMemFree` waits for all work on memory of `cuMemAlloc`; on
-    /// memory of a pool it does not, and the pool would hand the memory out under that work.
+    /// not wait. They are sound because `cuMemFree` waits for all work on memory of `cuMemAlloc`;
+    /// on memory of a pool it does not, and the pool would hand the memory out under that work.
     ///
     /// # Hazards prevented
     /// H21: no memory of the device's pool is used by work that its streams are not ordered after.
@@ -174,7 +177,7 @@ where
         let ours = Unless::leaked(self);
         let mut copied = None;
         let mut copy = || copied = Some(copy_out(source, len * size_of::<T>()));
-        let entered = cuda_rt_driver::Driver::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
+        let entered = cuda_rt_driver::Streams::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
         match (entered, copied) {
             (Ok(()), Some(Ok(copy))) => {
                 drop(ours.take_back());

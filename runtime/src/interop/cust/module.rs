@@ -1,3 +1,5 @@
+//! Kernels that cust loaded.
+
 use cust::module::Module;
 
 use super::stream::cuda;

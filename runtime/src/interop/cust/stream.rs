@@ -1,3 +1,5 @@
+//! Streams of cust's, and ours for cust.
+
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -99,6 +101,7 @@ impl<S: StreamTag> ForeignCall<'_, S> {
     ///
     /// # Errors
     /// As there, and [`Error::Driver`] on a simulated device; `body` has not run then.
+    #[track_caller]
     pub unsafe fn enqueue_cust<O>(self, body: impl FnOnce(&cust::stream::Stream) -> O) -> Result<O> {
         cuda(self.core()).during("ForeignCall::enqueue_cust")?;
         let body = |raw: RawStream| {

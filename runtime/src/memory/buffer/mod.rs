@@ -10,17 +10,16 @@ use std::sync::Arc;
 pub use def::DeviceBuffer;
 use def::Memory;
 
+use super::Element;
 use super::foreign::Foreign;
 use super::parts::SplitBlock;
 use super::slice::{DANGLING, DeviceSlice};
 use super::view::{DeviceView, DeviceViewMut};
-use super::{Element, size_in_bytes};
 use crate::device::core::DeviceCore;
-use crate::error::{During, Error, Refused, Result};
+use crate::error::{Error, Refused, Result};
 use crate::memory::bundle::{Bundle, OwnedBy};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
-use crate::stream::Stream;
 use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 use cuda_rt_driver::DeviceAddress;
 
@@ -283,30 +282,7 @@ impl Memory {
     }
 }
 
-impl<T: Element, S> DeviceBuffer<MaybeUninit<T>, S> {
-    /// Allocates on the stream.
-    pub(crate) fn uninit(stream: &Stream<S>, len: usize, during: &'static str) -> Result<Self> {
-        let (core, at) = (stream.core(), stream.at());
-        let bytes = size_in_bytes::<T>(len, during)?;
-        let address = if bytes == 0 {
-            DANGLING
-        } else {
-            let driver = core.ordered().during(during)?;
-            // SAFETY: the core keeps its streams, and the size is not 0.
-            unsafe { driver.alloc(bytes, at.raw) }.during(during)?
-        };
-        let memory = Memory {
-            address,
-            len,
-            at,
-            core: Arc::clone(core),
-            split: None,
-        };
-        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is
-        // `S`.
-        Ok(unsafe { Self::new(memory) })
-    }
-
+impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     /// Claims that all of it has been written, or is before anything enqueued later reads it.
     ///
     /// Rarely needed: [`Stream::init_from`](crate::Stream::init_from),

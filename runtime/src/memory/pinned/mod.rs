@@ -1,11 +1,9 @@
-//! [`PinnedBuffer`]: an owner of page-locked memory, and slices of it.
+//! [`PinnedBuffer`]: an owner of page-locked memory.
 
 mod def;
 
-use std::ffi::c_void;
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -14,12 +12,11 @@ use def::{Memory, Storage};
 
 use super::foreign::Foreign;
 use super::parts::{PinnedBlock, SplitPinned};
-use super::range::RangeIndex;
+use super::pinned_slice::PinnedSlice;
 use super::view::{PinnedView, PinnedViewMut};
 use super::{Element, size_in_bytes};
-use crate::device::Device;
 use crate::device::core::DeviceCore;
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, PinnedError, Refused, Result};
 use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
@@ -141,7 +138,7 @@ impl<T, P> PinnedBuffer<T, P> {
         let bytes = self.len() * size_of::<T>();
         if bytes > 0 {
             let address = self.base().cast();
-            self.memory().core.driver().hint(Hint::HostAccess {
+            self.memory().core.tools().hint(Hint::HostAccess {
                 address,
                 bytes,
                 passed,
@@ -169,7 +166,10 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
     /// A block of the pool, zeroed.
     #[track_caller]
     pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
-        let bytes = size_in_bytes::<T>(len, "Device::pinned")?;
+        let bytes = size_in_bytes::<T>(len).ok_or(PinnedError::TooLarge {
+            len,
+            element_bytes: size_of::<T>(),
+        })?;
         let block = if bytes == 0 {
             None
         } else {
@@ -228,31 +228,23 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         buffer
     }
 
-    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and
-    /// bound to none.
+    /// The same memory, of the device of `core`.
     ///
-    /// # Errors
-    /// [`Error::OtherBackend`] between a GPU and a simulated device; the buffer comes back.
-    pub fn for_device<E: Live>(
-        self,
-        device: &Device<E>,
-    ) -> std::result::Result<PinnedBuffer<T, Idle<E>>, Refused<Self>> {
-        if self.memory().core.driver().properties().backend != device.properties().backend {
-            return Err(Refused {
-                error: Error::OtherBackend,
-                value: self,
-            });
-        }
-        let Memory { home, len, .. } = self.into_memory();
+    /// # Safety
+    /// `E` is the tag of that device, whose backend is that of this one.
+    pub(crate) unsafe fn with_core<E: Live>(self, core: &Arc<DeviceCore>) -> PinnedBuffer<T, Idle<E>> {
         let memory = Memory {
-            home,
-            len,
-            at: None,
-            core: Arc::clone(device.core()),
+            core: Arc::clone(core),
+            ..self.into_memory()
         };
         // SAFETY: PINNED-1 and PINNED-2 held of `self`, whose memory is page-locked for every GPU;
-        // PINNED-3: it was idle.
-        Ok(unsafe { PinnedBuffer::new(memory) })
+        // PINNED-3: it was idle, so that `at` is `None`.
+        unsafe { PinnedBuffer::new(memory) }
+    }
+
+    /// The device that it is of.
+    pub(crate) fn core(&self) -> &DeviceCore {
+        &self.memory().core
     }
 }
 
@@ -371,116 +363,5 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
     unsafe fn detach(self) -> Self::Idle {
         // SAFETY: as in `back`.
         unsafe { self.recast(None) }
-    }
-}
-
-/// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
-///
-/// # Invariants
-/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory,
-/// initialised, and of the place `P` for the
-///     reference's lifetime; not null where they are 0 bytes.
-/// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
-/// PINNED-SLICE-3. Nothing is read or written through it on the host.
-#[repr(transparent)]
-pub struct PinnedSlice<T, P> {
-    marker: PhantomData<(T, fn(P) -> P)>,
-    elements: [()],
-}
-
-impl<T, P> fmt::Debug for PinnedSlice<T, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PinnedSlice({:?}, {} elements)", self.address(), self.len())
-    }
-}
-
-impl<T, P> PinnedSlice<T, P> {
-    /// # Safety
-    /// PINNED-SLICE-1 holds for `'a`, and no `&mut` overlaps it.
-    #[inline]
-    pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
-        let data =
-            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
-        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
-        // valid at any address that is not null (PINNED-SLICE-1).
-        unsafe { &*(data as *const Self) }
-    }
-
-    /// # Safety
-    /// PINNED-SLICE-1 and PINNED-SLICE-2 hold for `'a`.
-    #[inline]
-    pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
-        let data = std::ptr::slice_from_raw_parts_mut(
-            std::ptr::without_provenance_mut::<()>(address.0 as usize),
-            len,
-        );
-        // SAFETY: as in `from_raw`.
-        unsafe { &mut *(data as *mut Self) }
-    }
-
-    /// Length in elements.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.elements.len()
-    }
-
-    /// Whether there are no elements.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.elements.is_empty()
-    }
-
-    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream
-    /// has it.
-    #[inline]
-    pub fn address(&self) -> NonNull<c_void> {
-        let address = self.elements.as_ptr().addr();
-        // PINNED-SLICE-1: never null; the provenance was exposed when it was mapped, or lent to us.
-        NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
-    }
-
-    fn part(&self, range: &Range<usize>) -> DeviceAddress {
-        DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
-    }
-
-    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap.
-    ///
-    /// # Panics
-    /// If `mid > len`.
-    #[track_caller]
-    pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
-        let len = self.len();
-        assert!(mid <= len, "split at {mid}, past a length of {len}");
-        let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
-        // not overlap (PINNED-SLICE-2).
-        let left = unsafe { Self::from_raw_mut(start, mid) };
-        // SAFETY: the rest of it.
-        let right = unsafe { Self::from_raw_mut(middle, len - mid) };
-        (left, right)
-    }
-}
-
-impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
-    type Output = I::Part<Self>;
-
-    #[inline]
-    #[track_caller]
-    fn index(&self, range: I) -> &I::Part<Self> {
-        let range = range.within(self.len());
-        // SAFETY: a part of memory for which PINNED-SLICE-1 holds, for no longer than `self` is
-        // borrowed.
-        I::part(unsafe { Self::from_raw(self.part(&range), range.len()) })
-    }
-}
-
-impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
-        let range = range.within(self.len());
-        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow
-        // (PINNED-SLICE-1, PINNED-SLICE-2).
-        I::part_mut(unsafe { Self::from_raw_mut(self.part(&range), range.len()) })
     }
 }

@@ -17,29 +17,28 @@
 //!   to wake gets an error.
 //! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and one that
 //!   panics there is contained. Closures run on a thread of their own (`closures`): they may block.
+//! - The threads ask a [`Question`], and know nothing of events: how they wait is tested without a
+//!   device.
 //!
 //! The thread starts with the first wait and ends with the device. A future that was dropped or
 //! leaked has no part in the safety of its bundle: the bundle is in the handoff, and the thread
 //! holds the events alone (H27).
 
 mod closures;
+mod thread;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::order::event_pool::EventPool;
-use crate::order::fence::Fence;
+use self::closures::{Closures, Job};
+use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
-use closures::{Closures, Job};
-use cuda_rt_driver::door::message as panic_message;
 use cuda_rt_driver::{Backend, DriverResult};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
@@ -56,99 +55,69 @@ const LONGEST_SLEEP: Duration = Duration::from_micros(250);
 /// in another order than their events were recorded in, or their futures may be gone.
 const PROBES: usize = 16;
 
+/// What can be asked whether it is over: an event, or a fence of several.
+pub(crate) trait Question: Send + Sync {
+    /// Whether it is over. An error ends the wait.
+    fn ask(&self) -> DriverResult<bool>;
+}
+
 /// The way to one device's threads; they run while there is something to wait for, or the device is
 /// there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Completion {
-    /// `None` before the first wait and after the device is gone.
-    arrivals: Mutex<Option<Started<Watcher>>>,
+    /// To the thread that asks.
+    arrivals: Thread<Watcher>,
     closures: Closures,
+    /// Whether that thread sleeps between rounds.
+    pauses: bool,
 }
 
 impl Completion {
+    /// For a device that runs its work by itself, or for a simulated one.
+    pub(crate) fn of(backend: Backend) -> Self {
+        Self {
+            arrivals: Thread::default(),
+            closures: Closures::default(),
+            pauses: backend != Backend::Simulated,
+        }
+    }
+
     /// Lets the threads end once nothing waits any more.
     pub(crate) fn close(&self) {
-        let kept = self.lock().take();
-        drop(kept);
+        self.arrivals.close();
         self.closures.close();
     }
 
-    fn submit(&self, pool: &Arc<EventPool>, watcher: Watcher) -> io::Result<()> {
-        let sender = self.sender(pool)?;
+    /// Does `done` once `question` is over, or cannot be asked any more. Questions of one `origin`
+    /// are over in the order in which they come. `at_end` is run by the thread that this starts, if
+    /// it starts one, when it ends.
+    pub(crate) fn watch(
+        &self,
+        question: Arc<dyn Question>,
+        origin: Option<StreamId>,
+        done: Done,
+        at_end: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let pauses = self.pauses;
+        let sender = self.arrivals.sender(|| start(pauses, at_end))?;
         // The thread receives until the last sender is gone. The lock is free: what cannot be sent
         // is dropped, with code of others.
-        let sent = sender.send(watcher);
+        let sent = sender.send(Watcher {
+            question,
+            origin,
+            done,
+        });
         sent.map_err(|_| io::Error::other("the completion thread has ended"))
     }
-
-    /// A sender to the thread, which is started if there is none.
-    fn sender(&self, pool: &Arc<EventPool>) -> io::Result<Sender<Watcher>> {
-        let mut arrivals = self.lock();
-        if let Some(started) = &*arrivals {
-            return started.sender();
-        }
-        let started = Started::new(start(Arc::clone(pool))?);
-        let sender = started.sender();
-        // A device that is gone keeps no thread beyond what waits.
-        if !pool.is_closed() {
-            *arrivals = Some(started);
-        }
-        sender
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Started<Watcher>>> {
-        // Whole after any panic: it is assigned or not.
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// A sender to a thread, and the process that the thread is of.
-struct Started<T> {
-    sender: Sender<T>,
-    process: u32,
-}
-
-impl<T> fmt::Debug for Started<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
-            .field("process", &self.process)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<T> Started<T> {
-    fn new(sender: Sender<T>) -> Self {
-        let process = std::process::id();
-        Self { sender, process }
-    }
-
-    fn sender(&self) -> io::Result<Sender<T>> {
-        check_process(self.process)?;
-        Ok(self.sender.clone())
-    }
-}
-
-/// An error in a process that was forked from the one of this number.
-fn check_process(process: u32) -> io::Result<()> {
-    if process == std::process::id() {
-        return Ok(());
-    }
-    Err(io::Error::other(format!(
-        "this process was forked, and the device's threads stayed in its parent, process {process}; open the device after `fork`"
-    )))
-}
-
-fn start(pool: Arc<EventPool>) -> io::Result<Sender<Watcher>> {
+fn start(pauses: bool, at_end: impl FnOnce() + Send + 'static) -> io::Result<Sender<Watcher>> {
     let (sender, receiver) = channel();
-    thread::Builder::new()
+    std::thread::Builder::new()
         .name("cuda-rt-events".into())
         .spawn(move || {
-            let pauses = pool.driver().properties().backend != Backend::Simulated;
             Waiting::default().run(&receiver, pauses);
-            // What came back while the pool was being closed.
-            if pool.is_closed() {
-                pool.drain();
-            }
+            at_end();
         })?;
     Ok(sender)
 }
@@ -168,18 +137,12 @@ enum State {
 }
 
 impl Watch {
-    /// Wakes `waker` once `fence` is over, or cannot be asked any more.
-    pub(crate) fn start(fence: &mut Fence, waker: &Waker) -> io::Result<Arc<Self>> {
-        let watch = Arc::new(Self::new(waker.clone()));
-        fence.watch(Done::Wake(Arc::clone(&watch)))?;
-        Ok(watch)
-    }
-
-    fn new(waker: Waker) -> Self {
-        Self {
+    /// That of a future whose task `waker` wakes; [`Done::Wake`] ends it.
+    pub(crate) fn new(waker: Waker) -> Arc<Self> {
+        Arc::new(Self {
             state: Mutex::new(State::Pending(waker)),
             process: std::process::id(),
-        }
+        })
     }
 
     /// The outcome, or `waker` is the one to be woken from now on. An error where no thread will
@@ -221,7 +184,7 @@ impl Watch {
     }
 }
 
-/// What is to be done when a fence is over.
+/// What is to be done when a wait is over.
 pub(crate) enum Done {
     Wake(Arc<Watch>),
     Run(Sender<Job>, Box<dyn FnOnce(DriverResult<()>) + Send>),
@@ -230,15 +193,13 @@ pub(crate) enum Done {
 impl Done {
     /// Runs `body` on the device's closure thread.
     pub(crate) fn run(
-        pool: &EventPool,
+        completion: &Completion,
         body: impl FnOnce(DriverResult<()>) + Send + 'static,
     ) -> io::Result<Self> {
-        let jobs = pool.completion().closures.sender(pool)?;
+        let jobs = completion.closures.sender()?;
         Ok(Self::Run(jobs, Box::new(body)))
     }
-}
 
-impl Done {
     /// What it waits for is over already.
     pub(crate) fn now(self) {
         match self {
@@ -248,23 +209,9 @@ impl Done {
     }
 }
 
-impl Fence {
-    /// Does `done` once this is over or cannot be asked any more. Of a fence with no events nothing
-    /// is done: it is over, or never will be, and [`query`](Self::query) says which.
-    pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
-        let fence = self.share();
-        let Some((pool, origin)) = fence.watched_by() else {
-            return Ok(());
-        };
-        let pool = Arc::clone(pool);
-        let watcher = Watcher { fence, origin, done };
-        pool.completion().submit(&pool, watcher)
-    }
-}
-
 struct Watcher {
-    fence: Fence,
-    /// The stream that recorded the fence's event, if it is one.
+    question: Arc<dyn Question>,
+    /// What it is in order with: the stream that recorded its event, if it is one.
     origin: Option<StreamId>,
     done: Done,
 }
@@ -285,7 +232,7 @@ impl Watcher {
             return Some(Answer::Cancelled);
         }
         // A question that unwinds ends this wait, and no other.
-        let asked = catch_unwind(AssertUnwindSafe(|| self.fence.query())).unwrap_or_else(|payload| {
+        let asked = catch_unwind(AssertUnwindSafe(|| self.question.ask())).unwrap_or_else(|payload| {
             // Its drop may panic again.
             std::mem::forget(payload);
             Err(unwound("cuEventQuery"))
@@ -299,7 +246,7 @@ impl Watcher {
 
     fn finish(self, answer: Answer) {
         // First, so that the events are the other holder's alone when it is woken.
-        contain(|| drop(self.fence));
+        contain(|| drop(self.question));
         let Answer::Over(outcome) = answer else {
             // With the waker, whose drop is the executor's code.
             return contain(|| drop(self.done));
@@ -310,15 +257,6 @@ impl Watcher {
             // dropped, behind its fence.
             Done::Run(jobs, body) => contain(|| drop(jobs.send(Box::new(move || body(outcome))))),
         }
-    }
-}
-
-/// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it
-/// panics with.
-fn contain(body: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        // Drops no code of others, which may panic again.
-        panic_message(payload);
     }
 }
 
@@ -385,11 +323,11 @@ impl Waiting {
             let waited = last.elapsed();
             if !pauses {
                 if turn.elapsed() >= TURN {
-                    thread::yield_now();
+                    std::thread::yield_now();
                     turn = Instant::now();
                 }
             } else if waited < SPIN {
-                thread::yield_now();
+                std::thread::yield_now();
             } else if let Some(watcher) = sleep(arrivals, (waited / SLEEP_PART).min(LONGEST_SLEEP)) {
                 self.add(watcher);
                 last = Instant::now();
@@ -426,7 +364,7 @@ fn sleep(arrivals: &Receiver<Watcher>, time: Duration) -> Option<Watcher> {
         Err(RecvTimeoutError::Timeout) => None,
         // The device is gone; what waits still does.
         Err(RecvTimeoutError::Disconnected) => {
-            thread::sleep(time);
+            std::thread::sleep(time);
             None
         }
     }
@@ -434,74 +372,70 @@ fn sleep(arrivals: &Receiver<Watcher>, time: Duration) -> Option<Watcher> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::order::stream_ref::StreamRef;
-    use cuda_rt_simulator::{Order, SimConfig, SimDriver};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A fence behind `copies` copies on a stream of its own, of a device that runs one operation
-    /// for each question about it.
-    fn fence(pool: &Arc<EventPool>, copies: usize) -> Fence {
-        let driver = pool.driver();
-        let raw = driver.create_stream(0).unwrap();
-        let at = StreamRef {
-            raw,
-            id: StreamId::new(),
-        };
-        if copies > 0 {
-            // SAFETY: the stream is live.
-            let memory = unsafe { driver.alloc(8, raw) }.unwrap();
-            for _ in 0..copies {
-                // SAFETY: 8 bytes of this stream's own.
-                unsafe { driver.fill(memory, &[1], 8, raw) }.unwrap();
-            }
+    use super::*;
+
+    /// Over once it was asked so many times.
+    struct Steps(AtomicUsize);
+
+    impl Question for Steps {
+        fn ask(&self) -> DriverResult<bool> {
+            let left = self.0.load(Ordering::Relaxed);
+            self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+            Ok(left == 0)
         }
-        pool.record(at, false).unwrap().into()
     }
 
-    fn watcher(fence: Fence) -> (Watcher, Arc<Watch>) {
-        let watch = Arc::new(Watch::new(Waker::noop().clone()));
-        let done = Done::Wake(Arc::clone(&watch));
-        let origin = None;
-        (Watcher { fence, origin, done }, watch)
+    fn question(steps: usize) -> Arc<dyn Question> {
+        Arc::new(Steps(AtomicUsize::new(steps)))
+    }
+
+    fn watcher(question: Arc<dyn Question>) -> (Watcher, Arc<Watch>) {
+        let watch = Watch::new(Waker::noop().clone());
+        let watcher = Watcher {
+            question,
+            origin: None,
+            done: Done::Wake(Arc::clone(&watch)),
+        };
+        (watcher, watch)
     }
 
     /// A closure of the user's, which asks when it is dropped whether it could wait for something
     /// now.
-    struct AsksWhenDropped(Arc<EventPool>, Sender<bool>);
+    struct AsksWhenDropped(Arc<Completion>, Sender<bool>);
 
     impl Drop for AsksWhenDropped {
         fn drop(&mut self) {
-            let free = self.0.completion().arrivals.try_lock().is_ok();
-            self.1.send(free).unwrap();
+            self.1.send(self.0.arrivals.is_free()).unwrap();
         }
     }
 
     #[test]
     fn what_cannot_be_sent_is_dropped_with_no_lock_held() {
-        let pool = EventPool::new(SimDriver::new(SimConfig::default().order(Order::Lazy)));
-        let (ended, _) = channel();
-        *pool.completion().lock() = Some(Started::new(ended));
+        let completion = Arc::new(Completion {
+            arrivals: Thread::ended(),
+            ..Completion::of(Backend::Simulated)
+        });
         let (sender, asked) = channel();
-        let asks = AsksWhenDropped(Arc::clone(&pool), sender);
+        let asks = AsksWhenDropped(Arc::clone(&completion), sender);
         let (jobs, _received) = channel();
         let done = Done::Run(jobs, Box::new(move |_| drop(asks)));
-        fence(&pool, 1).watch(done).unwrap_err();
+        let question = question(1);
+        completion.watch(question, None, done, || ()).unwrap_err();
         assert_eq!(asked.recv(), Ok(true));
-        pool.close();
     }
 
     #[test]
     fn what_is_done_behind_one_that_is_pending_is_found_and_so_is_what_no_one_waits_for() {
-        let config = SimConfig::default().order(Order::Lazy).most_pending(usize::MAX);
-        let pool = EventPool::new(SimDriver::new(config));
         let mut waiting = Waiting::default();
-        let (slow, slow_watch) = watcher(fence(&pool, 10_000));
+        let (slow, slow_watch) = watcher(question(10_000));
         waiting.add(slow);
         let mut watches = Vec::new();
         for number in 0..200 {
             // Every other one is slow too, and cancelled.
             let cancelled = number % 2 == 1;
-            let (behind, watch) = watcher(fence(&pool, if cancelled { 1000 } else { 0 }));
+            let (behind, watch) = watcher(question(if cancelled { 1000 } else { 0 }));
             waiting.add(behind);
             if !cancelled {
                 watches.push(watch);
@@ -516,6 +450,22 @@ mod tests {
         }
         assert!(slow_watch.poll(Waker::noop()).unwrap().is_pending());
         assert_eq!(waiting.0[0].watchers.len(), 1);
-        pool.close();
+    }
+
+    #[test]
+    fn the_thread_wakes_and_ends_with_the_last_sender() {
+        let completion = Completion::of(Backend::Simulated);
+        let watch = Watch::new(Waker::noop().clone());
+        let (sender, ended) = channel();
+        let question = question(100);
+        let done = Done::Wake(Arc::clone(&watch));
+        completion
+            .watch(question, None, done, move || sender.send(()).unwrap())
+            .unwrap();
+        completion.close();
+        ended
+            .recv_timeout(Duration::from_secs(60))
+            .expect("the thread runs what is left to do at its end");
+        assert_eq!(watch.poll(Waker::noop()).unwrap(), Poll::Ready(Ok(())));
     }
 }

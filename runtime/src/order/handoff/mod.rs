@@ -1,4 +1,5 @@
-//! [`Handoff`]: a bundle between two owners.
+//! [`Handoff`]: a bundle between two owners. Here the host waits for it; [`order`](crate::order)
+//! shows where streams and tasks do.
 
 mod def;
 

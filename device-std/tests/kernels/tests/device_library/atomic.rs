@@ -1,5 +1,5 @@
-//! Atomic operations, by element, scope and memory. What all threads do together does not depend on
-//! their order.
+//! Atomic operations, by element, scope and memory. The results do not depend on the order of the
+//! threads.
 
 use cuda_rt::Grid1;
 use library_kernels::atomic::{self as kernels, RESULTS};
@@ -8,15 +8,15 @@ use crate::Compute;
 use crate::devices::for_each_device;
 use crate::harness::{COUNT, Sample, THREADS, download, groups, upload};
 
-/// What the elements hold before: neutral for each operation.
+/// The elements' values before the launch: neutral for each operation.
 macro_rules! start {
     ($type:ident) => {
         [0, $type::MAX, $type::MIN, !0, 0, 0, 0, 0]
     };
 }
 
-/// What is in the elements once threads with these values have worked on them; and what was passed
-/// on, in some order.
+/// Checks the elements after threads with these values have made their operations. `passed` holds
+/// the results of the swaps, in some order.
 macro_rules! check_integers {
     ($type:ident, $values:expr, $results:expr, $passed:expr) => {
         let (values, results): (&[$type], &[$type]) = ($values, $results);
@@ -36,8 +36,8 @@ macro_rules! check_integers {
             assert_eq!(*got, expected, "{operation}");
         }
         assert_eq!(&results[RESULTS..], values, "store");
-        // Each value was passed on once, but the last, which is still there; and first came what
-        // was there before.
+        // Each value was swapped out once, except for the last value, which is still in the
+        // element. The first result is the element's value before the launch.
         let mut passed: Vec<$type> = $passed.to_vec();
         passed.push(results[7]);
         passed.sort();
@@ -107,7 +107,7 @@ shared_integers! {
     shared_atomic_i64: i64;
 }
 
-/// Multiples of 1/64 below 4: their sums are exact in any order.
+/// Multiples of 1/64 below 4, whose sums are exact in any order.
 fn exact_floats(count: usize) -> Vec<f64> {
     u8::samples(count)
         .into_iter()
@@ -169,7 +169,7 @@ shared_floats! {
 }
 
 #[test]
-fn tickets_are_drawn_once_each() {
+fn each_ticket_is_drawn_once() {
     for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut counter = stream.alloc_zeroed::<u32>(1).unwrap();

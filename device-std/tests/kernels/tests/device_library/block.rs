@@ -1,4 +1,4 @@
-//! What the threads of a block do together.
+//! Reductions, scans and votes of blocks.
 
 use cuda_rt::{Grid1, Grid2};
 use library_kernels::block as kernels;
@@ -16,7 +16,7 @@ fn compose(first: [u32; 2], then: [u32; 2]) -> [u32; 2] {
     [(u64::from(first[0]) * u64::from(then[0])) as u32, b as u32]
 }
 
-/// Warps as trees, and the warps in a row.
+/// Combines each warp's values as a tree, and the results of the warps one after the other.
 fn by_warps<T: Copy>(block: &[T], combine: fn(T, T) -> T) -> T {
     fn tree<T: Copy>(values: &[T], combine: fn(T, T) -> T) -> T {
         match values {
@@ -64,7 +64,8 @@ reductions! {
     block_compose: [u32; 2], |block| block.iter().copied().fold([1, 0], compose);
 }
 
-/// `$expected` of a block's values and the thread's index, and `$total` of the block's values.
+/// Compares each thread's value with `$expected` of the block's values and the thread's index, and
+/// the total with `$total`.
 macro_rules! scans {
     ($($name:ident: $type:ty, |$block:ident, $at:ident| $expected:expr, $total:expr;)*) => { $(
         #[test]
@@ -103,7 +104,8 @@ scans! {
         block.iter().copied().fold([1, 0], compose);
 }
 
-/// Threads add in another order than a loop: a rounding for each step of five, and for each warp.
+/// Threads add in another order than a loop: there is a rounding for each of five steps, and for
+/// each warp.
 #[test]
 fn inclusive_sum_f32() {
     let input = inputs::<f32>();
@@ -171,7 +173,7 @@ fn votes_of_a_block() {
 }
 
 #[test]
-fn a_loop_that_ends_when_all_threads_agree() {
+fn a_loop_ends_when_all_threads_agree() {
     let mut input = inputs::<u32>();
     input[..THREADS].fill(1);
     input[THREADS..2 * THREADS]

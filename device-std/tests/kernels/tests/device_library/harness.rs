@@ -1,4 +1,4 @@
-//! Inputs that look random, the way to a device and back, and comparisons by bits.
+//! Pseudo-random inputs, transfers to a device and back, and comparisons of bits.
 
 use std::fmt::Debug;
 
@@ -6,9 +6,9 @@ use cuda_rt::{DeviceBuffer, Element, Stream, StreamTag, bytemuck};
 use device_std::{Bf16x2, F16x2};
 use half::{bf16, f16};
 
-/// Threads of a block in the kernels of this crate, but where a test says otherwise: three warps.
+/// Threads of a block in the kernels of this crate, three warps, unless a test says otherwise.
 pub(crate) const THREADS: usize = 96;
-/// Threads of a launch: not whole blocks.
+/// Threads of a launch; they do not fill its last block.
 pub(crate) const COUNT: usize = THREADS * 4 + 37;
 
 pub(crate) fn upload<T: Element, S: StreamTag>(stream: &Stream<S>, values: &[T]) -> DeviceBuffer<T, S>
@@ -31,7 +31,7 @@ where
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// Numbers that look random, the same in every run (xorshift64*).
+/// Pseudo-random numbers, equal in every run (xorshift64*).
 pub(crate) fn random(count: usize, seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
@@ -43,12 +43,12 @@ pub(crate) fn random(count: usize, seed: u64) -> impl Iterator<Item = u64> {
     .take(count)
 }
 
-/// An element of which inputs are made.
+/// An element with pseudo-random samples.
 pub(crate) trait Sample: Element + Debug {
-    /// From 64 random bits.
+    /// A sample made from 64 random bits.
     fn sample(bits: u64) -> Self;
 
-    /// Values that look random, the same in every run.
+    /// Pseudo-random values, equal in every run.
     fn samples(count: usize) -> Vec<Self> {
         random(count, 7).map(Self::sample).collect()
     }
@@ -65,7 +65,7 @@ macro_rules! integers {
 }
 integers!(u8 u16 u32 i32 u64 i64);
 
-/// In [-1, 1), of many magnitudes.
+/// A float in [-1, 1); the samples have many magnitudes.
 impl Sample for f64 {
     fn sample(bits: u64) -> Self {
         (bits as i64 as f64) / (1u64 << 63) as f64 * f64::from(2f32.powi(-((bits % 8) as i32)))
@@ -92,7 +92,7 @@ impl<const N: usize> Sample for [u32; N] {
     }
 }
 
-/// Equal in every bit: zeros by their sign, and what is not a number by its payload.
+/// Asserts that all bits are equal, also the signs of zeros and the payloads of NaNs.
 #[track_caller]
 pub(crate) fn assert_bits<T: Element + Debug>(got: &[T], expected: &[T]) {
     assert_eq!(got.len(), expected.len());
@@ -105,7 +105,7 @@ pub(crate) fn assert_bits<T: Element + Debug>(got: &[T], expected: &[T]) {
     }
 }
 
-/// What the threads of each warp or block have.
+/// The values of each warp's or block's threads.
 pub(crate) fn groups<T: Copy>(input: &[T], group: usize) -> impl Iterator<Item = &[T]> {
     assert!(
         input.len().is_multiple_of(group),
@@ -114,7 +114,7 @@ pub(crate) fn groups<T: Copy>(input: &[T], group: usize) -> impl Iterator<Item =
     input.chunks_exact(group)
 }
 
-/// What is not a number may have another payload: the hardware does not say which.
+/// Equality of all bits, except for the payload of a NaN, which the hardware does not specify.
 pub(crate) trait Alike: Copy + std::fmt::Debug {
     fn is_alike(self, other: Self) -> bool;
 }
@@ -141,7 +141,7 @@ impl Alike for Bf16x2 {
     }
 }
 
-/// Alike at each place, of which `arguments` tells.
+/// Asserts that the values are alike. A failure prints the `arguments` of the place.
 #[track_caller]
 pub(crate) fn assert_alike<T: Alike>(got: &[T], expected: &[T], arguments: impl Fn(usize) -> String) {
     assert_eq!(got.len(), expected.len());

@@ -1,8 +1,8 @@
-//! Every function of `device-std` in a kernel of its own, against plain Rust: on the simulated
-//! device, and on every GPU there is.
+//! Compares every function of `device-std`, in a kernel of its own, with plain Rust. The kernels
+//! run on the simulated device, and on every GPU of the machine.
 //!
-//! Integers, exchanges and reductions are compared bit for bit, on a GPU too. Where floats may
-//! differ the test states by how much.
+//! Integers, exchanges and reductions must be equal to the bit, on a GPU too. If floats may differ,
+//! the test states the bound.
 #![forbid(unsafe_code)]
 
 mod atomic;

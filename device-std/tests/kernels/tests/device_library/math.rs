@@ -1,5 +1,5 @@
-//! Math. Fast functions are within the bounds that their documentation states, against `f64`;
-//! everything else is the same to the bit on all devices, and as plain Rust has it.
+//! Math. The errors of fast functions, compared with `f64`, are within the documented bounds. All
+//! other functions are equal to the bit on all devices, and to plain Rust.
 
 use cuda_rt::Grid1;
 use device_std::{Bf16x2, F16x2, accurate, fast};
@@ -12,22 +12,21 @@ use crate::harness::{Sample, assert_alike, assert_bits, download, random, upload
 
 const STEPS: usize = 20_000;
 
-/// Evenly from `from` to `to`.
+/// Numbers from `from` to `to`, in even steps.
 fn even(from: f64, to: f64) -> Vec<f32> {
     (0..=STEPS)
         .map(|step| (from + (to - from) * step as f64 / STEPS as f64) as f32)
         .collect()
 }
 
-/// Positive, of all magnitudes that are not subnormal, and not so small or large that their
-/// inverses are.
+/// Positive numbers of all magnitudes. Neither the numbers nor their inverses are subnormal.
 fn magnitudes() -> Vec<f32> {
     random(STEPS, 3)
         .map(|bits| 2f32.powi((bits % 250) as i32 - 125) * (1.0 + (bits >> 40) as f32 / (1 << 24) as f32))
         .collect()
 }
 
-/// Where the functions of the hardware and of the CPU have their special cases.
+/// Arguments at which functions of the hardware and of the CPU have special cases.
 fn special() -> Vec<f32> {
     vec![
         0.0,
@@ -43,9 +42,9 @@ fn special() -> Vec<f32> {
     ]
 }
 
-/// Compares the kernel of the test's name with `$exact` in `f64`, and allows an error of `$bound`
-/// of the argument and the exact value. Then special arguments, for which it is to give what the
-/// function gives on the host.
+/// Compares the kernel with the test's name to `$exact` in `f64`. The allowed error is `$bound` of
+/// the argument and the exact value. For special arguments, the result must equal the function's
+/// result on the host.
 macro_rules! fast {
     ($($name:ident($arguments:expr), $host:path, |$x:ident| $exact:expr, |$value:ident| $bound:expr;)*) => { $(
         #[test]
@@ -68,7 +67,7 @@ macro_rules! fast {
                     let expected = $host(*argument);
                     let near = (got - expected).abs() <= 1e-3 * expected.abs();
                     let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
-                    // Near 0 a function of absolute error may be 0.
+                    // Near 0, a function with an absolute error may return 0.
                     let ($x, $value) = (f64::from(*argument), f64::from(expected));
                     let _ = $x;
                     let within = (f64::from(*got) - $value).abs() <= $bound;
@@ -85,7 +84,7 @@ fn power(exponent: f64) -> f64 {
     exponent.exp2()
 }
 
-/// A bound that is absolute around 1, and relative elsewhere.
+/// The bound for a logarithm: absolute around 1, relative elsewhere.
 fn of_logarithm(x: f64, value: f64) -> f64 {
     if x > 0.5 && x < 2.0 {
         power(-22.0)
@@ -157,7 +156,7 @@ fn fast_pow() {
     });
 }
 
-/// Bits that are those of floats, among which are all kinds that there are.
+/// Floats of all kinds, made from spread bit patterns.
 fn all_kinds() -> Vec<f32> {
     random(STEPS, 13)
         .map(|bits| f32::from_bits((bits >> 32) as u32))
@@ -170,7 +169,7 @@ fn all_kinds_f64() -> Vec<f64> {
     random(STEPS, 17).map(f64::from_bits).chain(wide).collect()
 }
 
-/// The kernel of the test's name gives what `$expected` gives on the host.
+/// The kernel with the test's name gives the host's result of `$expected`.
 macro_rules! same {
     ($($name:ident($arguments:expr), |$x:ident| $expected:expr;)*) => { $(
         #[test]
@@ -192,7 +191,8 @@ fn bits16() -> impl Iterator<Item = u16> {
     0..=u16::MAX
 }
 
-/// Around every value of 16 bits: itself, halfway to the next, and a bit to either side of that.
+/// For every 16-bit value: the value, the middle between it and the next value, and the floats
+/// beside the middle.
 fn around<T: Copy>(all: impl Iterator<Item = T>, wide: fn(T) -> f32, next: fn(f32) -> f32) -> Vec<f32> {
     all.flat_map(|value| {
         let value = wide(value);
@@ -234,7 +234,7 @@ same! {
     narrow_bf16(around(bits16().map(bf16::from_bits), bf16::to_f32, |x| x * (1.0 + 1.0 / 128.0))), |x| bf16::from_f32(x);
 }
 
-/// The kernel of the test's name gives, for two arguments, what `$expected` gives on the host.
+/// The kernel with the test's name gives, for two arguments, the host's result of `$expected`.
 macro_rules! same_of_two {
     ($($name:ident($left:expr, $right:expr), |$x:ident, $y:ident| $expected:expr;)*) => { $(
         #[test]
@@ -252,13 +252,14 @@ macro_rules! same_of_two {
     )* };
 }
 
-/// Sums and products of 16-bit floats are exact in `f64`, but for sums of far-off exponents, whose
-/// first bits decide.
+/// Narrows an exact result. Sums and products of 16-bit floats are exact in `f64`, except for sums
+/// of far-off exponents, and there the first bits decide the rounding.
 fn f16_of(value: f64) -> f16 {
     f16::from_f32(value as f32)
 }
 
-/// By the definition: the neighbour that is nearer to the exact value, which `f64` holds.
+/// Narrows by the definition: picks the neighbour that is nearer to the exact value, which `f64`
+/// holds.
 fn bf16_of(value: f64) -> bf16 {
     let guess = bf16::from_f32(value as f32);
     if !guess.is_finite() {
@@ -291,7 +292,8 @@ fn f16_pairs(seed: u64) -> Vec<F16x2> {
     random(STEPS, seed).map(halves).collect()
 }
 
-/// Of exponents near each other, so that sums are more than their larger part, and exact in `f64`.
+/// Pairs with exponents near each other, so that both parts count in a sum, and the sum is exact in
+/// `f64`.
 fn bf16_pairs(seed: u64) -> Vec<Bf16x2> {
     let near = |bits: u16| bf16::from_bits((bits & 0x87ff) | 0x3c00);
     let halves = |bits: u64| Bf16x2::new(near((bits >> 48) as u16), near((bits >> 32) as u16));
@@ -319,7 +321,7 @@ same_of_two! {
     mul_bf16x2(bf16_pairs(5), bf16_pairs(6)), |x, y| each_bf16(x, y, |x, y| x * y);
 }
 
-/// The kernel of the test's name gives, for three arguments, what `$expected` gives on the host.
+/// The kernel with the test's name gives, for three arguments, the host's result of `$expected`.
 macro_rules! fused {
     ($($name:ident($x:expr, $y:expr, $z:expr), |$a:ident, $b:ident, $c:ident| $expected:expr;)*) => { $(
         #[test]
@@ -346,11 +348,12 @@ fn bf16s(seed: u64) -> Vec<bf16> {
     bf16_pairs(seed).into_iter().map(Bf16x2::low).collect()
 }
 
-/// Rounded to odd in single precision first: twice rounded to nearest would be wrong for some.
+/// Rounds to odd in single precision first: two roundings to nearest give a wrong result for some
+/// arguments.
 fn fused_f16(x: f16, y: f16, z: f16) -> f16 {
     let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
-    // Products have 22 bits, from 2^-48 to 2^32, and `z` 11, so what a sum loses in 53 bits decides
-    // nothing that is not decided.
+    // Products have 22 bits, from 2^-48 to 2^32, and `z` has 11 bits. So the bits that a sum loses
+    // beyond 53 bits never decide a rounding.
     let sum = product + z;
     let nearest = sum as f32;
     if !nearest.is_finite() || f64::from(nearest) == sum || nearest.to_bits() & 1 == 1 {
@@ -384,7 +387,7 @@ fused! {
     );
 }
 
-/// Values near 1 differ in their last bits only; the ones above hardly ever tie.
+/// Values near 1 differ in their last bits only. The values of the tests above hardly ever tie.
 #[test]
 fn ties_of_16_bits_go_to_even() {
     let around = |bits: u16| {

@@ -1,4 +1,4 @@
-//! Indices, outputs of a thread's own, chunks, shared memory, and what threads draw and print.
+//! Indices, outputs, chunks, shared memory, random numbers and printing.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -46,12 +46,12 @@ fn an_index_of_three_dimensions() {
 }
 
 #[test]
-fn an_output_of_each_thread() {
+fn each_thread_reads_and_writes_its_element() {
     let input = u32::samples(1000);
     for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let mut output = upload(&stream, &input);
-        // More threads than elements.
+        // There are more threads than elements.
         kernels::get_and_set(&stream, Grid1::covering(1100), &mut output).unwrap();
         let expected: Vec<u32> = input
             .iter()
@@ -62,7 +62,7 @@ fn an_output_of_each_thread() {
 }
 
 #[test]
-fn columns_of_each_thread() {
+fn each_thread_writes_its_rows() {
     let (width, height) = (37usize, 10usize);
     for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
@@ -75,7 +75,7 @@ fn columns_of_each_thread() {
     });
 }
 
-/// For lengths around chunks, and slices that start where nothing wider than an element is aligned.
+/// Tests lengths around whole chunks, and slices that are aligned for one element only.
 macro_rules! chunks {
     ($($name:ident: $type:ty, $count:literal, $fill:expr, |$old:ident, $new:ident| $value:expr;)*) => { $(
         #[test]
@@ -105,7 +105,7 @@ macro_rules! chunks {
                         assert_bits(&download(&stream, &output), &expected);
                     }
                 }
-                // An input that is too short: what is not there is the filling.
+                // The input is too short: missing elements count as the filling.
                 let (input, before) = (<$type>::samples(5), <$type>::samples(50));
                 let mut output = upload(&stream, &before);
                 let grid = Grid1::covering(50usize.div_ceil($count));
@@ -134,7 +134,7 @@ chunks! {
 }
 
 #[test]
-fn shared_memory_in_all_its_ways() {
+fn shared_memory_opens_in_every_way() {
     let input = u32::samples(64 * 5);
     let count = 64 * 4 + 20;
     for_each_device(|gpu| {
@@ -178,7 +178,7 @@ fn shared_memory_in_all_its_ways() {
 }
 
 #[test]
-fn an_image_beyond_its_edges() {
+fn an_image_repeats_its_edges() {
     let (width, height) = (13usize, 9usize);
     let input = u32::samples(width * height);
     for_each_device(|gpu| {
@@ -196,7 +196,7 @@ fn an_image_beyond_its_edges() {
 
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// What each of 1000 threads draws is what the host draws from the thread's stream.
+/// Each of 1000 threads draws the numbers that the host draws from the thread's stream.
 macro_rules! random {
     ($($name:ident: $type:ty, $count:literal, |$stream:ident| $expected:expr;)*) => { $(
         #[test]
@@ -212,7 +212,7 @@ macro_rules! random {
     )* };
 }
 
-/// The words of a stream, by the block function alone.
+/// The words of a stream, computed by the block function alone.
 fn words(stream: u64) -> impl Iterator<Item = u32> {
     let halves = |value: u64| [value as u32, (value >> 32) as u32];
     (0..).flat_map(move |count| {
@@ -251,8 +251,8 @@ random! {
 
 const PRINTS: &str = "LIBRARY_KERNELS_PRINT";
 
-/// Runs by itself in a process of its own, whose output the next test reads: on a GPU the text
-/// comes out of the driver, through the C library's buffer.
+/// The next test runs this one alone, in a process of its own, and reads its output. On a GPU, the
+/// driver prints the text through the C library's buffer.
 #[test]
 fn kernel_that_prints() {
     let values: Vec<f32> = (0..100).map(|at| at as f32 / 4.0).collect();
@@ -267,13 +267,13 @@ fn kernel_that_prints() {
     });
     if std::env::var_os(PRINTS).is_some() {
         eprintln!("runs: {}", runs.get());
-        // Before the harness puts words of its own between.
+        // Flushed before the test harness prints its own text.
         std::process::exit(0);
     }
 }
 
 #[test]
-fn what_a_kernel_prints_comes_out() {
+fn the_text_of_a_kernel_is_printed() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",

@@ -1,7 +1,9 @@
-//! The methods of sealed traits, called as any crate may call them, through a bound: what they do
-//! is arithmetic.
-// Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement,
-// device_std::accurate::Real Through a bound: device_std::print::Arguments
+//! Calls the methods of sealed traits through a bound, as any crate may do. The methods compute,
+//! and touch no memory.
+
+// Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement
+//
+// Through a bound: device_std::accurate::Real, device_std::print::Arguments
 
 use device_std::accurate::Real;
 use device_std::print::Arguments;
@@ -45,7 +47,7 @@ fn negated<T: ShuffleElement>(value: T) -> T {
 }
 
 #[test]
-fn an_exchange_is_the_callers_function_on_each_word() {
+fn an_exchange_calls_the_function_on_each_word() {
     assert_eq!(negated(0u64), u64::MAX);
     assert_eq!(negated(0xff00u16), 0x00ff);
     assert_eq!(negated([1i32, -1]), [-2, 0]);
@@ -68,7 +70,7 @@ fn all_of<T: Real>(x: T, one: T) -> [T; 10] {
 }
 
 #[test]
-fn real_functions_are_arithmetic() {
+fn real_functions_compute_their_values() {
     let expected = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
     assert_eq!(all_of(0.0, 1.0), expected);
     assert_eq!(all_of(0.0f32, 1.0), expected.map(|value| value as f32));

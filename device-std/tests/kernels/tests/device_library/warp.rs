@@ -1,4 +1,4 @@
-//! What lanes do together.
+//! Shuffles, votes, reductions and scans of warps.
 
 use cuda_rt::Grid1;
 use half::f16;
@@ -10,14 +10,13 @@ use crate::harness::{
     Alike, COUNT, Sample, THREADS, assert_alike, assert_bits, download, groups, random, upload,
 };
 
-/// Inputs for all threads of the launch's blocks; the last block lies only partly inside the
+/// Inputs for all threads of the launch's blocks. The last block lies only partly inside the
 /// launch.
 fn inputs<T: Sample>() -> Vec<T> {
     T::samples(COUNT.next_multiple_of(THREADS))
 }
 
-/// Floats among which are both zeros, infinities, subnormals and what is not a number; one warp has
-/// nothing else.
+/// Floats with both zeros, infinities, subnormals and NaNs; one warp has NaNs only.
 fn special_floats() -> Vec<f64> {
     let special = [
         0.0,
@@ -42,8 +41,8 @@ fn special_floats() -> Vec<f64> {
     floats
 }
 
-/// Runs the kernel of the test's name, and compares thread n with `$expected` of its warp's values
-/// and its lane.
+/// Runs the kernel with the test's name. Compares each thread's result with `$expected` of the
+/// warp's values and the lane.
 macro_rules! lanes {
     ($assert:expr; $($name:ident($inputs:expr), |$warp:ident, $lane:ident| $expected:expr;)*) => { $(
         #[test]
@@ -63,7 +62,7 @@ macro_rules! lanes {
     )* };
 }
 
-/// The lanes for which `holds`, as bits.
+/// The lanes in which `holds` is true, as bits.
 fn bits<T>(warp: &[T], holds: impl Fn(&T) -> bool) -> u32 {
     (0..32)
         .filter(|lane| holds(&warp[*lane]))
@@ -71,7 +70,7 @@ fn bits<T>(warp: &[T], holds: impl Fn(&T) -> bool) -> u32 {
         .sum()
 }
 
-/// Pairs first, then fours, and so on.
+/// Combines pairs first, then fours, and so on.
 fn tree<T: Copy>(values: &[T], combine: fn(T, T) -> T) -> T {
     match values {
         [value] => *value,
@@ -82,8 +81,7 @@ fn tree<T: Copy>(values: &[T], combine: fn(T, T) -> T) -> T {
     }
 }
 
-/// By the definition of IEEE 754-2008's minNum, with zeros in order: of total order but for what is
-/// not a number.
+/// minNum of IEEE 754-2008, with -0 below +0: the smallest in total order, without NaNs.
 fn smallest(values: &[f64]) -> f64 {
     let numbers = values.iter().copied().filter(|value| !value.is_nan());
     numbers
@@ -106,7 +104,7 @@ fn widen(values: &[f32]) -> Vec<f64> {
     values.iter().copied().map(f64::from).collect()
 }
 
-/// As the hardware writes what is not a number.
+/// Narrows a value; a NaN gets the hardware's bits.
 fn narrowed(value: f64) -> f32 {
     if value.is_nan() {
         f32::from_bits(0x7fff_ffff)
@@ -179,7 +177,7 @@ lanes! {
         |warp, lane| warp[lane] + lane as u32;
 }
 
-/// As [`assert_bits`], but that what is not a number may have another payload.
+/// As [`assert_bits`], except that a NaN may have another payload.
 fn assert_values<T: Alike>(got: &[T], expected: &[T]) {
     assert_alike(got, expected, |at| format!("thread {at}"));
 }
@@ -192,7 +190,7 @@ lanes! {
     warp_max_f64(special_floats()), |warp, _lane| largest(warp);
 }
 
-/// Bits of which a warp's conjunction leaves some.
+/// Words with so many ones that a warp's conjunction is not zero.
 fn mostly_ones() -> Vec<u32> {
     let zeros = |bits: u64| 1u32 << (bits % 32);
     inputs::<u64>()
@@ -201,7 +199,7 @@ fn mostly_ones() -> Vec<u32> {
         .collect()
 }
 
-/// The bits that are `of` in some lane.
+/// The bits that have the value `of` in some lane.
 fn bits32(warp: &[u32], of: u32) -> u32 {
     (0..32)
         .filter(|bit| warp.iter().any(|value| value >> bit & 1 == of))
@@ -209,7 +207,7 @@ fn bits32(warp: &[u32], of: u32) -> u32 {
         .sum()
 }
 
-/// Lanes add in another order than a loop: five roundings for each.
+/// Lanes add in another order than a loop: each sum has five roundings.
 #[test]
 fn warp_inclusive_sum_f64() {
     let input = inputs::<f64>();

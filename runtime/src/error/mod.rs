@@ -1,4 +1,28 @@
-//! Errors of the typed API.
+//! Errors of the typed API: one type for each family of operations whose errors a caller tells
+//! apart, and [`Error`] for all of them.
+//!
+//! | family | type | |
+//! |---|---|---|
+//! | opening a device | [`OpenError`] | returned by what opens one: programs fall back on what it says |
+//! | pinned memory | [`PinnedError`] | [`Error::Pinned`] |
+//! | collectives | [`CollectiveError`] | [`Error::Collective`] |
+//! | a launch's grid | [`GridError`] | [`Error::Grid`] |
+//!
+//! All but opening return [`Error`] itself: they stand in the middle of programs that have an error
+//! type of their own, and at the end of closures that return `cuda_rt::Result`. What else can go
+//! wrong there is the driver's, and is one variant for all. A launch has one error of its own
+//! ([`Error::Launch`]), and so has the update of a graph ([`Error::NotAnUpdate`]), which gives back
+//! those of its body besides: neither is a family.
+
+mod collective;
+mod grid;
+mod open;
+mod pinned;
+
+pub use collective::CollectiveError;
+pub use grid::GridError;
+pub use open::OpenError;
+pub use pinned::PinnedError;
 
 use std::error::Error as StdError;
 use std::{fmt, io};
@@ -41,25 +65,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no GPU that CUDA can use.
-    NoGpu(DriverError),
-
-    /// The process has already fallen back to a simulated device for this tag, which is never
-    /// replaced.
-    AlreadySimulated {
-        /// The device tag.
-        tag: String,
-    },
-
-    /// A device tag is already bound to another GPU.
-    AlreadyBound {
-        /// The device tag.
-        tag: &'static str,
-        /// What it is bound to.
-        bound: usize,
-        /// What was asked for.
-        asked: usize,
-    },
+    /// A device could not be opened.
+    Open(OpenError),
 
     /// A driver call failed.
     Driver {
@@ -89,7 +96,7 @@ pub enum Error {
         destination_len: usize,
     },
 
-    /// A length in bytes that no allocation can have.
+    /// A length in bytes that no allocation of device memory can have.
     TooLarge {
         /// Our call.
         during: &'static str,
@@ -98,6 +105,9 @@ pub enum Error {
         /// Bytes of one.
         element_bytes: usize,
     },
+
+    /// There is no pinned memory to be had, or none that can be used so.
+    Pinned(PinnedError),
 
     /// A kernel could not be launched.
     Launch {
@@ -114,14 +124,6 @@ pub enum Error {
     /// A grid that no device can launch.
     Grid(GridError),
 
-    /// The operating system has no memory to page-lock.
-    HostMemory {
-        /// Bytes asked for.
-        bytes: usize,
-        /// The operating system's error.
-        source: io::Error,
-    },
-
     /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it
     /// could not be started, or the process was forked after it was.
     HostThread {
@@ -129,45 +131,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// More pinned memory than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit)
-    /// allows.
-    PinnedLimit {
-        /// Bytes asked for, rounded up to a size that the pool has.
-        bytes: usize,
-        /// Bytes that are page-locked, in use or with pending work.
-        held_bytes: usize,
-        /// The limit.
-        limit_bytes: usize,
-    },
-
-    /// Pinned memory cannot move between a GPU and a simulated device.
-    OtherBackend,
-
-    /// Two ranks of a communicator are one device.
-    SameDevice {
-        /// The first of the two.
-        first: usize,
-        /// The other.
-        second: usize,
-    },
-
-    /// What a rank gives to a collective has another length than it must, by that of rank 0.
-    /// Nothing was enqueued.
-    RankLength {
-        /// Our call.
-        during: &'static str,
-        /// The rank.
-        rank: usize,
-        /// `"sends"` or `"receives"`.
-        does: &'static str,
-        /// Elements that it gives.
-        len: usize,
-        /// Elements that it must give.
-        expected: usize,
-    },
-
-    /// A simulated device is made beside simulated ones only.
-    NotSimulated,
+    /// Devices or buffers that do not make a collective. Nothing was enqueued.
+    Collective(CollectiveError),
 
     /// The device is being recorded already, and one recording at a time is.
     AlreadyRecording,
@@ -192,23 +157,28 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the device is of no more use to this process: every later call fails too.
+    /// Whether the device is of no more use to this process: every later call that enqueues fails
+    /// too, and so does every later call at all unless this is [`Unordered`](Self::Unordered).
     pub fn is_sticky(&self) -> bool {
-        match self {
-            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {
-                source.is_sticky()
-            }
-            Self::Unordered { .. } => true,
-            _ => false,
-        }
+        matches!(self, Self::Unordered { .. }) || self.driver().is_some_and(DriverError::is_sticky)
     }
 
     /// The driver's error behind this one, if there is one.
     pub fn driver(&self) -> Option<&DriverError> {
         match self {
-            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => Some(source),
+            Self::Driver { source, .. } | Self::Launch { source, .. } => Some(source),
             Self::Unordered { cause, .. } => Some(cause),
-            _ => None,
+            Self::Open(error) => error.driver(),
+            Self::LengthMismatch { .. }
+            | Self::TooLarge { .. }
+            | Self::Pinned(_)
+            | Self::Grid(_)
+            | Self::HostThread { .. }
+            | Self::Collective(_)
+            | Self::AlreadyRecording
+            | Self::NotAdjacent
+            | Self::NotAnUpdate { .. }
+            | Self::SlotEmpty => None,
         }
     }
 }
@@ -216,18 +186,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoGpu(source) => write!(
-                f,
-                "no usable GPU: {source}; `Device::open_or_simulate` falls back to the simulated device"
-            ),
-            Self::AlreadySimulated { tag } => write!(
-                f,
-                "device `{tag}` is already simulated in this process, and a device is never replaced"
-            ),
-            Self::AlreadyBound { tag, bound, asked } => write!(
-                f,
-                "device `{tag}` is already bound to GPU {bound}, and cannot be bound to GPU {asked}"
-            ),
+            Self::Open(error) => error.fmt(f),
             Self::Driver { during, source } => write!(f, "{during}: {source}"),
             Self::Unordered { during, cause } => write!(
                 f,
@@ -256,44 +215,17 @@ impl fmt::Display for Error {
                 source,
             } => write!(f, "launch of `{kernel}` ({file}:{line}): {source}"),
             Self::Grid(error) => write!(f, "grid: {error}"),
-            Self::HostMemory { bytes, source } => write!(f, "mapping {bytes} bytes of host memory: {source}"),
+            Self::Pinned(error) => error.fmt(f),
             Self::HostThread { source } => {
                 write!(f, "the thread that waits for handoffs: {source}")
             }
-            Self::PinnedLimit {
-                bytes,
-                held_bytes,
-                limit_bytes,
-            } => write!(
-                f,
-                "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
-            ),
-            Self::OtherBackend => f.write_str(
-                "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them",
-            ),
-            Self::SameDevice { first, second } => write!(
-                f,
-                "ranks {first} and {second} are one device: a communicator has each device once"
-            ),
-            Self::RankLength {
-                during,
-                rank,
-                does,
-                len,
-                expected,
-            } => write!(
-                f,
-                "{during}: rank {rank} {does} {len} elements, and must {expected}, by those of rank 0"
-            ),
-            Self::NotSimulated => f.write_str(
-                "a simulated device cannot be the peer of a GPU: open another GPU with `Device::with_gpu`",
-            ),
+            Self::Collective(error) => error.fmt(f),
             Self::AlreadyRecording => f.write_str(
                 "the timeline of this device is being recorded already: finish or drop that recording first",
             ),
-            Self::NotAdjacent => f.write_str(
-                "these are not neighbouring parts of one block, the second right after the first",
-            ),
+            Self::NotAdjacent => {
+                f.write_str("these are not neighbouring parts of one block, the second right after the first")
+            }
             Self::NotAnUpdate {
                 during,
                 operation,
@@ -302,9 +234,9 @@ impl fmt::Display for Error {
                 f,
                 "{during}: operation {operation} of the body {why}; capture another graph for other work"
             ),
-            Self::SlotEmpty => f.write_str(
-                "the slot is empty: an earlier operation on it failed and its bundle was lost",
-            ),
+            Self::SlotEmpty => {
+                f.write_str("the slot is empty: an earlier operation on it failed and its bundle was lost")
+            }
         }
     }
 }
@@ -314,52 +246,22 @@ impl StdError for Error {
     /// [`driver`](Self::driver) gives the driver's.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Driver { source, .. } | Self::Launch { source, .. } | Self::NoGpu(source) => {
-                source.source()
-            }
+            Self::Driver { source, .. } | Self::Launch { source, .. } => source.source(),
             Self::Unordered { cause, .. } => cause.source(),
-            Self::HostMemory { source, .. } | Self::HostThread { source } => source.source(),
-            _ => None,
+            Self::HostThread { source } => source.source(),
+            Self::Open(error) => error.source(),
+            Self::Pinned(error) => error.source(),
+            Self::Collective(error) => error.source(),
+            Self::Grid(error) => error.source(),
+            Self::LengthMismatch { .. }
+            | Self::TooLarge { .. }
+            | Self::AlreadyRecording
+            | Self::NotAdjacent
+            | Self::NotAnUpdate { .. }
+            | Self::SlotEmpty => None,
         }
     }
 }
-
-/// What of a grid does not fit CUDA's limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GridError {
-    /// A block with no threads, or with more than a device can run.
-    Block([u32; 3]),
-    /// More blocks than fit along one axis.
-    Blocks {
-        /// `'x'`, `'y'` or `'z'`.
-        axis: char,
-        /// Blocks needed.
-        blocks: u64,
-        /// The most there can be.
-        limit: u64,
-    },
-    /// More threads in all than an index can number.
-    Threads([u64; 3]),
-}
-
-impl fmt::Display for GridError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Block([x, y, z]) => write!(
-                f,
-                "a block of {x}x{y}x{z} threads; it needs 1 to 1024 in all, and at most 64 along z"
-            ),
-            Self::Blocks { blocks, axis, limit } => write!(
-                f,
-                "{blocks} blocks along {axis}, of at most {limit}; use larger blocks or several launches"
-            ),
-            Self::Threads([x, y, z]) => write!(f, "{x}x{y}x{z} threads are more than 2^63"),
-        }
-    }
-}
-
-impl StdError for GridError {}
 
 /// Why a core takes no more work.
 #[derive(Clone, Debug)]
@@ -425,57 +327,4 @@ impl<R> From<Refused<R>> for Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use cuda_rt_driver::ErrorCode;
-
-    /// What a reporter prints: the error, and what lies behind it, one after another.
-    fn chain(error: &(dyn StdError + 'static)) -> Vec<String> {
-        let (mut texts, mut next) = (Vec::new(), Some(error));
-        while let Some(error) = next {
-            texts.push(error.to_string());
-            next = error.source();
-        }
-        texts
-    }
-
-    #[test]
-    fn a_chain_of_errors_says_nothing_twice() {
-        let driver = DriverError::with_detail("cuEventRecord", ErrorCode::OUT_OF_MEMORY, "the detail");
-        let (during, source) = ("Stream::fill", driver.clone());
-        let nested = || io::Error::other(io::Error::other("the system's words"));
-        let errors = [
-            Error::NoGpu(driver.clone()),
-            Error::Driver { during, source },
-            Error::Unordered {
-                during,
-                cause: driver.clone(),
-            },
-            Error::Launch {
-                kernel: "scale",
-                file: "kernels.rs",
-                line: 1,
-                source: driver,
-            },
-            Error::HostMemory {
-                bytes: 1,
-                source: nested(),
-            },
-            Error::HostThread { source: nested() },
-            Error::Grid(GridError::Threads([1, 2, 3])),
-        ];
-        for error in errors {
-            let refused = Refused { error, value: () };
-            for error in [&refused.error as &(dyn StdError + 'static), &refused] {
-                let texts = chain(error);
-                for (behind, text) in texts.iter().enumerate().skip(1) {
-                    assert!(
-                        !texts[..behind].iter().any(|before| before.contains(text)),
-                        "{texts:?}"
-                    );
-                }
-                assert!(texts.concat().matches("the detail").count() <= 1, "{texts:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,11 @@
-//! `cargo xtask hazards check FILE`: runs a file's hazard programs through the checker, and
-//! compares the verdicts. Each line of the file is a program, as a JSON object.
+//! `check-hazard-programs FILE [--json]`, which `cargo xtask hazards check` calls: runs a file's
+//! hazard programs through the checker, and compares the verdicts. Each line of the file is a
+//! program, as a JSON object.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io::Write;
+use std::process::ExitCode;
 
 use cuda_rt_checker::Race;
 use hazard_programs::Program;
@@ -90,8 +93,28 @@ impl fmt::Display for Counts {
     }
 }
 
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["--json", file] | [file, "--json"] => check(file, true),
+        [file] => check(file, false),
+        _ => {
+            eprintln!("check-hazard-programs FILE [--json]");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Checks every program of a file, and prints a line for each.
-pub(crate) fn check(file: &str, as_json: bool) -> Result<(), Box<dyn std::error::Error>> {
+fn check(file: &str, as_json: bool) -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
     let mut out = std::io::stdout().lock();
     let counts = run(&text, file, as_json, &mut out, &mut std::io::stderr().lock())?;
@@ -346,7 +369,7 @@ mod tests {
             complaints,
             "f:2:36: EOF while parsing a list\n\
              f:3:39: a statement is a string\n\
-             f:7:51: there is no verdict \"perhaps\": a verdict is \"race\", \"ok\" or null\n\
+             f:7:51: there is no verdict \"perhaps\": it is \"race\", \"ok\" or null\n\
              f:8:16: missing field `id`\n"
         );
         assert_eq!((counts.differ, counts.bad_lines), (0, 4));

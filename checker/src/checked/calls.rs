@@ -1,0 +1,218 @@
+//! The calls of a driver that is followed: each is made, and the checker is told of it.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::called_at::operation;
+use super::follow::each_buffer;
+use super::{Checked, communicator, device, host};
+use cuda_rt_driver::AccessKind::{Read, Write};
+use cuda_rt_driver::{
+    CallSite, Communicator, DeviceAddress, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
+    PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Kernel, LaunchShape};
+
+/// The files in which a call through `dyn` seems to stand.
+pub(super) const FILES: [&str; 2] = [file!(), communicator::FILE];
+
+// SAFETY: as `inner`, to which every call is passed on as it is.
+unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
+    fn properties(&self) -> &Properties {
+        self.inner.properties()
+    }
+}
+
+impl<D: Driver + ?Sized> Streams for Checked<D> {
+    cuda_rt_driver::stream_calls! { |this, call|
+        create_stream(priority) => this.follow(call, |monitor, stream| monitor.create_stream(stream.0));
+        destroy_stream(stream) => this.follow(call, |monitor, ()| monitor.destroy_stream(stream.0));
+        synchronize_stream(stream) => this.synchronize(|monitor| monitor.stream_contents(stream.0), call);
+        query_stream(stream) => this.follow(call, |monitor, done| {
+            if *done {
+                let contents = monitor.stream_contents(stream.0);
+                monitor.seen_done(&contents);
+            }
+        });
+        wait_event(stream, event) => this.follow(call, |monitor, ()| monitor.wait_event(stream.0, event.0));
+
+        #[track_caller]
+        foreign(name, stream, uses, body) => {
+            let at = CallSite::here(name);
+            if this.watch.is_off() {
+                return call(&*this.inner);
+            }
+            this.watch.check_denied()?;
+            // Not with the monitor locked: the body may call this driver.
+            call(&*this.inner)?;
+            // The call was made, so nothing here is its error.
+            let _ = this.watch.enter(|monitor| {
+                this.watch.tell(monitor, |monitor| {
+                    let begun = monitor.begin(stream.0);
+                    for used in uses {
+                        let bytes = device(used.address, used.bytes);
+                        let kind = if used.writes { Write } else { Read };
+                        monitor.access(begun, bytes, kind, operation(at));
+                    }
+                });
+                Ok(())
+            });
+            Ok(())
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Events for Checked<D> {
+    cuda_rt_driver::event_calls! { forward to |this| &*this.inner; create_event, elapsed_ms }
+
+    cuda_rt_driver::event_calls! { |this, call|
+        destroy_event(event) => this.follow(call, |monitor, ()| monitor.destroy_event(event.0));
+        record_event(event, stream) => {
+            this.follow(call, |monitor, ()| monitor.record_event(event.0, stream.0))
+        };
+        query_event(event) => this.follow(call, |monitor, done| {
+            if *done {
+                let contents = monitor.event_contents(event.0);
+                monitor.seen_done(&contents);
+            }
+        });
+        synchronize_event(event) => this.synchronize(|monitor| monitor.event_contents(event.0), call);
+    }
+}
+
+impl<D: Driver + ?Sized> Memory for Checked<D> {
+    cuda_rt_driver::memory_calls! { forward to |this| &*this.inner;
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
+    }
+
+    cuda_rt_driver::memory_calls! { |this, call|
+        #[track_caller]
+        alloc(bytes, stream) => {
+            let at = CallSite::here("alloc");
+            this.follow(call, |monitor, address| {
+                monitor.alloc(address.0, bytes as u64, stream.0, operation(at));
+            })
+        };
+
+        #[track_caller]
+        free(address, stream) => {
+            let at = CallSite::here("free");
+            this.follow(call, |monitor, ()| monitor.free(address.0, stream.0, operation(at)))
+        };
+
+        register_host(memory) => this.follow(call, |monitor, ()| {
+            monitor.register(host(memory.address(), memory.len_bytes()));
+        });
+
+        #[track_caller]
+        unregister_host(memory) => {
+            let at = CallSite::here("unregister");
+            this.follow(call, |monitor, ()| {
+                monitor.unregister(host(memory.address(), memory.len_bytes()), operation(at));
+            })
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Copies for Checked<D> {
+    cuda_rt_driver::copy_calls! { |this, call|
+        #[track_caller]
+        copy_to_device(destination, source, bytes, stream) => {
+            let accesses = [(Read, host(source, bytes)), (Write, device(destination, bytes))];
+            this.enqueue(CallSite::here("copy to device"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        copy_to_host(destination, source, bytes, stream) => {
+            let accesses = [(Read, device(source, bytes)), (Write, host(destination, bytes))];
+            this.enqueue(CallSite::here("copy to host"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        copy(destination, source, bytes, stream) => {
+            let accesses = [(Read, device(source, bytes)), (Write, device(destination, bytes))];
+            this.enqueue(CallSite::here("copy"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        fill(destination, pattern, count, stream) => {
+            let bytes = pattern.len().saturating_mul(count);
+            this.enqueue(CallSite::here("fill"), stream, [(Write, device(destination, bytes))], call)
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Peers for Checked<D> {
+    cuda_rt_driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access }
+
+    cuda_rt_driver::peer_calls! { |this, call|
+        #[track_caller]
+        copy_peer(destination, source, bytes, stream) => {
+            let accesses = [(Read, device(source.1, bytes)), (Write, device(destination.1, bytes))];
+            this.enqueue(CallSite::here("copy to peer"), stream, accesses, call)
+        };
+
+        communicator(ranks) => {
+            let (inner, watch) = (call(&*this.inner)?, Arc::clone(&this.watch));
+            Ok(Box::new(communicator::Checked { inner, watch }))
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Kernels for Checked<D> {
+    cuda_rt_driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+
+    cuda_rt_driver::kernel_calls! { |this, call|
+        #[track_caller]
+        launch(kernel, shape, parameters, stream) => {
+            let at = CallSite::here(kernel.name);
+            // SAFETY: `call` launches this kernel with these parameters: the caller promises them.
+            unsafe { this.follow_launch(at, kernel, parameters, stream, call) }
+        };
+
+        #[track_caller]
+        launch_padded(kernel, shape, parameters, stream) => {
+            let at = CallSite::here(kernel.name);
+            // SAFETY: as of `launch`.
+            unsafe { this.follow_launch(at, kernel, parameters, stream, call) }
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Graphs for Checked<D> {
+    cuda_rt_driver::graph_calls! { |this, call|
+        begin_capture(stream) => this.follow(call, |monitor, ()| monitor.begin_capture(stream.0));
+        end_capture(stream) => this.finish_capture(call, |monitor, graph| {
+            monitor.end_capture(stream.0, graph.map(|graph| graph.0));
+        });
+        captured_node(stream) => {
+            this.follow(call, |monitor, node| monitor.captured_node(stream.0, node.0))
+        };
+        update_graph(graph, stream) => this.finish_capture(call, |monitor, updated| {
+            monitor.update_graph(stream.0, updated.map(|()| graph.0));
+        });
+
+        // What it changes is checked against the work of others at each replay, and not against the
+        // graph's other nodes.
+        #[track_caller]
+        set_launch(graph, node, kernel, shape, parameters) => {
+            let at = CallSite::here(kernel.name);
+            this.follow(call, |monitor, ()| {
+                let Some(by) = monitor.set_launch(graph.0, node.0) else {
+                    return;
+                };
+                let tell = |bytes, kind| monitor.access_of_graph(graph.0, by, bytes, kind, operation(at));
+                // SAFETY: the driver took the parameters: the caller promises one for each of the
+                // kernel's.
+                unsafe { each_buffer(kernel, parameters, tell) };
+            })
+        };
+
+        launch_graph(graph, stream) => {
+            this.follow(call, |monitor, ()| monitor.launch_graph(graph.0, stream.0))
+        };
+        destroy_graph(graph) => this.follow(call, |monitor, ()| monitor.destroy_graph(graph.0));
+    }
+}

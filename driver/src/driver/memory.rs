@@ -1,0 +1,57 @@
+//! Memory of the device, and page-locked memory of the host.
+
+use super::calls::group;
+use crate::{DeviceAddress, DriverResult, HostMemory, MemoryInfo, MemoryPoolStats, RawStream};
+
+group! {
+    /// Memory: the device's pool, and page-locked memory of the host.
+    pub trait Memory, forwarded by $memory_calls {
+        /// Free and total device memory (`cuMemGetInfo`). Memory kept by the pool for reuse counts
+        /// as used.
+        fn memory_info(&self) -> DriverResult<MemoryInfo>;
+
+        /// Allocates `bytes` (more than 0) in stream order from the device's own pool, aligned to
+        /// 256 bytes (`cuMemAllocFromPoolAsync`). What the memory holds is unspecified.
+        ///
+        /// # Safety
+        /// The handle is live.
+        unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress>;
+
+        /// Frees in stream order (`cuMemFreeAsync`).
+        ///
+        /// # Safety
+        /// `address` came from [`alloc`](Self::alloc) of this driver, every use is ordered before
+        /// this place in `stream`, and it is not used again.
+        unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
+
+        /// What the pool of [`alloc`](Self::alloc) holds (`cuMemPoolGetAttribute`).
+        fn pool_stats(&self) -> DriverResult<MemoryPoolStats>;
+
+        /// Starts the peaks of [`pool_stats`](Self::pool_stats) anew, from what there is now
+        /// (`cuMemPoolSetAttribute`).
+        fn reset_pool_peaks(&self) -> DriverResult<()>;
+
+        /// Sets how much unused memory the pool keeps when the host synchronises with a stream or
+        /// event (`cuMemPoolSetAttribute`). At first it keeps all.
+        fn set_release_threshold(&self, bytes: u64) -> DriverResult<()>;
+
+        /// Gives unused memory back to the device until the pool holds no more than `keep_bytes`,
+        /// or nothing else unused (`cuMemPoolTrimTo`). Memory whose free is still pending counts as
+        /// used. May block.
+        fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()>;
+
+        /// Page-locks host memory for every context of the process (`cuMemHostRegister`, portable),
+        /// so that copies from and to it are asynchronous.
+        ///
+        /// # Safety
+        /// The memory stays mapped until [`unregister_host`](Self::unregister_host), and is not
+        /// registered yet.
+        unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()>;
+
+        /// Undoes [`register_host`](Self::register_host) (`cuMemHostUnregister`). May block.
+        ///
+        /// # Safety
+        /// `memory` is registered here and no pending work uses it.
+        unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()>;
+    }
+}

@@ -1,0 +1,162 @@
+//! Variables and parameters of PTX: state space, type, size and initialiser (PTX ISA, chapter 5,
+//! "State Spaces, Types, and Variables").
+
+use super::error::{Refusal, text};
+use super::lex::Cursor;
+
+/// The state space of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Global,
+    Const,
+    Shared,
+    Local,
+    Param,
+}
+
+impl Space {
+    pub(super) fn of(directive: &str) -> Option<Self> {
+        Some(match directive {
+            ".global" => Self::Global,
+            ".const" => Self::Const,
+            ".shared" => Self::Shared,
+            ".local" => Self::Local,
+            ".param" => Self::Param,
+            _ => return None,
+        })
+    }
+}
+
+/// A variable, or a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Variable<'a> {
+    pub(super) name: &'a str,
+    pub(super) space: Space,
+    pub(super) line: u32,
+    pub(super) align: u64,
+    /// The size in bytes; `None` for `[]`, where the launch decides it.
+    pub(super) size: Option<u64>,
+    pub(super) is_initialised: bool,
+    /// The size of one element in bytes.
+    element: u64,
+    /// The numbers of the initialiser, as the text writes them.
+    values: Vec<String>,
+    /// Whether its initialiser names other variables.
+    pub(super) has_addresses: bool,
+}
+
+impl Variable<'_> {
+    /// The contents as words of eight bytes, lowest byte first. LLVM writes a table as bytes or as
+    /// words, and may leave out zeros at the end.
+    pub(super) fn words(&self) -> Option<Vec<u64>> {
+        let size = usize::try_from(self.size?).ok()?;
+        let values: Option<Vec<u64>> = self.values.iter().map(|value| unsigned(value)).collect();
+        let values = values?;
+        let element = usize::try_from(self.element).ok()?;
+        if self.has_addresses || !size.is_multiple_of(8) || values.len().checked_mul(element)? > size {
+            return None;
+        }
+        let mut words = vec![0; size / 8];
+        for (at, value) in values.into_iter().enumerate() {
+            let at = at * element;
+            words[at / 8] |= value << (at % 8 * 8);
+        }
+        Some(words)
+    }
+}
+
+fn unsigned(text: &str) -> Option<u64> {
+    if let Some(hexadecimal) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hexadecimal, 16).ok();
+    }
+    text.parse()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(i64::cast_unsigned))
+}
+
+/// The size in bytes of a type, such as `.b32`.
+pub(super) fn type_size(directive: &str) -> Option<u64> {
+    Some(match directive {
+        ".pred" => 1,
+        ".b8" | ".u8" | ".s8" => 1,
+        ".b16" | ".u16" | ".s16" | ".f16" | ".bf16" => 2,
+        ".b32" | ".u32" | ".s32" | ".f32" | ".f16x2" | ".bf16x2" => 4,
+        ".b64" | ".u64" | ".s64" | ".f64" => 8,
+        ".b128" => 16,
+        _ => return None,
+    })
+}
+
+/// `.space [.align n] [.v4] .type [.ptr [.space] [.align n]] name [[n]…] [= initialiser]`
+pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, Refusal> {
+    let line = cursor.line();
+    let Some(space) = Space::of(cursor.next()?) else {
+        return text(line, "the variable has no state space");
+    };
+    let (mut align, mut element, mut lanes, mut is_pointer) = (None, None, 1, false);
+    let name = loop {
+        let word = cursor.next()?;
+        match word {
+            ".ptr" => is_pointer = true,
+            ".align" => {
+                let number = number(cursor)?;
+                // After `.ptr`, the alignment belongs to the memory that the pointer points to.
+                if !is_pointer {
+                    align = Some(number);
+                }
+            }
+            ".v2" => lanes = 2,
+            ".v4" => lanes = 4,
+            ".attribute" => cursor.skip_past(")")?,
+            _ if is_pointer && Space::of(word).is_some() => {}
+            _ if !word.starts_with('.') => break word,
+            _ => match type_size(word) {
+                Some(size) => element = Some(size),
+                None => return text(line, format!("the verifier does not know the type `{word}`")),
+            },
+        }
+    };
+    let Some(element) = element else {
+        return text(line, format!("`{name}` has no type"));
+    };
+    let mut size = Some(element * lanes);
+    while cursor.take("[") {
+        if cursor.take("]") {
+            size = None;
+            continue;
+        }
+        let length = number(cursor)?;
+        size = size.and_then(|size| size.checked_mul(length));
+        cursor.expect("]")?;
+    }
+    let is_initialised = cursor.take("=");
+    let (mut has_addresses, mut values, mut sign) = (false, Vec::new(), "");
+    while is_initialised && cursor.peek() != Some(";") {
+        let word = cursor.next()?;
+        has_addresses |= word.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            values.push(format!("{sign}{word}"));
+        }
+        sign = if word == "-" { "-" } else { "" };
+    }
+    Ok(Variable {
+        name,
+        space,
+        line,
+        align: align.unwrap_or(element * lanes),
+        size,
+        is_initialised,
+        element,
+        values,
+        has_addresses,
+    })
+}
+
+pub(super) fn number(cursor: &mut Cursor<'_, '_>) -> Result<u64, Refusal> {
+    let line = cursor.line();
+    let word = cursor.next()?;
+    match word.parse() {
+        Ok(number) => Ok(number),
+        Err(_) => text(line, format!("expected a number, found `{word}`")),
+    }
+}

@@ -1,0 +1,149 @@
+use super::*;
+use cuda_rt_driver::ErrorCode;
+
+/// A value of each variant; does not build where one is missing.
+macro_rules! every {
+    ($type:ident: $($variant:pat => $value:expr),* $(,)?) => {{
+        let _ = |error: &$type| match error { $($variant => ()),* };
+        [$($value),*]
+    }};
+}
+
+/// Each variant of each family, and of [`Error`] itself.
+fn every_error(driver: &DriverError) -> Vec<Error> {
+    let during = "Stream::fill";
+    let source = || driver.clone();
+    let nested = || io::Error::other(io::Error::other("the system's words"));
+    let open = every!(OpenError:
+        OpenError::NoGpu(_) => OpenError::NoGpu(source()),
+        OpenError::AlreadySimulated { .. } => OpenError::AlreadySimulated { tag: "Gpu<0>".into() },
+        OpenError::AlreadyBound { .. } => OpenError::AlreadyBound { tag: "First", bound: 0, asked: 1 },
+        OpenError::NotSimulated => OpenError::NotSimulated,
+        OpenError::Driver { .. } => OpenError::Driver { during, source: source() },
+    );
+    let pinned = every!(PinnedError:
+        PinnedError::TooLarge { .. } => PinnedError::TooLarge { len: usize::MAX, element_bytes: 4 },
+        PinnedError::Limit { .. } => PinnedError::Limit { bytes: 4096, held_bytes: 1, limit_bytes: 2 },
+        PinnedError::HostMemory { .. } => PinnedError::HostMemory { bytes: 1, source: nested() },
+        PinnedError::OtherBackend => PinnedError::OtherBackend,
+    );
+    let collective = every!(CollectiveError:
+        CollectiveError::SameDevice { .. } => CollectiveError::SameDevice { first: 0, second: 1 },
+        CollectiveError::RankLength { .. } => CollectiveError::RankLength {
+            during,
+            rank: 1,
+            does: "sends",
+            len: 1,
+            expected: 2,
+        },
+    );
+    let grid = every!(GridError:
+        GridError::Block(_) => GridError::Block([0, 1, 1]),
+        GridError::Blocks { .. } => GridError::Blocks { axis: 'x', blocks: 1 << 40, limit: 1 },
+        GridError::Threads(_) => GridError::Threads([1, 2, 3]),
+    );
+    let others = every!(Error:
+        Error::Open(_) => Error::Open(OpenError::NotSimulated),
+        Error::Pinned(_) => Error::Pinned(PinnedError::OtherBackend),
+        Error::Collective(_) => Error::Collective(CollectiveError::SameDevice { first: 0, second: 1 }),
+        Error::Grid(_) => Error::Grid(GridError::Block([0, 1, 1])),
+        Error::Driver { .. } => Error::Driver { during, source: source() },
+        Error::Unordered { .. } => Error::Unordered { during, cause: source() },
+        Error::LengthMismatch { .. } => Error::LengthMismatch {
+            during,
+            source_len: 1,
+            destination_len: 2,
+        },
+        Error::TooLarge { .. } => Error::TooLarge { during, len: 1, element_bytes: 2 },
+        Error::Launch { .. } => Error::Launch {
+            kernel: "scale",
+            file: "kernels.rs",
+            line: 1,
+            source: source(),
+        },
+        Error::HostThread { .. } => Error::HostThread { source: nested() },
+        Error::AlreadyRecording => Error::AlreadyRecording,
+        Error::NotAdjacent => Error::NotAdjacent,
+        Error::NotAnUpdate { .. } => Error::NotAnUpdate {
+            during,
+            operation: 1,
+            why: "was a fill, and is a copy".into(),
+        },
+        Error::SlotEmpty => Error::SlotEmpty,
+    );
+    // As they are, not converted: no one is kept from nesting a driver's error.
+    (open.into_iter().map(Error::Open))
+        .chain(pinned.into_iter().map(Error::Pinned))
+        .chain(collective.into_iter().map(Error::Collective))
+        .chain(grid.into_iter().map(Error::Grid))
+        .chain(others)
+        .collect()
+}
+
+fn says_nothing_twice(error: &(dyn StdError + 'static)) {
+    let (mut texts, mut next) = (Vec::new(), Some(error));
+    while let Some(error) = next {
+        texts.push(error.to_string());
+        next = error.source();
+    }
+    for (behind, text) in texts.iter().enumerate().skip(1) {
+        assert!(
+            !texts[..behind].iter().any(|before| before.contains(text)),
+            "{texts:?}"
+        );
+    }
+    assert!(texts.concat().matches("the detail").count() <= 1, "{texts:?}");
+    assert!(
+        texts.concat().matches("the system's words").count() <= 1,
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn a_chain_of_errors_says_nothing_twice() {
+    let driver = DriverError::with_detail("cuEventRecord", ErrorCode::OUT_OF_MEMORY, "the detail");
+    for error in every_error(&driver) {
+        match &error {
+            Error::Open(family) => says_nothing_twice(family),
+            Error::Pinned(family) => says_nothing_twice(family),
+            Error::Collective(family) => says_nothing_twice(family),
+            Error::Grid(family) => says_nothing_twice(family),
+            _ => {}
+        }
+        let refused = Refused { error, value: () };
+        says_nothing_twice(&refused.error);
+        says_nothing_twice(&refused);
+    }
+}
+
+#[test]
+fn an_error_is_sticky_where_it_says_that_the_device_is_lost_or_takes_no_more_work() {
+    for code in [ErrorCode::OUT_OF_MEMORY, ErrorCode::LAUNCH_FAILED] {
+        let driver = DriverError::new("cuEventRecord", code);
+        for error in every_error(&driver) {
+            let text = error.to_string();
+            let lost = text.contains("the device is lost to this process")
+                || text.contains("the device takes no more work");
+            assert_eq!(error.is_sticky(), lost, "{text}");
+            assert_eq!(error.driver().is_some(), text.contains("cuEventRecord"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_error_of_a_driver_is_one_variant_whatever_the_family() {
+    let error = Error::from(OpenError::Driver {
+        during: "Device::open",
+        source: DriverError::new("cuStreamCreate", ErrorCode::OUT_OF_MEMORY),
+    });
+    assert!(
+        matches!(
+            error,
+            Error::Driver {
+                during: "Device::open",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}

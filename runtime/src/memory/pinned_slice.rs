@@ -1,0 +1,121 @@
+//! [`PinnedSlice`]: a view of page-locked memory.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut, Range};
+use std::ptr::NonNull;
+
+use super::range::RangeIndex;
+use cuda_rt_driver::DeviceAddress;
+
+/// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
+///
+/// # Invariants
+/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory,
+/// initialised, and of the place `P` for the
+///     reference's lifetime; not null where they are 0 bytes.
+/// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
+/// PINNED-SLICE-3. Nothing is read or written through it on the host.
+#[repr(transparent)]
+pub struct PinnedSlice<T, P> {
+    marker: PhantomData<(T, fn(P) -> P)>,
+    elements: [()],
+}
+
+impl<T, P> fmt::Debug for PinnedSlice<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedSlice({:?}, {} elements)", self.address(), self.len())
+    }
+}
+
+impl<T, P> PinnedSlice<T, P> {
+    /// # Safety
+    /// PINNED-SLICE-1 holds for `'a`, and no `&mut` overlaps it.
+    #[inline]
+    pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
+        let data =
+            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
+        // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
+        // valid at any address that is not null (PINNED-SLICE-1).
+        unsafe { &*(data as *const Self) }
+    }
+
+    /// # Safety
+    /// PINNED-SLICE-1 and PINNED-SLICE-2 hold for `'a`.
+    #[inline]
+    pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
+        let data = std::ptr::slice_from_raw_parts_mut(
+            std::ptr::without_provenance_mut::<()>(address.0 as usize),
+            len,
+        );
+        // SAFETY: as in `from_raw`.
+        unsafe { &mut *(data as *mut Self) }
+    }
+
+    /// Length in elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream
+    /// has it.
+    #[inline]
+    pub fn address(&self) -> NonNull<c_void> {
+        let address = self.elements.as_ptr().addr();
+        // PINNED-SLICE-1: never null; the provenance was exposed when it was mapped, or lent to us.
+        NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
+    }
+
+    fn part(&self, range: &Range<usize>) -> DeviceAddress {
+        DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
+    }
+
+    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap.
+    ///
+    /// # Panics
+    /// If `mid > len`.
+    #[track_caller]
+    pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
+        let len = self.len();
+        assert!(mid <= len, "split at {mid}, past a length of {len}");
+        let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
+        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
+        // not overlap (PINNED-SLICE-2).
+        let left = unsafe { Self::from_raw_mut(start, mid) };
+        // SAFETY: the rest of it.
+        let right = unsafe { Self::from_raw_mut(middle, len - mid) };
+        (left, right)
+    }
+}
+
+impl<T, P, I: RangeIndex> Index<I> for PinnedSlice<T, P> {
+    type Output = I::Part<Self>;
+
+    #[inline]
+    #[track_caller]
+    fn index(&self, range: I) -> &I::Part<Self> {
+        let range = range.within(self.len());
+        // SAFETY: a part of memory for which PINNED-SLICE-1 holds, for no longer than `self` is
+        // borrowed.
+        I::part(unsafe { Self::from_raw(self.part(&range), range.len()) })
+    }
+}
+
+impl<T, P, I: RangeIndex> IndexMut<I> for PinnedSlice<T, P> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, range: I) -> &mut I::Part<Self> {
+        let range = range.within(self.len());
+        // SAFETY: a part of uniquely borrowed memory, for no longer than the borrow
+        // (PINNED-SLICE-1, PINNED-SLICE-2).
+        I::part_mut(unsafe { Self::from_raw_mut(self.part(&range), range.len()) })
+    }
+}

@@ -1,0 +1,168 @@
+//! Who is told of what a device does: the recording of its timeline, if there is one.
+//!
+//! Calls and events tell an [`Observed`]; the timeline puts an [`Observer`] into it. While there is
+//! no observer, telling is one relaxed load.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, ptr};
+
+use crate::order::stream_ref::{StreamId, StreamRef};
+use cuda_rt_driver::{DriverResult, Kind, RawEvent};
+
+/// What an operation is, for its span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub(crate) kind: Kind,
+    pub(crate) label: &'static str,
+    pub(crate) bytes: u64,
+}
+
+/// Told of what a device does, in the order of its calls.
+pub(crate) trait Observer: fmt::Debug + Send + Sync {
+    /// Runs `work`, which enqueues `operation` on `at`, the stream of the tag `tag`.
+    fn operation(
+        &self,
+        at: StreamRef,
+        tag: &'static str,
+        operation: Operation,
+        work: &mut dyn FnMut() -> DriverResult<()>,
+    ) -> DriverResult<()>;
+
+    /// An event was recorded at the present end of a stream.
+    fn event_recorded(&self, at: StreamRef, event: RawEvent);
+
+    /// A stream waits for an event that another one recorded.
+    fn stream_waits(&self, at: StreamRef, event: RawEvent);
+
+    /// Runs `wait`, which blocks the host on work of the stream.
+    fn host_waits(&self, stream: StreamId, wait: &mut dyn FnMut() -> DriverResult<()>) -> DriverResult<()>;
+}
+
+/// Whether a device is observed, and by whom.
+#[derive(Default)]
+pub(crate) struct Observed {
+    on: AtomicBool,
+    observer: Mutex<Option<Arc<dyn Observer>>>,
+}
+
+// Not the observer, which may hold what holds this.
+impl fmt::Debug for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observed")
+            .field("on", &self.is_on())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Observed {
+    /// Orders nothing: work that races with the start or the end of a recording may be in it or
+    /// not.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Starts to tell `observer`; false if another one is being told.
+    pub(crate) fn start(&self, observer: Arc<dyn Observer>) -> bool {
+        let mut place = self.place();
+        if place.is_some() {
+            return false;
+        }
+        *place = Some(observer);
+        self.on.store(true, Ordering::Relaxed);
+        true
+    }
+
+    pub(crate) fn stop(&self) {
+        self.on.store(false, Ordering::Relaxed);
+        let before = self.place().take();
+        // With the lock free: it may be the last holder of what was recorded.
+        drop(before);
+    }
+
+    /// Whether it is `observer` that is told.
+    pub(crate) fn tells<T: Observer>(&self, observer: &Arc<T>) -> bool {
+        self.observer()
+            .is_some_and(|told| ptr::addr_eq(Arc::as_ptr(&told), Arc::as_ptr(observer)))
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<Arc<dyn Observer>>> {
+        // One store at a time: a panic leaves it whole.
+        self.observer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        self.place().clone()
+    }
+
+    /// Runs `work`, which enqueues `operation` on `at`, the stream of the tag `tag`.
+    #[inline]
+    pub(crate) fn operation(
+        &self,
+        at: StreamRef,
+        tag: &'static str,
+        operation: Operation,
+        work: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        if !self.is_on() {
+            return work();
+        }
+        self.tell_around(work, |observer, work| {
+            observer.operation(at, tag, operation, work)
+        })
+    }
+
+    /// An event was recorded at the present end of `at`.
+    #[inline]
+    pub(crate) fn event_recorded(&self, at: StreamRef, event: RawEvent) {
+        if self.is_on() {
+            self.tell(|observer| observer.event_recorded(at, event));
+        }
+    }
+
+    /// The stream `at` waits for an event that another one recorded.
+    #[inline]
+    pub(crate) fn stream_waits(&self, at: StreamRef, event: RawEvent) {
+        if self.is_on() {
+            self.tell(|observer| observer.stream_waits(at, event));
+        }
+    }
+
+    /// Runs `wait`, which blocks the host on work of the stream.
+    #[inline]
+    pub(crate) fn host_waits(
+        &self,
+        stream: StreamId,
+        wait: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        if !self.is_on() {
+            return wait();
+        }
+        self.tell_around(wait, |observer, wait| observer.host_waits(stream, wait))
+    }
+
+    #[cold]
+    fn tell(&self, tell: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = self.observer() {
+            tell(&*observer);
+        }
+    }
+
+    /// Runs `work`, by the observer if there is one.
+    #[cold]
+    fn tell_around(
+        &self,
+        work: impl FnOnce() -> DriverResult<()>,
+        tell: impl FnOnce(&dyn Observer, &mut dyn FnMut() -> DriverResult<()>) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        let Some(observer) = self.observer() else {
+            return work();
+        };
+        let mut work = Some(work);
+        tell(&*observer, &mut || match work.take() {
+            Some(work) => work(),
+            None => unreachable!("an observer runs the work once"),
+        })
+    }
+}

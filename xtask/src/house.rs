@@ -1,0 +1,79 @@
+//! `cargo xtask house --check`: checks that files are short, that lines are wrapped, and that links
+//! in documents resolve.
+//!
+//! A Rust file has at most [`MOST_LINES`] lines. A line of a comment or a document has at most
+//! [`WIDTH`] columns; tables and code blocks may be wider, and so may a word that fills its line.
+//! The file and heading of a document's relative link exist. A file that a document names in
+//! backticks exists. The page of a package (`readme`) has no relative link, because registries
+//! resolve relative links for few hosts only.
+
+mod links;
+mod text;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The most lines of a Rust file.
+const MOST_LINES: usize = 600;
+
+/// The most columns of a line of a comment or a document.
+const WIDTH: usize = 100;
+
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    let files = files()?;
+    let pages: BTreeSet<String> = files.iter().filter_map(|file| package_page(file)).collect();
+    if pages.is_empty() {
+        return Err("no package has a page: has the form of manifests changed?".into());
+    }
+    let tree = links::Tree::new(root(), &files);
+    let mut wrong = Vec::new();
+    for file in &files {
+        let is = |extension: &str| Path::new(file).extension().is_some_and(|its| its == extension);
+        if is("rs") {
+            let source = fs::read_to_string(root().join(file))?;
+            wrong.extend(text::length(file, &source));
+            wrong.extend(text::wide_comments(file, &source));
+        } else if is("md") {
+            let document = fs::read_to_string(root().join(file))?;
+            wrong.extend(text::wide_lines(file, &document));
+            wrong.extend(tree.wrong_in(file, &document, pages.contains(file)));
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the house is not in order:\n  {}", wrong.join("\n  ")).into()),
+    }
+}
+
+/// The document that a manifest of a published package names as its `readme`.
+fn package_page(file: &str) -> Option<String> {
+    let folder = file.strip_suffix("Cargo.toml")?;
+    let manifest = fs::read_to_string(root().join(file)).ok()?;
+    let page = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("readme = \"")?.strip_suffix('"'))?;
+    Some(links::resolve(folder.trim_end_matches('/'), page))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+/// The files of the tree, from its root.
+fn files() -> Result<Vec<String>, Box<dyn Error>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()?;
+    if !listed.status.success() {
+        return Err("`git ls-files` cannot list the files of the tree".into());
+    }
+    let listed = String::from_utf8(listed.stdout)?;
+    let files = listed.lines().map(str::to_owned);
+    Ok(files.filter(|file| root().join(file).is_file()).collect())
+}

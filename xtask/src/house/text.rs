@@ -1,0 +1,110 @@
+//! The length of files, and the width of lines.
+
+use super::{MOST_LINES, WIDTH};
+
+/// Folders of programs whose first line is a header.
+const HEADERS: &[&str] = &["ui-tests/cases/", "ui-tests/hostile/refused/"];
+
+/// Documents that a task writes, with one item on each line.
+const GENERATED: &[&str] = &["docs/hazards.md"];
+
+/// The error of a file with too many lines.
+pub(super) fn length(file: &str, source: &str) -> Option<String> {
+    let lines = source.lines().count();
+    (lines > MOST_LINES).then(|| format!("{file}: {lines} lines, of {MOST_LINES} at most"))
+}
+
+/// The errors of comments that are too wide. Code blocks and tables in comments may be wider, and
+/// so may the header of a program that must not compile, which is one line.
+pub(super) fn wide_comments(file: &str, source: &str) -> Vec<String> {
+    let mut in_block = false;
+    let mut wrong = Vec::new();
+    for (number, line) in (1..).zip(source.lines()) {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            in_block = false;
+            continue;
+        };
+        let comment = comment.trim_start_matches(['/', '!']).trim_start();
+        if is_fence(comment) {
+            in_block = !in_block;
+        } else if !in_block && is_wide(line, comment) && !(number == 1 && is_header(file)) {
+            wrong.push(too_wide(file, number, line));
+        }
+    }
+    wrong
+}
+
+fn is_header(file: &str) -> bool {
+    HEADERS.iter().any(|folder| file.starts_with(folder))
+}
+
+/// The errors of lines in a document that are too wide. Code blocks and tables may be wider, and so
+/// may documents that a task writes.
+pub(super) fn wide_lines(file: &str, document: &str) -> Vec<String> {
+    if GENERATED.contains(&file) {
+        return Vec::new();
+    }
+    let mut in_block = false;
+    let mut wrong = Vec::new();
+    for (number, line) in (1..).zip(document.lines()) {
+        if is_fence(line.trim_start()) {
+            in_block = !in_block;
+        } else if !in_block && is_wide(line, line.trim_start().trim_start_matches("- ")) {
+            wrong.push(too_wide(file, number, line));
+        }
+    }
+    wrong
+}
+
+/// Whether a line opens or closes a code block.
+pub(super) fn is_fence(line: &str) -> bool {
+    line.starts_with("```")
+}
+
+fn is_wide(line: &str, text: &str) -> bool {
+    line.chars().count() > WIDTH && !text.starts_with('|') && text.contains(' ')
+}
+
+fn too_wide(file: &str, number: usize, line: &str) -> String {
+    let columns = line.chars().count();
+    format!("{file}:{number}: {columns} columns, of {WIDTH} at most")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_too_many_lines_are_refused() {
+        assert_eq!(length("a.rs", &"\n".repeat(600)), None);
+        assert_eq!(
+            length("a.rs", &"\n".repeat(601)).as_deref(),
+            Some("a.rs: 601 lines, of 600 at most")
+        );
+    }
+
+    #[test]
+    fn wide_comments_are_refused_and_wide_code_is_not() {
+        let wide = "é ".repeat(50);
+        let fits = "é".repeat(94) + " é";
+        let source = format!(
+            "/// {wide}\n/// {fits}\nlet a = \"{wide}\"; // {wide}\n    // {wide}\n/// | {wide}\n/// ```\n/// {wide}\n/// ```\n//! {wide}\n// {}\n",
+            "x".repeat(200)
+        );
+        let wrong = wide_comments("a.rs", &source);
+        let lines: Vec<&str> = wrong.iter().filter_map(|line| line.split(':').nth(1)).collect();
+        assert_eq!(lines, ["1", "4", "9"], "{wrong:?}");
+        let header = format!("// {wide}\n// {wide}\n");
+        assert_eq!(wide_comments("ui-tests/cases/a.rs", &header).len(), 1);
+    }
+
+    #[test]
+    fn wide_lines_of_documents_are_refused_outside_tables_and_code() {
+        let wide = "word ".repeat(21);
+        let document = format!("{wide}\n| {wide} |\n```\n{wide}\n```\n- {}\n", "x".repeat(120));
+        assert_eq!(
+            wide_lines("a.md", &document),
+            ["a.md:1: 105 columns, of 100 at most"]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Headers of programs that must not compile, and their errors: shared by `ui-tests` and the tasks.
+//!
+//! `xtask` depends on published packages only, so that `cargo package --workspace` can verify it.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+/// The header in a case's first lines: `// H01 (E0277): ..`, and perhaps `// Twin: ..`.
+#[derive(Debug)]
+pub struct Header {
+    /// `H01`.
+    pub hazard: String,
+    /// The expected errors, in the words of [`refusals`].
+    pub expected: BTreeSet<String>,
+    /// The harm that the program would do.
+    pub reason: String,
+    /// The twin's name, if the twin belongs to another case.
+    pub twin: Option<String>,
+}
+
+impl Header {
+    /// Reads the header of a case; `None` if the first line does not have the form of a header.
+    #[must_use]
+    pub fn of(source: &str) -> Option<Self> {
+        let (hazard, rest) = source.lines().next()?.strip_prefix("// ")?.split_once(" (")?;
+        let (expected, reason) = rest.split_once("): ")?;
+        let twin = source.lines().find_map(|line| line.strip_prefix("// Twin: "));
+        (!reason.is_empty()).then(|| Self {
+            hazard: hazard.to_owned(),
+            expected: expected.split(", ").map(str::to_owned).collect(),
+            reason: reason.to_owned(),
+            twin: twin.map(str::to_owned),
+        })
+    }
+}
+
+/// The kinds of a compiler's errors: error codes, `lifetime`, `lint` and `macro`.
+#[must_use]
+pub fn refusals(stderr: &str) -> BTreeSet<String> {
+    let kind = |line: &str| {
+        let error = line.strip_prefix("error")?;
+        if let Some(code) = error.strip_prefix('[') {
+            return Some(code.split(']').next()?.to_owned());
+        }
+        let kind = match error.strip_prefix(": ")? {
+            text if text.starts_with("lifetime may not live long enough") => "lifetime",
+            text if text.ends_with("is not general enough") => "lifetime",
+            text if text.starts_with("no rules expected") => "macro",
+            text if text.contains("`unsafe`") => "lint",
+            _ => "macro",
+        };
+        Some(kind.to_owned())
+    };
+    stderr.lines().filter_map(kind).collect()
+}
