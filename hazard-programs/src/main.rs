@@ -369,7 +369,7 @@ mod tests {
             complaints,
             "f:2:36: EOF while parsing a list\n\
              f:3:39: a statement is a string\n\
-             f:7:51: there is no verdict \"perhaps\": it is \"race\", \"ok\" or null\n\
+             f:7:51: there is no verdict \"perhaps\": a verdict is \"race\", \"ok\" or null\n\
              f:8:16: missing field `id`\n"
         );
         assert_eq!((counts.differ, counts.bad_lines), (0, 4));
