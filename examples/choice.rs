@@ -1,11 +1,11 @@
-//! What every example asks: where to run.
+//! Options that every example has: the device to run on, and the source of a report's times.
 
 use std::fmt;
 
 use clap::ValueEnum;
 use cuda_rt::Device;
 
-/// Where to compute.
+/// The device to compute on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DeviceChoice {
     /// The first GPU, or the simulated device if there is none.
@@ -17,17 +17,17 @@ pub enum DeviceChoice {
     Sim,
 }
 
-/// Where a report's times come from.
+/// The source of a report's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// A GPU ran it, and clocks were read.
+    /// Clocks, read while a GPU ran the work.
     Measured,
-    /// The simulated device's model says so.
+    /// The simulated device's model.
     Modelled,
 }
 
 impl Times {
-    /// Those of `gpu`.
+    /// The source of the times of work on `gpu`.
     pub fn of<D>(gpu: &Device<D>) -> Self {
         if gpu.is_simulated() {
             Self::Modelled

@@ -1,4 +1,4 @@
-//! What the small examples have in common: where to run, and whether their times are measured or
+//! Common parts of the small examples: the choice of the device, and times that are measured or
 //! modelled.
 
 use std::error::Error;
@@ -9,10 +9,10 @@ use cuda_rt::{Device, Live};
 pub use crate::choice::DeviceChoice;
 use crate::choice::Times;
 
-/// What an example returns.
+/// The result of an example.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Calls a function that takes any device with the one that was chosen:
+/// Calls a function that is generic over the device with the chosen device:
 /// `on_device!(choice, |gpu| run(gpu, &args))`.
 #[macro_export]
 macro_rules! on_device {
@@ -36,21 +36,21 @@ macro_rules! on_device {
     };
 }
 
-/// The device, and how its times come about.
+/// Prints the device, and whether its times are measured or modelled.
 pub fn heading<D: Live>(gpu: &Device<D>) -> String {
     format!("{}; {}", gpu.properties().name, Times::of(gpu))
 }
 
-/// Milliseconds.
+/// Converts a time to milliseconds.
 pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The median time of several rounds, after one to warm up; of one round where times are modelled,
-/// and so the same each time.
+/// The median time of several rounds, after a round to warm up. Modelled times are the same in each
+/// round, so one round is enough for them.
 ///
 /// # Errors
-/// The first of `round`'s.
+/// The first error of `round`.
 pub fn median<D: Live>(gpu: &Device<D>, mut round: impl FnMut() -> Outcome<Duration>) -> Outcome<Duration> {
     if gpu.is_simulated() {
         return round();

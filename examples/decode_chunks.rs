@@ -1,19 +1,19 @@
-//! A decoder-like chain: each chunk takes many kernels, depends on the chunk before, and leaves the
-//! GPU at once.
+//! A chain like a decoder's: each chunk takes many kernels, depends on the previous chunk, and is
+//! downloaded at once.
 //!
-//! | | while a chunk is downloaded |
+//! | way | the GPU's work while a chunk is downloaded |
 //! |---|---|
-//! | serial | nothing: the host waits for it |
-//! | two streams, pageable memory | nothing: such a copy goes through pinned memory in pieces, and makes the host wait |
-//! | two streams, one buffer | the GPU waits, for the next chunk would be written over it |
-//! | two streams, two buffers | the GPU decodes the next chunk into the other buffer |
+//! | serial | nothing: the host waits for the download |
+//! | two streams, pageable memory | nothing: a copy to pageable memory goes through pinned memory in pieces, and the host waits for it |
+//! | two streams, one buffer | nothing: the next chunk would overwrite the chunk that is downloaded |
+//! | two streams, two buffers | it decodes the next chunk into the other buffer |
 //!
-//! Busy is what lies between the marks around the kernels of each chunk. Gaps between two kernels
-//! of one chunk are not seen: give chunks elements enough for a kernel to take longer than a
-//! launch.
+//! The GPU counts as busy between the timing events around the kernels of each chunk. Gaps between
+//! two kernels of one chunk are not seen. So give a chunk enough elements that a kernel takes
+//! longer than a launch.
 //!
-//! With CUDA's own asynchronous copies pageable memory is a race waiting to happen, too: nothing
-//! says when they are over. Here they do not compile (H15), and what takes a `Vec` blocks.
+//! With CUDA's own asynchronous copies, pageable memory may also race: no call says when such a
+//! copy is over. Here they do not compile (H15), and the methods that take a `Vec` block the host.
 
 #![forbid(unsafe_code)]
 
@@ -34,28 +34,29 @@ cuda_rt::streams! {
     Download;
 }
 
-/// Decodes chunks with one stream, with two, and with two buffers, and tells how busy the kernels
+/// Decodes chunks with one stream, with two, and with two buffers, and prints how busy the kernels
 /// kept the GPU.
 #[derive(Clone, Parser)]
 struct Args {
-    /// Where to run.
+    /// The device to run on.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// Chunks.
+    /// Number of chunks.
     #[arg(long, default_value_t = 32)]
     chunks: u32,
-    /// Elements of a chunk.
+    /// Number of elements in a chunk.
     #[arg(long, default_value_t = 1 << 18)]
     elements: usize,
-    /// Kernels for each chunk.
+    /// Number of kernels for each chunk.
     #[arg(long, default_value_t = 64)]
     kernels: u32,
-    /// Draws the last two ways, four chunks of each: PATH with `-one` and `-two` before its `.svg`.
+    /// Draws four chunks of each of the last two ways: to PATH with `-one` and `-two` before
+    /// `.svg`.
     #[arg(long, value_name = "PATH.svg")]
     timeline: Option<PathBuf>,
 }
 
-/// What the decoder keeps between chunks.
+/// The decoder's state between chunks.
 struct Decoder<S: StreamTag> {
     state: DeviceBuffer<f32, S>,
     next: DeviceBuffer<f32, S>,
@@ -71,8 +72,8 @@ impl<S: StreamTag> Decoder<S> {
         })
     }
 
-    /// The next chunk: each kernel reads what the one before has written, and the last one's result
-    /// is the chunk.
+    /// Decodes the next chunk: each kernel reads the output of the previous kernel, and the last
+    /// output is the chunk.
     fn decode(&mut self, stream: &Stream<S>, chunk: &mut DeviceSlice<f32, S>) -> cuda_rt::Result<()> {
         let grid = Grid1::covering(chunk.len().div_ceil(4));
         for _ in 0..self.kernels {
@@ -92,7 +93,7 @@ fn check(chunk: u32, data: &[f32], kernels: u32) -> Outcome {
     }
 }
 
-/// Time on the device, and the share of it in which there were kernels.
+/// Time on the device, and the share of it in which kernels ran.
 type Busy = (Duration, f64);
 
 fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Busy> {
@@ -152,7 +153,7 @@ fn overlapped<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<
     Ok(report)
 }
 
-/// A picture of so many buffers, beside `path`.
+/// Draws a run with `buffers` buffers, in a file beside `path`.
 fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suffix: &str) -> Outcome {
     let few = Args {
         chunks: 4,
@@ -166,7 +167,7 @@ fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suff
         .to_string_lossy();
     let path = path.with_file_name(format!("{stem}-{suffix}.svg"));
     let timeline = recording.finish()?;
-    // From the first kernel on: what comes before is memory being mapped.
+    // The picture begins at the first kernel: before it, memory is mapped.
     let kernels = timeline.spans().iter().filter(|span| span.kind == Kind::Kernel);
     let start = kernels
         .map(|span| span.start_ns)

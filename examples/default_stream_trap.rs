@@ -1,14 +1,14 @@
 //! Why there is no default stream.
 //!
-//! In CUDA, work that names no stream goes to the *legacy default stream*, which waits for all
-//! other streams and which all other streams wait for (CUDA C++ Programming Guide, "Default
-//! Stream"). One such call between two others, perhaps in a library, and a program with three
-//! streams runs as if it had one. Nothing says so: the results are right, and the time is that of
-//! no overlap at all.
+//! In CUDA, work that names no stream goes to the *legacy default stream*. It waits for all other
+//! streams, and all other streams wait for it (CUDA C++ Programming Guide, "Default Stream"). A
+//! single call of this kind, perhaps in a library, makes a program with three streams run as if it
+//! had one. No error reports it: the results are right, but nothing overlaps.
 //!
-//! Here the trap cannot be fallen into: every operation is a method of a
-//! [`Stream`](cuda_rt::Stream), every stream has a name, and none of them waits for the default
-//! stream (`CU_STREAM_NON_BLOCKING`). What it would cost is shown with a stream for everything.
+//! Safe code of cuda-rt cannot fall into this trap. Every operation is a method of a
+//! [`Stream`](cuda_rt::Stream), every stream has a name, and no stream waits for the default stream
+//! (`CU_STREAM_NON_BLOCKING`). To show the cost of the trap, this example runs all work on one
+//! stream.
 
 #![forbid(unsafe_code)]
 
@@ -20,20 +20,20 @@ use cuda_rt_examples::on_device;
 use device_kernels::process;
 
 cuda_rt::streams! {
-    /// What the default stream makes of three.
+    /// One stream in the place of three, as with the default stream.
     Everything;
     Upload;
     Compute, priority = High;
     Download;
 }
 
-/// Shows what work on the default stream would cost.
+/// Shows the cost of work on the default stream.
 #[derive(Parser)]
 struct Args {
-    /// Where to run.
+    /// The device to run on.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// Items.
+    /// Number of items.
     #[arg(long, default_value_t = 16)]
     items: u32,
 }
@@ -41,7 +41,7 @@ struct Args {
 const ELEMENTS: usize = 1 << 20;
 const KERNELS: usize = 16;
 
-/// The same program, with the streams that it is told.
+/// The program, on the streams that it is given.
 fn pipeline<D: Live, U, C, W>(gpu: &Device<D>, items: u32) -> Outcome<Report>
 where
     U: NamedStream<Device = D>,

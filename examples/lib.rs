@@ -1,4 +1,4 @@
-//! What the examples share, and the examples themselves, so that tests can call them.
+//! Common parts of the examples, and the larger examples, so that tests can call them.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! Eight batches through the GPU: one after another, on two streams, on three, with one to four
+//! Sends batches through the GPU: one after another, on two streams, and on three, with one to four
 //! buffers.
 //!
-//! Two streams share one queue for both copies, so a download waits behind the uploads that were
-//! enqueued before it. With three and two buffers all engines work at once; more buffers change
-//! little, for the stages are even.
+//! With two streams, both copies share one queue, so a download waits behind the uploads that were
+//! enqueued before it. With three streams and two buffers all engines work at once. More buffers
+//! change little, because the stages are even.
 
 #![forbid(unsafe_code)]
 
@@ -20,31 +20,32 @@ cuda_rt::streams! {
     Upload;
     Compute, priority = High;
     Download;
-    /// Both copies.
+    /// Uploads and downloads.
     Copies;
 }
 
 /// Processes batches serially and overlapped, and compares the times.
 #[derive(Parser)]
 struct Args {
-    /// Where to run.
+    /// The device to run on.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// Batches.
+    /// Number of batches.
     #[arg(long, default_value_t = 8)]
     batches: u32,
-    /// Elements of a batch.
+    /// Number of elements in a batch.
     #[arg(long, default_value_t = 1 << 20)]
     elements: usize,
-    /// Kernels for each batch; sixteen take an H200 about as long as a copy of the batch.
+    /// Number of kernels for each batch. On an H200, sixteen take about as long as a copy of the
+    /// batch.
     #[arg(long, default_value_t = 16)]
     kernels: u32,
 }
 
 const GAIN: f32 = 0.5;
 const OFFSET: f32 = 1.0;
-/// One element in so many tells the batch; the others stay 0, so that filling costs the host next
-/// to nothing.
+/// Distance between the elements that hold the batch's number. All other elements stay 0, so that
+/// filling a batch costs the host very little.
 const STRIDE: usize = 1024;
 
 fn fill(batch: u32, pinned: &mut [f32]) {
@@ -53,7 +54,7 @@ fn fill(batch: u32, pinned: &mut [f32]) {
     }
 }
 
-/// The work on a batch: the same kernel several times over, in place of a heavier one.
+/// The work on a batch: one kernel, repeated, in the place of a heavier kernel.
 fn compute<S: StreamTag>(
     stream: &Stream<S>,
     kernels: u32,
@@ -64,7 +65,7 @@ fn compute<S: StreamTag>(
     (0..kernels).try_for_each(|_| process(stream, grid, input, output, GAIN, OFFSET))
 }
 
-/// An element of the result, and its neighbour, for every element that tells the batch.
+/// Checks the result: each element that holds the batch's number, and its neighbour.
 fn check(batch: u32, data: &[f32]) -> Outcome {
     let processed = |value: f32| (0..16).fold(value, |value, _| value.mul_add(GAIN, OFFSET));
     let expected = [processed(batch as f32), processed(0.0)];
@@ -74,7 +75,7 @@ fn check(batch: u32, data: &[f32]) -> Outcome {
     }
 }
 
-/// One stream, and the host waits for each batch before it begins the next.
+/// Runs on one stream; the host waits for each batch before it begins the next.
 fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Duration> {
     let stream = gpu.stream::<Compute<D>>()?;
     let (mut source, mut result) = (gpu.pinned(args.elements)?, gpu.pinned(args.elements)?);
@@ -96,7 +97,7 @@ fn serial<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome<Duration> {
     Ok(Duration::from_secs_f32(elapsed_ms / 1e3))
 }
 
-/// As many streams as there are different ones among `U`, `C` and `W`.
+/// Runs overlapped, on the streams `U`, `C` and `W`; two of them may be the same.
 fn overlapped<D: Live, U, C, W>(gpu: &Device<D>, args: &Args, buffers: usize) -> Outcome<Report>
 where
     U: NamedStream<Device = D>,

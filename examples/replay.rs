@@ -1,10 +1,10 @@
-//! A chain of small kernels, launched one by one, and replayed as a graph whose factor is another
-//! one each time.
+//! A chain of small kernels: launched one by one, and replayed as a graph with a new factor each
+//! time.
 //!
-//! Launching a kernel costs the host more than such a kernel takes the GPU, which waits for the
-//! next one. A graph is launched at once. What changes from time to time changes in the graph, with
-//! no new instantiation: the body that it was captured from says again what it does, and only the
-//! launches that differ cost a call.
+//! The host needs longer to launch a small kernel than the GPU needs to run it, so the GPU waits
+//! for the next launch. A graph takes one launch for the whole chain. A changed value is changed in
+//! the graph, without a new instantiation: the body from which the graph was captured runs again,
+//! and only the launches that differ cost a call.
 
 #![forbid(unsafe_code)]
 
@@ -21,20 +21,20 @@ cuda_rt::streams! {
 /// Runs a chain of kernels one by one and as a graph.
 #[derive(Parser)]
 struct Args {
-    /// Where to run.
+    /// The device to run on.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// Kernels of a chain.
+    /// Number of kernels in a chain.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     kernels: u32,
-    /// Chains.
+    /// Number of chains.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     chains: u32,
 }
 
 const ELEMENTS: usize = 1024;
 
-/// Scales by `factor`, and then by 1 as often as it takes.
+/// Scales by `factor`, and then by 1 in the rest of the chain.
 fn chain<S: StreamTag>(
     stream: &Stream<S>,
     (x, y): (&mut DeviceSlice<f32, S>, &mut DeviceSlice<f32, S>),
@@ -50,7 +50,7 @@ fn chain<S: StreamTag>(
     Ok(())
 }
 
-/// 1, 2, 1/2, 1, 2, …: whole chains of three leave the data as it was.
+/// The factor of each chain: 1, 2, 1/2, 1, 2, …. Three chains together leave the data unchanged.
 fn factor(number: u32) -> f32 {
     [1.0, 2.0, 0.5][number as usize % 3]
 }
@@ -59,7 +59,7 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     println!("{}", heading(gpu));
     let compute = gpu.stream::<Compute<D>>()?;
     let ones = || compute.init_filled(compute.alloc_uninit(ELEMENTS)?, 1.0_f32);
-    // An even number, so that each chain ends where the next one begins.
+    // An even number of kernels, so that each chain ends in the buffer where the next begins.
     let (kernels, chains) = (args.kernels.next_multiple_of(2), args.chains);
     println!("{chains} chains of {kernels} kernels");
 

@@ -1,9 +1,9 @@
-//! Uneven stages: what a third buffer is for.
+//! Uneven stages: shows the use of a third buffer.
 //!
-//! One item of eight takes the GPU nine times as long as the others, and another one takes the host
-//! that long. Both are busy for the same time on average, so they could overlap throughout. With
-//! few buffers they cannot: while one is at its long item, the other is soon done with the short
-//! ones that the buffers hold, and waits.
+//! Of eight items, one takes the GPU nine times as long as the others, and another takes the host
+//! nine times as long. GPU and host are busy for the same time on average, so they could always
+//! overlap. With few buffers they cannot. While one of them works on its long item, the other soon
+//! finishes the short items that the buffers hold, and waits.
 
 #![forbid(unsafe_code)]
 
@@ -26,19 +26,19 @@ cuda_rt::streams! {
 /// Runs a pipeline of uneven stages with one to five buffers.
 #[derive(Parser)]
 struct Args {
-    /// Where to run.
+    /// The device to run on.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// Items.
+    /// Number of items.
     #[arg(long, default_value_t = 64)]
     items: u32,
 }
 
 const ELEMENTS: usize = 1 << 14;
-/// Kernels of a short item.
+/// Number of kernels for a short item.
 const KERNELS: u32 = 64;
 
-/// How much longer an item takes than a short one.
+/// The item's time, as a multiple of a short item's.
 fn weight(item: u32, long: u32) -> u32 {
     if item % 8 == long { 9 } else { 1 }
 }
@@ -72,12 +72,12 @@ fn pipeline<D: Live>(
     Ok(report)
 }
 
-/// Keeps the calling thread for so long, by the clock of the device that it works beside.
+/// Keeps the calling thread busy for a time, by the host's clock or the simulated device's model.
 fn work<D: Live>(gpu: &Device<D>, time: Duration) {
     match gpu.simulator() {
         Some(simulator) => simulator.spend_host_ns(time.as_nanos() as u64),
         None => {
-            // Sleeping is not exact enough.
+            // This spins, because sleeping is not exact enough.
             let end = Instant::now() + time;
             while Instant::now() < end {
                 thread::yield_now();
@@ -88,7 +88,7 @@ fn work<D: Live>(gpu: &Device<D>, time: Duration) {
 
 fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     println!("{}", heading(gpu));
-    // What a short item takes the GPU, so that the host can take as long.
+    // Measure the GPU's time for a short item, so that the host can take as long.
     pipeline(gpu, [0, 1].into_iter(), 1, |_| ())?;
     let short = pipeline(gpu, [0, 1, 2, 4].into_iter(), 1, |_| ())?.stages[2].busy / 4;
     println!(

@@ -2,8 +2,8 @@
 
     python3 docs/pytorch/pipelines.py
 
-The kernel is Triton's: sixteen dependent multiply-adds an element, as `device_kernels::process`. Every barrier is written
-by hand; leave any of them out and the program still runs.
+The kernel is written in Triton: sixteen dependent multiply-adds for each element, like `device_kernels::process`. Every
+barrier is written by hand. Without any one of them the program still runs.
 """
 
 import queue

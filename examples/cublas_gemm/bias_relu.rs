@@ -1,12 +1,13 @@
-//! A kernel that `#[kernel]` did not make: PTX written by hand, and what it does as a plain
-//! function.
+//! A foreign kernel: PTX written by hand, described to cuda-rt, with a plain function for the
+//! simulated device.
 
 use std::ffi::c_void;
 
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 use cuda_rt::{DeviceSlice, Error, ReadBy, Stream, StreamTag, WriteBy};
 
-// SAFETY: its one kernel is launched through `foreign_kernel` only, below.
+// SAFETY: the module's only kernel is launched through `foreign_kernel` below, which states what
+// the PTX does. No `#[kernel]` function names this module.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("bias_relu", include_str!("bias_relu.ptx")) };
 
 const fn word(kind: ParameterKind) -> Parameter {
@@ -17,8 +18,8 @@ const fn word(kind: ParameterKind) -> Parameter {
     }
 }
 
-/// Parameters as in the PTX: bias and its length, which is that of a row, and the matrix and its
-/// length.
+/// The kernel's description. Its parameters are those of the PTX: the bias and its length, which is
+/// a row's length, then the matrix and its length.
 static BIAS_RELU: Kernel = Kernel {
     name: "bias_relu",
     symbol: c"bias_relu",
@@ -36,13 +37,13 @@ static BIAS_RELU: Kernel = Kernel {
     cache: KernelCache::new(),
 };
 
-/// Threads of a block.
+/// Number of threads in a block.
 const BLOCK: u32 = 128;
 
-/// Adds `bias` to each row of `matrix`, and raises what is below 0 to 0.
+/// Adds `bias` to each row of `matrix`, and raises elements below 0 to 0. Stream-ordered.
 ///
 /// # Panics
-/// If `bias` is empty, or the matrix has more elements than one grid has threads.
+/// If `bias` is empty, or if the matrix has more elements than a grid has threads.
 pub(crate) fn launch<S: StreamTag + ReadBy<S> + WriteBy<S>>(
     stream: &Stream<S>,
     bias: &DeviceSlice<f32, S>,
@@ -62,23 +63,27 @@ pub(crate) fn launch<S: StreamTag + ReadBy<S> + WriteBy<S>>(
         },
     };
     let launch = stream.foreign_kernel(&BIAS_RELU).read(bias).write(matrix);
-    // SAFETY: the PTX has that entry with those parameters. A thread reads and writes element `i`
-    // of the matrix alone, if there is one, and reads element `i % columns` of `columns` of the
-    // bias, which is not 0.
+    // SAFETY: the PTX has this entry with these parameters. Thread `i` reads and writes only
+    // element `i` of the matrix, if the matrix has it. It reads element `i % columns` of the bias,
+    // where `columns` is the bias's length, and not 0.
     unsafe { launch.launch(&shape) }
 }
 
+/// The kernel as a plain function, for the simulated device.
+///
 /// # Safety
-/// As [`Kernel::simulate`]: four words, and memory that no one else uses.
+/// The contract of [`Kernel::simulate`], for the parameters of `BIAS_RELU`.
 unsafe fn simulate(_: &LaunchShape, parameters: *const *const c_void) {
-    // SAFETY: four pointers.
+    // SAFETY: `BIAS_RELU` has four parameters, so there are four pointers.
     let words = unsafe { parameters.cast::<[*const u64; 4]>().read() };
-    // SAFETY: each to a word.
+    // SAFETY: each pointer is to a parameter of 8 bytes, as `word` describes it.
     let [bias, columns, matrix, len] = words.map(|word| unsafe { word.read() } as usize);
-    // SAFETY: the caller's; the addresses of a simulated device are those of the host.
+    // SAFETY: the launch borrows `bias`, of `columns` elements, which nothing writes meanwhile. An
+    // address of a simulated device is the host's address.
     let bias = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<f32>(bias), columns) };
     let matrix = std::ptr::with_exposed_provenance_mut::<f32>(matrix);
-    // SAFETY: as above, and written by no one else.
+    // SAFETY: the launch borrows the matrix, of `len` elements, mutably: nothing else uses it
+    // meanwhile.
     let matrix = unsafe { std::slice::from_raw_parts_mut(matrix, len) };
     for row in matrix.chunks_mut(columns) {
         for (element, bias) in row.iter_mut().zip(bias) {

@@ -1,4 +1,4 @@
-//! cuBLAS through cudarc's bindings, or what stands in for it.
+//! Matrix products: by cuBLAS, through cudarc's bindings, or by a stand-in on simulated devices.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ use cudarc::cublas::sys::{self, cublasHandle_t, cublasOperation_t, cublasStatus_
 
 use crate::stand_in;
 
-/// Why cuBLAS did nothing.
+/// The reason why cuBLAS did not multiply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlasError {
     #[error("{call} returned {status:?}")]
@@ -29,9 +29,9 @@ fn check(call: &'static str, status: cublasStatus_t) -> Result<(), BlasError> {
     }
 }
 
-/// Who multiplies on the stream `S`: cuBLAS keeps a stream and a workspace with each handle.
+/// Multiplies on the stream `S`. Each handle of cuBLAS has its own stream and workspace.
 pub(crate) struct Blas<S> {
-    /// `None` on a simulated device.
+    /// The handle of cuBLAS; `None` on a simulated device.
     handle: Option<Handle>,
     stream: Stream<S>,
 }
@@ -43,13 +43,14 @@ struct Handle(cublasHandle_t);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: BLAS-1. It waits for the device, so that no work uses the handle's workspace any
-        // more.
+        // SAFETY: BLAS-1: the handle is live until now. `cublasDestroy` waits for the device, so no
+        // work uses the handle's workspace afterwards.
         let _ = unsafe { sys::cublasDestroy_v2(self.0) };
     }
 }
 
-/// C = A·B, all stored row by row: C is `rows` × `columns`, A is `rows` × `inner`.
+/// The product C = A·B, with all matrices stored row by row. C is `rows` × `columns`, A is `rows` ×
+/// `inner`.
 pub(crate) struct Product<'a, P> {
     pub(crate) a: &'a DeviceSlice<f32, P>,
     pub(crate) b: &'a DeviceSlice<f32, P>,
@@ -68,12 +69,13 @@ where
         if gpu.is_simulated() {
             return Ok(Self { handle: None, stream });
         }
-        // SAFETY: loading the library runs its initialisers, which set up its own state only.
+        // SAFETY: loading the library runs its initialisers, which change only the library's own
+        // state.
         if !unsafe { sys::is_culib_present() } {
             return Err(BlasError::Missing);
         }
-        // SAFETY: it enqueues no work. The handle keeps the stream, and uses it in `multiply` only,
-        // where it is given again.
+        // SAFETY: creating a handle enqueues no work. The handle keeps the stream, but uses it only
+        // in `multiply`, which borrows the stream again.
         let handle = unsafe { stream.foreign("cublasCreate").enqueue(Handle::new) }??;
         Ok(Self {
             handle: Some(handle),
@@ -88,10 +90,10 @@ where
         }
     }
 
-    /// Enqueues the product.
+    /// Enqueues the product. Stream-ordered.
     ///
     /// # Panics
-    /// If a matrix has not the size that is given.
+    /// If a matrix does not have the given size.
     pub(crate) fn multiply(&self, product: Product<'_, S>) -> Result<(), BlasError> {
         let Product {
             a,
@@ -108,24 +110,26 @@ where
         let at = [a.address(), b.address(), c.address()];
         let device = self.stream.device();
         let sgemm = |stream| match &self.handle {
-            // SAFETY: matrices of that shape, borrowed as they are used, for the handle's stream.
+            // SAFETY: the matrices have the shape's lengths, as asserted. `call` below borrows them
+            // as the product uses them, on the handle's stream.
             Some(handle) => unsafe { handle.sgemm(at, shape) },
-            // SAFETY: as above, for this stream.
+            // SAFETY: the matrices have the shape's lengths, and `call` borrows them, on this
+            // stream. Without a handle the device is simulated (`Blas::new`).
             None => unsafe { stand_in::sgemm(device.driver(), at, shape, stream) },
         };
         let call = self.stream.foreign("cublasSgemm").reads(a).reads(b).writes(c);
-        // SAFETY: one product on the stream that it is given, which reads A and B and writes C, in
-        // bounds: their lengths were compared with the shape. The handle and its workspace outlive
-        // the work (`Handle::drop`). Any bits are an `f32`.
+        // SAFETY: `sgemm` enqueues one product on the given stream. It reads A and B and writes C,
+        // in bounds: their lengths were compared with the shape. The handle and its workspace
+        // outlive the work (`Handle::drop`). All bit patterns are valid for `f32`.
         unsafe { call.enqueue(sgemm) }?
     }
 }
 
 impl Handle {
-    /// With the stream's context current.
+    /// Makes a handle. The stream's context must be current.
     fn new(stream: RawStream) -> Result<Self, BlasError> {
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the pointer is to a live handle variable.
+        // SAFETY: the pointer is to a live variable for the handle.
         check("cublasCreate", unsafe { sys::cublasCreate_v2(&mut handle) })?;
         let handle = Self(handle);
         let stream = std::ptr::with_exposed_provenance_mut(stream.0 as usize);
@@ -138,11 +142,12 @@ impl Handle {
     /// Enqueues C = A·B on the handle's stream.
     ///
     /// # Safety
-    /// As [`ForeignCall::enqueue`](cuda_rt::interop::ForeignCall::enqueue) demands of the work; the
-    /// matrices have that shape.
+    /// The work must meet the demands of
+    /// [`ForeignCall::enqueue`](cuda_rt::interop::ForeignCall::enqueue), and the matrices must have
+    /// this shape.
     ///
     /// # Errors
-    /// Those of cuBLAS.
+    /// Errors of cuBLAS.
     unsafe fn sgemm(
         &self,
         [a, b, c]: [DeviceAddress; 3],
@@ -151,9 +156,9 @@ impl Handle {
         const PLAIN: cublasOperation_t = cublasOperation_t::CUBLAS_OP_N;
         let pointer = |at: DeviceAddress| std::ptr::without_provenance_mut::<f32>(at.0 as usize);
         let (one, zero) = (1.0, 0.0);
-        // cuBLAS counts column by column, in which our matrices are their transposes: Cᵀ = Bᵀ·Aᵀ.
-        // SAFETY: BLAS-1; the factors are read before it returns, and the caller answers for the
-        // matrices.
+        // cuBLAS stores matrices column by column. Read so, our matrices are their transposes: Cᵀ =
+        // Bᵀ·Aᵀ. SAFETY: BLAS-1: the handle is live. The call reads both factors before it returns.
+        // The three matrices have the given shape, by this function's contract.
         let status = unsafe {
             sys::cublasSgemm_v2(
                 self.0,

@@ -1,5 +1,4 @@
-//! Work of others between our handoffs: a matrix product by cuBLAS, and a kernel of hand-written
-//! PTX.
+//! Foreign work between handoffs: a matrix product by cuBLAS, and a kernel of hand-written PTX.
 //!
 //! ```text
 //!   Upload    A, B, bias ──release──▶
@@ -7,9 +6,9 @@
 //!   Download                                                                        acquire ▶ C to the host
 //! ```
 //!
-//! cuBLAS is loaded when the program runs and needs a GPU. Without one the same program runs on
-//! simulated devices, in several orders, where a plain function stands in for the call of cuBLAS
-//! and another for the PTX. It says which it was.
+//! The program loads cuBLAS at run time; cuBLAS needs a GPU. Without a GPU the same program runs on
+//! simulated devices, in several orders. There a plain function stands in for the call of cuBLAS,
+//! and another for the PTX. The program prints which of both ran.
 
 mod bias_relu;
 mod blas;
@@ -25,13 +24,13 @@ use blas::{Blas, Product};
 cuda_rt::streams! {
     /// Copies inputs to the device.
     Upload;
-    /// Multiplies.
+    /// Multiplies matrices.
     Compute, priority = High;
     /// Copies the result back.
     Download;
 }
 
-/// C is `ROWS` × `COLUMNS`, A is `ROWS` × `INNER`; all are stored row by row.
+/// Sizes: C is `ROWS` × `COLUMNS`, A is `ROWS` × `INNER`. All matrices are stored row by row.
 const ROWS: usize = 192;
 const COLUMNS: usize = 160;
 const INNER: usize = 128;
@@ -49,9 +48,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failure> {
     let gpu = Device::open_or_simulate()?;
     if gpu.is_simulated() {
-        println!(
-            "NO GPU: on the simulated device a plain function stands in for cuBLAS, and another for the PTX"
-        );
+        println!("NO GPU: on the simulated device plain functions stand in for cuBLAS and for the PTX");
     }
     println!("{}", program(&gpu)?);
     if gpu.is_simulated() {
@@ -63,7 +60,7 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why the example failed.
+/// The reason why the example failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -72,16 +69,16 @@ enum Failure {
     Runtime(#[from] Error),
     #[error("cuBLAS: {0}")]
     Blas(#[from] blas::BlasError),
-    #[error("element {index} is {got}, and should be {wanted}")]
+    #[error("element {index} is {got} instead of {wanted}")]
     Wrong { index: usize, got: f32, wanted: f32 },
 }
 
-/// Small whole numbers, so that every sum is exact in whatever order it is made.
+/// Small integers, so that every sum is exact in any order.
 fn numbers(len: usize, step: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * step) % 7) as f32 - 3.0).collect()
 }
 
-/// Returns what it did, in words.
+/// Runs the example, and returns a sentence about the result.
 fn program<D: Live>(gpu: &Device<D>) -> Result<String, Failure> {
     let upload = gpu.stream::<Upload<D>>()?;
     let compute = gpu.stream::<Compute<D>>()?;

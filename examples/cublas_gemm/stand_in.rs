@@ -1,5 +1,5 @@
-//! What stands in for cuBLAS on the simulated device: a plain function, enqueued as a kernel is, so
-//! that it runs when the device sees fit.
+//! The stand-in for cuBLAS on simulated devices: a plain function, enqueued like a kernel, so that
+//! the device chooses when it runs.
 
 use std::ffi::{c_int, c_void};
 
@@ -8,7 +8,8 @@ use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Par
 
 use crate::blas::BlasError;
 
-// SAFETY: empty, and its one kernel is launched on the simulated device only, which loads no PTX.
+// SAFETY: the PTX is empty. The module's only kernel is launched on simulated devices only, which
+// load no PTX.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("stand-in", "") };
 
 const READ: ParameterKind = ParameterKind::Read { element_bytes: 4 };
@@ -42,11 +43,11 @@ static SGEMM: Kernel = Kernel {
     cache: KernelCache::new(),
 };
 
-/// Enqueues C = A·B, as [`crate::blas::Product`] says.
+/// Enqueues C = A·B, with matrices as in [`crate::blas::Product`]. Stream-ordered.
 ///
 /// # Safety
-/// The driver is a simulated device's and the stream is live; the matrices have that shape, and are
-/// not in conflict with any unordered access.
+/// The driver belongs to a simulated device, and the stream is live. The matrices have this shape,
+/// and no unordered access conflicts with the product's.
 pub(crate) unsafe fn sgemm(
     driver: &dyn Driver,
     [a, b, c]: [DeviceAddress; 3],
@@ -76,7 +77,8 @@ pub(crate) unsafe fn sgemm(
             z: 1,
         },
     };
-    // SAFETY: seven words; the caller answers for the matrices.
+    // SAFETY: `SGEMM` has seven parameters of 8 bytes, and these are seven. The matrices are
+    // ordered and have this shape, by this function's contract.
     unsafe { driver.launch(&SGEMM, &launch, &parameters, stream) }.map_err(|source| {
         BlasError::Runtime(cuda_rt::Error::Driver {
             during: "stand-in for cublasSgemm",
@@ -85,18 +87,21 @@ pub(crate) unsafe fn sgemm(
     })
 }
 
+/// The product as a plain function, which the simulated device runs.
+///
 /// # Safety
-/// As [`Kernel::simulate`]: seven words, and matrices that no one else uses.
+/// The contract of [`Kernel::simulate`], for the parameters of `SGEMM`.
 unsafe fn simulate(_: &LaunchShape, parameters: *const *const c_void) {
-    // SAFETY: seven pointers.
+    // SAFETY: `SGEMM` has seven parameters, so there are seven pointers.
     let words = unsafe { parameters.cast::<[*const u64; 7]>().read() };
-    // SAFETY: each to a word.
+    // SAFETY: each pointer is to a parameter of 8 bytes.
     let [a, a_len, b, b_len, c, c_len, columns] = words.map(|word| unsafe { word.read() } as usize);
-    // SAFETY: the caller's; the addresses of a simulated device are those of the host.
+    // SAFETY: `sgemm` passes A's address and length; nothing writes A meanwhile. An address of a
+    // simulated device is the host's address.
     let a = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<f32>(a), a_len) };
-    // SAFETY: as above.
+    // SAFETY: `sgemm` passes B's address and length; nothing writes B meanwhile.
     let b = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<f32>(b), b_len) };
-    // SAFETY: as above, and written by no one else.
+    // SAFETY: `sgemm` passes C's address and length; nothing else uses C meanwhile.
     let c = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut::<f32>(c), c_len) };
     let inner = b.len() / columns;
     for (row, sums) in a.chunks_exact(inner).zip(c.chunks_exact_mut(columns)) {

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of the example.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,15 +12,16 @@ pub use crate::choice::DeviceChoice;
 /// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and
 /// writing all overlapped.
 ///
-/// With no GPU the simulated device does it: the same program, real results, modelled times.
+/// Without a GPU the same program runs on the simulated device: results are real, times are
+/// modelled.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "denoise", version)]
 pub struct Args {
-    /// Video to denoise (`-` for standard input); without one, a noisy clip is made.
+    /// Video to denoise (`-` for standard input). Without it, the program makes a noisy clip.
     pub input: Option<PathBuf>,
 
-    /// Where the result goes (`-` for standard output); without it, the result is dropped. It
-    /// appears when whole, so it may be the input.
+    /// File for the result (`-` for standard output); without it, the result is dropped. The file
+    /// appears only when it is complete, so it may be the input.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -28,12 +29,11 @@ pub struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=16))]
     pub radius: u32,
 
-    /// How fast weights fall with distance: a standard deviation in pixels.
+    /// Standard deviation of the weights over distance, in pixels.
     #[arg(long, default_value_t = 2.0, value_name = "PIXELS", value_parser = deviation)]
     pub sigma_space: f32,
 
-    /// How fast weights fall with difference: a standard deviation in steps of the 256 a sample
-    /// has.
+    /// Standard deviation of the weights over difference, in steps of a sample, which has 256.
     #[arg(long, default_value_t = 36.0, value_name = "STEPS", value_parser = deviation)]
     pub sigma_range: f32,
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub buffers: usize,
 
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
     pub device: DeviceChoice,
 
@@ -49,11 +49,11 @@ pub struct Args {
     #[arg(long)]
     pub compare: bool,
 
-    /// Write what ran when to FILE: a picture (`.svg`), or a trace for ui.perfetto.dev (`.json`).
+    /// Write the timeline to FILE: a picture (`.svg`), or a trace for ui.perfetto.dev (`.json`).
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
 
-    /// Print what ran when as a chart.
+    /// Print the timeline as a chart.
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub gantt: bool,
 
@@ -65,21 +65,21 @@ pub struct Args {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Frames of the clip that is made.
+    /// Number of frames of the generated clip.
     #[arg(long, default_value_t = 60, conflicts_with = "input")]
     pub frames: u64,
 
-    /// Size of the clip that is made.
+    /// Size of the generated clip.
     #[arg(long, default_value = "640x360", value_name = "WxH", conflicts_with = "input")]
     pub size: Size,
 
-    /// Seed of the clip that is made.
+    /// Seed of the generated clip.
     #[arg(long, default_value_t = 1, conflicts_with = "input")]
     pub seed: u64,
 }
 
 impl Args {
-    /// What the filter is told.
+    /// The filter's settings.
     pub fn filter(&self) -> Filter {
         Filter {
             radius: self.radius,
@@ -88,7 +88,7 @@ impl Args {
         }
     }
 
-    /// The input, for messages.
+    /// The input's name, for messages.
     pub fn input_name(&self) -> String {
         match self.input.as_deref() {
             None => "made clip".into(),
@@ -97,7 +97,7 @@ impl Args {
         }
     }
 
-    /// The output, for messages.
+    /// The output's name, for messages.
     pub fn output_name(&self) -> String {
         match self.output.as_deref() {
             None => "no output".into(),
@@ -106,15 +106,15 @@ impl Args {
         }
     }
 
-    /// Whether the result goes to standard output, which then is no place for a report.
+    /// Whether the result goes to standard output. The report cannot go there too.
     pub fn writes_stdout(&self) -> bool {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
-    /// What `clap` can't check by itself.
+    /// Checks the rules that `clap` can't check by itself.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// A sentence for the user about the broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.compare && self.input.as_deref().is_some_and(|path| !path.is_file()) {
             return Err("--compare reads the input twice, so it needs a file");

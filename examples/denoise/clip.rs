@@ -1,25 +1,25 @@
-//! A noisy clip made from a seed, for when there is no file to denoise.
+//! [`NoisyClip`]: a noisy clip made from a seed, for runs without an input file.
 
 use std::io::{self, Read};
 
 use crate::y4m::{FrameLine, Header, Writer};
 
-/// A moving scene under noise, as the bytes of a YUV4MPEG2 stream: the rest of the program can't
-/// tell it from a file.
+/// A moving scene under noise, as the bytes of a YUV4MPEG2 stream. The rest of the program reads it
+/// like a file.
 ///
-/// Made with integers alone, so that it is the same on every machine.
+/// It is made with integers only, so it is the same on every machine.
 #[derive(Debug)]
 pub struct NoisyClip {
     header: Header,
     seed: u64,
     frames: u64,
     next_frame: u64,
-    /// What is made and not read yet, from `position` on.
+    /// Bytes that are made; the bytes from `position` on are not read yet.
     made: Vec<u8>,
     position: usize,
 }
 
-/// Standard deviation of the noise, in steps of the 256 that a sample has.
+/// Standard deviation of the noise, in steps of a sample, which has 256.
 const NOISE: i64 = 12;
 
 impl NoisyClip {
@@ -41,12 +41,12 @@ impl NoisyClip {
         }
     }
 
-    /// What the stream's header says.
+    /// The stream's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The luma plane of a frame before noise was added.
+    /// The luma plane of a frame without noise.
     pub fn clean_luma(&self, frame: u64) -> Vec<u8> {
         let (width, height) = self.header.size();
         let (width, height) = (i64::from(width), i64::from(height));
@@ -58,7 +58,7 @@ impl NoisyClip {
                 let (dx, dy) = (x - centre.0, y - centre.1);
                 luma.push(match () {
                     () if dx * dx + dy * dy < radius * radius => 208,
-                    // A moving chequerboard in the lower third: edges that a blur would lose.
+                    // A moving chequerboard in the lower third has edges that a blur would lose.
                     () if y > height * 2 / 3 => 64 + 96 * (((x + frame as i64 * 2) / 16 + y / 16) % 2) as u8,
                     () => (48 + 96 * x / width + 32 * y / height) as u8,
                 });
@@ -71,7 +71,8 @@ impl NoisyClip {
         let mut random = SplitMix64(self.seed ^ self.next_frame.wrapping_mul(0x9e6c_63d0_876a_68de));
         let mut luma = self.clean_luma(self.next_frame);
         for pair in luma.chunks_mut(2) {
-            // The sum of four even bytes: near enough to normal, with mean 510 and deviation 148.
+            // The sum of four evenly distributed bytes is close to a normal distribution, with mean
+            // 510 and deviation 148.
             let bytes = random.next().to_le_bytes();
             for (sample, noise) in pair.iter_mut().zip(bytes.chunks_exact(4)) {
                 let noise = noise.iter().map(|&byte| i64::from(byte)).sum::<i64>() - 510;
@@ -84,7 +85,7 @@ impl NoisyClip {
             .collect();
         self.made.clear();
         self.position = 0;
-        // A writer without the header, which was given out first.
+        // Write the frame without a header: the stream began with the header.
         Writer::resume(&mut self.made, &self.header)
             .write_frame(&FrameLine::plain(), &luma, &chroma)
             .expect("writing to memory");
@@ -103,7 +104,8 @@ impl Read for NoisyClip {
     }
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA
+/// 2014).
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clip_is_a_stream_of_as_many_frames_as_asked() {
+    fn a_clip_has_the_requested_number_of_frames() {
         let bytes = bytes(1);
         let mut reader = Reader::new(bytes.as_slice()).unwrap();
         let (mut luma, mut chroma) = (vec![0; 33 * 17], vec![0; 2 * 17 * 9]);
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_deviation_it_says() {
+    fn noise_has_the_stated_deviation() {
         let clip = NoisyClip::new(320, 180, 1, 7);
         let clean = clip.clean_luma(0);
         let (mut noisy, mut chroma) = (vec![0; 320 * 180], vec![0; 320 * 180 / 2]);

@@ -6,7 +6,7 @@ use cuda_rt::{Device, FinishedEvent, Live, Result, Stream, StreamTag, TimedEvent
 
 use super::report::{Parts, Pass};
 
-/// The marks before and after one piece of work.
+/// The timing events before and after one piece of work.
 #[derive(Debug)]
 pub struct Span<D> {
     start: TimedEvent<D>,
@@ -14,7 +14,7 @@ pub struct Span<D> {
 }
 
 impl<D: Live> Span<D> {
-    /// Marks the stream before and after what `work` gives it.
+    /// Runs `work`, and records a timing event on the stream before and after it.
     pub fn around<S: StreamTag<Device = D>>(
         stream: &Stream<S>,
         work: impl FnOnce() -> Result<()>,
@@ -30,11 +30,11 @@ impl<D: Live> Span<D> {
     }
 }
 
-/// Adds up what frames took.
+/// Adds up the times of frames.
 #[derive(Debug)]
 pub struct DeviceClock<D> {
     pass: Pass,
-    /// When the first upload began.
+    /// The event before the first upload.
     first: Option<FinishedEvent<D>>,
 }
 
@@ -48,8 +48,8 @@ impl<D> Default for DeviceClock<D> {
 }
 
 impl<D: Live> DeviceClock<D> {
-    /// Adds a frame's upload, kernel and download. Frames come in order, and their work is over:
-    /// nothing blocks.
+    /// Adds a frame's upload, kernel and download. Frames come in order, and their work must be
+    /// over, so the call does not block.
     pub fn add(&mut self, [upload, kernel, download]: [Span<D>; 3]) -> Result<()> {
         let (upload, kernel, download) = (upload.reached()?, kernel.reached()?, download.reached()?);
         let Parts {
@@ -67,14 +67,14 @@ impl<D: Live> DeviceClock<D> {
         Ok(())
     }
 
-    /// Frames added up to now.
+    /// Number of frames added so far.
     pub fn frames(&self) -> u64 {
         self.pass.frames
     }
 
-    /// What all frames took: with `wall`, reading and writing by the host's clock, or by the
-    /// simulated device's model alone, which knows no disk and counts from the first upload to the
-    /// last download.
+    /// The times of all frames. For a GPU, the host's clock gives `wall`, reading and writing. The
+    /// simulated device's model has no disk: its time runs from the first upload to the last
+    /// download.
     pub fn pass(&self, gpu: &Device<D>, wall: Duration, reading: Duration, writing: Duration) -> Pass {
         let mut pass = self.pass;
         if !gpu.is_simulated() {

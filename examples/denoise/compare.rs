@@ -1,9 +1,9 @@
-//! Comparing two results, byte for byte.
+//! Comparison of two results, byte for byte.
 
 use std::io::{self, BufRead};
 
-/// The offset of the first byte in which two streams differ, if any. The end of one is a difference
-/// from a byte of the other.
+/// The offset of the first byte in which two streams differ, if any. If one stream ends earlier,
+/// they differ at its end.
 pub(super) fn first_difference(mut left: impl BufRead, mut right: impl BufRead) -> io::Result<Option<u64>> {
     let mut offset = 0;
     loop {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     fn compare(left: &[u8], right: &[u8]) -> Option<u64> {
-        // Buffers of different sizes, so that their ends don't meet.
+        // The buffers have different sizes, so that their ends fall on different bytes.
         first_difference(
             BufReader::with_capacity(3, left),
             BufReader::with_capacity(4, right),
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_found_and_equality_is_not_taken_for_one() {
+    fn only_different_streams_differ_and_the_first_difference_is_found() {
         assert_eq!(compare(b"", b""), None);
         assert_eq!(compare(b"0123456789", b"0123456789"), None);
         assert_eq!(compare(b"0123456789", b"0123x5678y"), Some(4));

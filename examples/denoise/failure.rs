@@ -1,4 +1,4 @@
-//! What can go wrong, as sentences for a user.
+//! Errors of the example, as sentences for its user.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 use crate::y4m;
 
-/// The five stages, in the order in which a frame passes them.
+/// A stage; a frame passes the five stages in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// From the file to page-locked memory.
+    /// Reads from the file to page-locked memory.
     Read,
-    /// From the host to the GPU.
+    /// Copies from the host to the GPU.
     Upload,
-    /// On the GPU.
+    /// Runs the filter on the GPU.
     Kernel,
-    /// From the GPU to the host.
+    /// Copies from the GPU to the host.
     Download,
-    /// From page-locked memory to the file.
+    /// Writes from page-locked memory to the file.
     Write,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Stage {
 }
 
 impl Stage {
-    /// Does `work` of this stage on a frame.
+    /// Runs `work`, this stage's work on a frame, and adds stage and frame to its error.
     pub(super) fn of<T>(
         self,
         frame: u64,
@@ -47,21 +47,21 @@ impl Stage {
     }
 }
 
-/// A stage that failed, and on which frame.
+/// A stage's failure on a frame.
 #[derive(Debug)]
 pub struct StageError {
-    /// Which frame, counted from 0.
+    /// The frame, counted from 0.
     pub frame: u64,
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// What it met.
+    /// The cause.
     pub cause: Box<dyn StdError + Send + Sync>,
 }
 
 impl fmt::Display for StageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause.downcast_ref::<y4m::Error>() {
-            // It names the frame itself, and the byte.
+            // This error's own text names the frame and the byte.
             Some(error) => write!(f, "{} failed: {error}", self.stage),
             None => write!(f, "{} failed: frame {}: {}", self.stage, self.frame, self.cause),
         }
@@ -89,10 +89,10 @@ impl<T, E: Into<Box<dyn StdError + Send + Sync>>> At<T> for Result<T, E> {
     }
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// Options that exclude each other.
+    /// Options that cannot be combined.
     #[error("{0}")]
     Usage(&'static str),
     /// The input can't be opened.
@@ -111,21 +111,21 @@ pub enum Failure {
         /// Why, and where.
         source: y4m::Error,
     },
-    /// There is no such device, or it can't be used.
+    /// The device does not exist, or it can't be used.
     #[error("{0}")]
     NoDevice(#[from] cuda_rt::OpenError),
     /// The device failed.
     #[error("{0}")]
     Device(#[from] cuda_rt::Error),
-    /// A frame did not get through.
+    /// A frame did not pass all stages.
     #[error("{name}: {source}")]
     Stage {
-        /// The name of the file read or written, whichever the stage is nearer to.
+        /// The name of the file that the stage is nearer to: the input or the output.
         name: String,
         /// The stage, the frame and the cause.
         source: StageError,
     },
-    /// The output can't be begun, or can't be given its name.
+    /// The output can't be created, or can't get its name.
     #[error("{name}: {source}")]
     Output {
         /// The file's name.
@@ -133,7 +133,7 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
-    /// Overlapped and serial passes disagree: a hazard that got past the types.
+    /// The overlapped and the serial pass disagree. This would be a hazard that the types let pass.
     #[error("the overlapped result differs from the serial one, first in byte {offset}")]
     Differ {
         /// Byte offset in the output.

@@ -1,4 +1,4 @@
-//! The filter, and what it is told.
+//! [`Filter`]: the bilateral filter and its settings.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use cuda_rt::{DeviceSlice, Grid2, Live, ReadBy, Result, Stream, StreamTag, Write
 use device_kernels::bilateral;
 use serde::Serialize;
 
-/// A bilateral filter: it averages samples that are near each other and alike, so noise goes and
-/// edges stay.
+/// A bilateral filter. It averages samples that are near each other and similar, so it removes
+/// noise and keeps edges.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Filter {
     /// Radius of the window, in pixels.
@@ -34,8 +34,8 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
-    /// A simulated device that takes as long for this filter as an H200 does: 0.65 ps for each tap
-    /// of each sample, the median over radii 1 to 16 of docs/RESULTS.md.
+    /// Settings of a simulated device that takes the same time for this filter as an H200: 0.65 ps
+    /// for each tap of each sample. This is the median over the radii 1 to 16 in docs/RESULTS.md.
     pub fn simulated(&self) -> SimConfig {
         const NS_PER_TAP: f64 = 0.000_65;
         let side = f64::from(2 * self.radius + 1);
@@ -43,10 +43,10 @@ impl Filter {
             .kernel_ns_per_thread("device_kernels::bilateral::bilateral", NS_PER_TAP * side * side)
     }
 
-    /// Denoises a plane of `width` × `height` samples, row by row. Stream-ordered.
+    /// Denoises a plane of `width` × `height` samples, stored row by row. Stream-ordered.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// Errors of the launch.
     pub fn launch<S>(
         &self,
         stream: &Stream<S>,
@@ -76,11 +76,10 @@ impl Filter {
         )
     }
 
-    /// Has the kernel's code loaded, which the first launch does, on a plane of one sample. Blocks
-    /// the host.
+    /// Loads the kernel's code by a first launch, on a plane of one sample. Blocks the host.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// Errors of the launch.
     pub fn warm_up<S: StreamTag>(&self, stream: &Stream<S>) -> Result<()>
     where
         S::Device: Live,

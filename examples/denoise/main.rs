@@ -1,4 +1,4 @@
-//! Denoises a video end to end. See `cuda_rt_examples::denoise::pipeline` for how.
+//! Denoises a video end to end. `cuda_rt_examples::denoise::pipeline` explains how.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         (_, true) => report.to_json() + "\n",
         (_, false) => report.to_string(),
     };
-    // The work is done: a reader that has gone away (`| head`) is no failure.
+    // The work is done, so a reader that has gone (`| head`) is no failure.
     let _ = if args.writes_stdout() {
         io::stderr().write_all(text.as_bytes())
     } else {

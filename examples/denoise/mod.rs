@@ -1,9 +1,8 @@
-//! Denoises a video end to end, with reading, upload, compute, download and writing all busy at
-//! once.
+//! Denoises a video end to end: reading, upload, compute, download and writing all work at once.
 //!
 //! Start with [`pipeline`]. The luma plane goes through a bilateral filter on the GPU; chroma and
-//! all text of the stream pass as they are. What comes out is the same for any number of buffers
-//! and any timing: `--compare` checks it against [`serial`], which does the same on one stream.
+//! all text of the stream stay unchanged. The output is the same for any number of buffers and any
+//! timing. `--compare` compares it with [`serial`], which does the same work on one stream.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek};
@@ -32,10 +31,10 @@ pub mod pipeline;
 pub mod report;
 pub mod serial;
 
-/// Does what the command line says.
+/// Runs the example with the command line's options.
 ///
 /// # Errors
-/// A [`Failure`], after which the output is as it was before.
+/// A [`Failure`]. The output file is then as it was before.
 pub fn run(args: &Args) -> Result<Report, Failure> {
     args.check().map_err(Failure::Usage)?;
     let clip = open(args)?;
@@ -132,7 +131,7 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
     Ok(Report::new(subject, &overlapped, serial).with_chart(chart))
 }
 
-/// The number of bytes of two files that are the same, or where they begin to differ.
+/// Compares two files. Returns their number of bytes; the error has the first different byte.
 fn identical(left: &File, right: &File) -> io::Result<Result<u64, u64>> {
     let (mut left, mut right) = (left, right);
     left.rewind()?;
@@ -146,7 +145,7 @@ fn identical(left: &File, right: &File) -> io::Result<Result<u64, u64>> {
     )
 }
 
-/// A file without a name, on the disk that the output goes to, so that writing costs the same.
+/// A file without a name on the output's disk, so that writing costs the same.
 fn scratch(args: &Args) -> io::Result<File> {
     match args
         .output
@@ -159,7 +158,7 @@ fn scratch(args: &Args) -> io::Result<File> {
     }
 }
 
-/// Names the file that a stage was nearer to, or the device.
+/// Adds the name of the file that the stage is nearer to, or of the device, to the failure.
 fn failed<D>(gpu: &Device<D>, args: &Args, source: StageError) -> Failure {
     let name = match source.stage {
         Stage::Read => args.input_name(),
@@ -169,12 +168,12 @@ fn failed<D>(gpu: &Device<D>, args: &Args, source: StageError) -> Failure {
     Failure::Stage { name, source }
 }
 
-/// A bar on standard error, if that is a terminal.
+/// A progress bar on standard error, if standard error is a terminal.
 fn progress_bar(args: &Args) -> ProgressBar {
     if args.quiet {
         return ProgressBar::hidden();
     }
-    // A file's number of frames is not known before its end.
+    // The number of a file's frames is unknown before its end.
     let frames = args.input.is_none().then_some(args.frames);
     let template = match frames {
         Some(_) => "{bar:40} {pos}/{len} frames, {per_sec}, {eta} left",

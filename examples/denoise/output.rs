@@ -1,4 +1,4 @@
-//! The file that appears when it is whole.
+//! [`Output`]: a file that appears only when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Where frames go: a file written beside its target and renamed onto it, or something with no such
-/// thing as a part.
+/// The output of frames: a file that is written beside its target and renamed onto it, or a device
+/// or pipe.
 ///
-/// Dropped before [`commit`](Self::commit), it leaves no trace: the target is as it was, even if it
+/// If it is dropped before [`commit`](Self::commit), the target stays as it was, even if the target
 /// is also the input.
 #[derive(Debug)]
 pub struct Output(BufWriter<Sink>);
@@ -18,7 +18,7 @@ pub struct Output(BufWriter<Sink>);
 enum Sink {
     Nowhere,
     Stdout(io::Stdout),
-    /// A device, a pipe: there is nothing to rename onto, and `/dev/full` must not become a file.
+    /// A device or a pipe. A rename would replace it: `/dev/full` must not become a file.
     InPlace(File),
     Beside {
         part: NamedTempFile,
@@ -26,11 +26,12 @@ enum Sink {
     },
 }
 
-/// Frames are written plane by plane, which pass through; only the lines between them are gathered.
+/// Size of the write buffer, in bytes. Larger planes bypass the buffer; it gathers the lines
+/// between them.
 const BUFFER_BYTES: usize = 64 << 10;
 
 impl Output {
-    /// Starts an output: `None` drops what is written, `-` is standard output.
+    /// Starts an output: `None` drops all bytes, `-` is standard output.
     ///
     /// # Errors
     /// If the directory can't be written to, or the target is a directory.
@@ -43,16 +44,16 @@ impl Output {
         Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, sink)))
     }
 
-    /// Makes the file appear under its name, whole.
+    /// Makes the complete file appear under its name.
     ///
     /// # Errors
-    /// If the last bytes can't be written, or the file can't be renamed; no part of it stays behind
-    /// then.
+    /// If the last bytes can't be written, or the file can't be renamed. Then no part of the file
+    /// stays.
     pub fn commit(self) -> io::Result<()> {
         match self.0.into_inner().map_err(io::IntoInnerError::into_error)? {
             Sink::Beside { part, target } => {
-                // Network file systems and quotas may refuse only here, and a crash must not leave
-                // an empty file.
+                // Network file systems and quotas may refuse only at this sync, and a crash must
+                // not leave an empty file.
                 part.as_file().sync_all()?;
                 part.persist(target).map(drop).map_err(|failed| failed.error)
             }
@@ -73,7 +74,7 @@ impl Write for Output {
 
 impl Sink {
     fn open(path: &Path) -> io::Result<Self> {
-        // The file a link names is replaced, not the link.
+        // For a link, replace the link's target and not the link.
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -92,7 +93,7 @@ impl Sink {
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".denoise-").suffix(".partial");
-        // Readable to whom the user's mask allows, as any new file; a temporary file would be
+        // The user's mask sets the permissions, as for any new file. A temporary file would be
         // private.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_only_when_whole() {
+    fn a_file_appears_only_when_it_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out.y4m");
         let mut output = Output::create(Some(&target)).unwrap();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_given_up_leaves_the_target_as_it_was() {
+    fn a_dropped_output_leaves_the_target_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out.y4m");
         fs::write(&target, "before").unwrap();
@@ -158,7 +159,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_a_link_and_the_file_is_as_readable_as_any() {
+    fn a_link_stays_a_link_and_the_file_has_the_usual_permissions() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let (link, target) = (directory.path().join("link"), directory.path().join("target"));
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_no_target() {
+    fn a_directory_is_refused_as_a_target() {
         let directory = tempfile::tempdir().unwrap();
         let error = Output::create(Some(directory.path())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);

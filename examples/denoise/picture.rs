@@ -1,4 +1,4 @@
-//! Pictures of the overlapped pass: what ran when.
+//! Timelines of the overlapped pass, as pictures, traces and charts.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use super::args::Args;
 use super::failure::Failure;
 use super::output::Output;
 
-/// Runs `work`, recorded if the command line asks for pictures of it: writes the file, and gives
-/// the chart.
+/// Runs `work`, and records it if the command line asks for its timeline. Writes the file, and
+/// returns the chart.
 ///
 /// # Errors
-/// Those of `work`, of the device and of the file.
+/// Errors of `work`, of the device and of the file.
 pub fn recorded<D: Live, T>(
     gpu: &Device<D>,
     args: &Args,
@@ -35,7 +35,7 @@ pub fn recorded<D: Live, T>(
     Ok((done, args.gantt.then(chart)))
 }
 
-/// In the format that the name asks for.
+/// Writes the timeline in the format of the file's name.
 fn write(timeline: &Timeline, path: &Path) -> std::io::Result<()> {
     let mut output = Output::create(Some(path))?;
     if is_svg(path) {
@@ -46,17 +46,17 @@ fn write(timeline: &Timeline, path: &Path) -> std::io::Result<()> {
     output.commit()
 }
 
-/// Whether the name is that of a picture.
+/// Whether the name is a picture's.
 pub fn is_svg(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "svg")
 }
 
-/// Whether the name is that of a trace.
+/// Whether the name is a trace's.
 pub fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Width of the terminal, if the shell tells it.
+/// Width of the terminal, if the shell sets `COLUMNS`.
 fn columns() -> usize {
     let columns = std::env::var("COLUMNS").ok();
     columns.and_then(|columns| columns.parse().ok()).unwrap_or(100)

@@ -6,9 +6,9 @@
 //!  memory         page-locked     device, noisy     device, clean    page-locked
 //! ```
 //!
-//! [`cuda_rt::pipeline`] has the threads, the rings of N buffers between the stages, and the
-//! barriers: no buffer is filled again before the next stage is done with it. What is written as it
-//! was read, the frame's line and its chroma, goes along on the host.
+//! [`cuda_rt::pipeline`] provides the threads, the rings of N buffers between the stages, and the
+//! waits: no buffer is filled again before the next stage is done with it. The frame's line and its
+//! chroma do not change; they travel with the item on the host.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -30,14 +30,14 @@ cuda_rt::streams! {
     pub Download;
 }
 
-/// What is written as it was read.
+/// The parts of a frame that do not change.
 struct Frame {
     index: u64,
     line: FrameLine,
     chroma: Vec<u8>,
 }
 
-/// How frames are to be denoised.
+/// The settings for denoising a clip.
 #[derive(Debug)]
 pub struct Pipeline<D> {
     gpu: Device<D>,
@@ -46,10 +46,10 @@ pub struct Pipeline<D> {
 }
 
 impl<D: Live> Pipeline<D> {
-    /// Has the kernel's code loaded. Blocks the host.
+    /// Loads the kernel's code. Blocks the host.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn new(gpu: &Device<D>, filter: Filter, buffers: usize) -> cuda_rt::Result<Self> {
         filter.warm_up(&gpu.stream::<Compute<D>>()?)?;
         let gpu = gpu.clone();
@@ -60,8 +60,8 @@ impl<D: Live> Pipeline<D> {
     /// number of frames written.
     ///
     /// # Errors
-    /// The first frame's first stage that failed. All threads have ended by then; what `output`
-    /// took is unspecified.
+    /// The failure of the earliest frame that failed. All threads have then ended; the contents of
+    /// `output` are unspecified.
     pub fn run(
         self,
         clip: &mut Reader<impl Read + Send>,
@@ -99,7 +99,7 @@ impl<D: Live> Pipeline<D> {
     }
 }
 
-/// What the report says, and the time that flushing took.
+/// The times of the pipeline's report, with the time of flushing.
 fn pass(report: &pipeline::Report, flush_ms: f64) -> Pass {
     let ms = |stage: usize| report.stages[stage].busy.as_secs_f64() * 1e3;
     let measured = !report.modelled;
@@ -107,7 +107,7 @@ fn pass(report: &pipeline::Report, flush_ms: f64) -> Pass {
         frames: report.items,
         wall_ms: match measured {
             true => report.wall.as_secs_f64() * 1e3 + flush_ms,
-            // The model knows no disk: it counts from the first upload to the last download.
+            // The model has no disk. Its time runs from the first upload to the last download.
             false => report.on_device().as_secs_f64() * 1e3,
         },
         parts: Parts {
@@ -120,7 +120,7 @@ fn pass(report: &pipeline::Report, flush_ms: f64) -> Pass {
     }
 }
 
-/// A stage's error as one of ours; a panic goes on.
+/// Converts the pipeline's error to the example's, and resumes a panic.
 fn failed(error: PipelineError) -> StageError {
     let stage = match error.stage.kind {
         StageKind::Source => Stage::Read,

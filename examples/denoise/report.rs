@@ -1,4 +1,4 @@
-//! What a run took, for people and for programs.
+//! Reports of a run's times, for readers and for programs.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::failure::Stage;
 use super::filter::Filter;
 
-/// Time spent in each stage, summed over all frames, in milliseconds.
+/// Time in each stage, summed over all frames, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Parts {
-    /// Reading; absent where times are modelled, as the model knows no disk.
+    /// Reading. Absent if times are modelled, because the model has no disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<f64>,
     /// Copies to the device.
@@ -19,7 +19,7 @@ pub struct Parts {
     pub kernel: f64,
     /// Copies from the device.
     pub download: f64,
-    /// Writing; absent as reading is.
+    /// Writing. Absent if times are modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<f64>,
 }
@@ -40,7 +40,7 @@ impl Parts {
         self.each().map(|(_, ms)| ms).sum()
     }
 
-    /// The less of both for each stage: its time with the least waiting in it.
+    /// The smaller time of each stage, which includes the least waiting.
     fn least(&self, other: &Self) -> Self {
         let least = |a: Option<f64>, b: Option<f64>| Some(a?.min(b?));
         Self {
@@ -52,7 +52,7 @@ impl Parts {
         }
     }
 
-    /// The stage that takes longest: however well all overlap, a run takes no less.
+    /// The stage that takes longest. A run takes at least as long, however well its stages overlap.
     fn longest(&self) -> (Stage, f64) {
         self.each()
             .max_by(|a, b| a.1.total_cmp(&b.1))
@@ -72,25 +72,26 @@ impl Parts {
 /// One pass over the video.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pass {
-    /// Frames that went through.
+    /// Number of frames.
     pub frames: u64,
-    /// From the start of the first stage on the first frame to the end of the last on the last.
+    /// Time from the first stage's start on the first frame to the last stage's end on the last
+    /// frame.
     pub wall_ms: f64,
-    /// Where the time went.
+    /// Time of each stage.
     pub parts: Parts,
 }
 
-/// What is worked out from a [`Pass`]. A ratio with nothing below it (no frames) is `None`.
+/// Figures computed from a [`Pass`]. A ratio whose denominator is 0 (no frames) is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
     frames: u64,
     wall_ms: f64,
     parts_ms: Parts,
     frames_per_second: Option<f64>,
-    /// Luma copied to and from the device.
+    /// Rate of luma copied to and from the device, in sum.
     gigabytes_per_second: Option<f64>,
     kernel_utilisation: Option<f64>,
-    /// 1 - wall / sum of parts: 0 where stages take turns, 0.8 where all five are always busy.
+    /// 1 - wall / sum of parts: 0 if stages take turns, 0.8 if all five are always busy.
     overlap_ratio: Option<f64>,
 }
 
@@ -114,30 +115,30 @@ fn ratio(above: f64, below: f64) -> Option<f64> {
     (below > 0.0).then(|| above / below)
 }
 
-/// Whether times were measured or come from the simulated device's model.
+/// The source of times: measured, or from the simulated device's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Times {
-    /// The host's clock for the wall time, reading and writing; CUDA events for the rest.
+    /// The host's clock measured the wall time, reading and writing; CUDA events measured the rest.
     Measured,
-    /// All of them, from the first upload to the last download. Reading and writing are not
-    /// modelled.
+    /// The model gave all times, from the first upload to the last download. It has no reading and
+    /// writing.
     Modelled,
 }
 
-/// The overlapped pass against the serial one.
+/// Comparison of the overlapped pass with the serial pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Bytes in which both results agree: all of them, or there would be an error instead.
+    /// Number of bytes of both results, which are equal. A difference would be an error.
     identical_bytes: u64,
     serial: Figures,
     speed_up: Option<f64>,
-    /// The serial pass's wall time over that of the longest stage: what perfect overlap would give.
+    /// The speed-up of perfect overlap: the serial wall time over the longest stage's time.
     speed_up_bound: Option<f64>,
-    /// The longest stage. Each counts with the less of its times in the two passes, as an event
-    /// before work given to an idle stream also counts the time that it takes to give it.
+    /// The longest stage. Each stage counts with the smaller of its times in the two passes: on an
+    /// idle stream, events also count the time that the host needs to enqueue the work.
     bound: Bound,
-    /// The longest of the three stages of the device: what a faster disk would leave.
+    /// The longest of the device's three stages, which is the bound with a faster disk.
     device_bound: Bound,
 }
 
@@ -153,22 +154,22 @@ impl From<(Stage, f64)> for Bound {
     }
 }
 
-/// What was done, and where.
+/// The run's settings and device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Subject {
     /// The device's name.
     pub device: String,
-    /// Whether times were measured.
+    /// The source of the times.
     pub times: Times,
     /// Width and height in pixels.
     pub size: (u32, u32),
-    /// What the filter was told.
+    /// The filter's settings.
     pub filter: Filter,
-    /// Buffers to each ring.
+    /// Number of buffers in each ring.
     pub buffers: usize,
 }
 
-/// Everything that is told of a run.
+/// A report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     #[serde(flatten)]
@@ -181,7 +182,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Works out the figures. `serial` comes with the number of bytes that were compared.
+    /// Computes the figures. `serial` comes with the number of compared bytes.
     pub fn new(subject: Subject, overlapped: &Pass, serial: Option<(&Pass, u64)>) -> Self {
         let (width, height) = subject.size;
         let luma_bytes = width as usize * height as usize;
@@ -204,7 +205,7 @@ impl Report {
         }
     }
 
-    /// With a chart of the overlapped pass, for people.
+    /// Adds a chart of the overlapped pass, for readers.
     pub fn with_chart(self, chart: Option<String>) -> Self {
         Self { chart, ..self }
     }
@@ -214,8 +215,7 @@ impl Report {
         serde_json::to_string_pretty(self).expect("numbers and text")
     }
 
-    /// How many times faster than one stream the overlapped pass was, if that was asked and there
-    /// were frames.
+    /// Speed-up of the overlapped pass over one stream, if it was compared and there were frames.
     pub fn speed_up(&self) -> Option<f64> {
         self.comparison.as_ref()?.speed_up
     }
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn modelled_times_say_so_and_leave_the_disk_out() {
+    fn a_report_marks_modelled_times_and_leaves_the_disk_out() {
         let mut pass = pass(100.0);
         (pass.parts.read, pass.parts.write) = (None, None);
         let report = Report::new(subject(Times::Modelled), &pass, None);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frames_make_no_nonsense() {
+    fn a_report_without_frames_has_no_nan() {
         let empty = Pass::default();
         let report = Report::new(subject(Times::Modelled), &empty, Some((&empty, 40)));
         let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();

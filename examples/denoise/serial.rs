@@ -1,5 +1,5 @@
-//! The same work on one stream, one step after another: what the overlapped pipeline is compared
-//! with.
+//! The serial pass: the same work on one stream, one step after another, to compare with the
+//! overlapped pipeline.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::report::Pass;
 use crate::y4m::{FrameLine, Reader, Writer};
 
 cuda_rt::streams! {
-    /// Does everything.
+    /// Runs all work.
     pub OnlyStream;
 }
 

@@ -1,5 +1,4 @@
-//! Prints what is known of every GPU, or of the simulated device: properties, memory, and what our
-//! pools hold.
+//! Prints properties, memory and the pools' contents of every GPU, or of the simulated device.
 
 #![forbid(unsafe_code)]
 
@@ -11,11 +10,11 @@ use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Live, Result};
 use cuda_rt_examples::choice::DeviceChoice;
 
-/// Prints every GPU, or the simulated device.
+/// Describes every GPU, or the simulated device.
 #[derive(Debug, Parser)]
 #[command(name = "devices", version)]
 struct Args {
-    /// Which devices.
+    /// The devices to describe.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
 }
@@ -41,7 +40,7 @@ fn run(choice: DeviceChoice) -> Result<Vec<String>> {
     let gpus = || -> Result<Vec<_>> { Device::for_each_gpu(|gpu| describe(&gpu))?.into_iter().collect() };
     match choice {
         DeviceChoice::Sim => Ok(vec![simulated()?]),
-        // Says why, where there is none.
+        // If there is no GPU, this error says why.
         DeviceChoice::Cuda => {
             Device::open()?;
             gpus()
@@ -56,7 +55,7 @@ fn run(choice: DeviceChoice) -> Result<Vec<String>> {
 fn main() -> ExitCode {
     match run(Args::parse().device) {
         Ok(devices) => {
-            // A reader that has gone away (`| head`) is no failure.
+            // A reader that has gone (`| head`) is no failure.
             let _ = io::stdout().write_all(devices.concat().as_bytes());
             ExitCode::SUCCESS
         }

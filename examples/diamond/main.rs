@@ -1,4 +1,4 @@
-//! A diamond of work on three streams. See `cuda_rt_examples::diamond` for how.
+//! A diamond of work on three streams. `cuda_rt_examples::diamond` explains how.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use cuda_rt_examples::diamond;
 fn main() -> ExitCode {
     match diamond::run(&diamond::Args::parse()) {
         Ok(report) => {
-            // The work is done: a reader that has gone away (`| head`) is no failure.
+            // The work is done, so a reader that has gone (`| head`) is no failure.
             let _ = io::stdout().write_all(report.to_string().as_bytes());
             ExitCode::SUCCESS
         }

@@ -1,5 +1,5 @@
-//! A diamond of work: two streams upload and compute, a third adds what they made, and the two
-//! bring a half of the sum back each.
+//! A diamond of work: two streams upload and compute, a third stream adds their results, and each
+//! of the two downloads half of the sum.
 //!
 //! ```text
 //!   Left:    upload a ─▶ roots ──┐                ┌─▶ download the first half ───┐
@@ -7,15 +7,16 @@
 //!   Right:   upload b ─▶ roots ──┘                └─▶ download the second half ──┘
 //! ```
 //!
-//! Every edge is a handoff: fan-in by `acquire_all`, fan-out by `split_off`. Leave one out, and it
-//! does not compile.
+//! Every edge is a handoff: fan-in by `acquire_all`, fan-out by `split_off`. Without one of the
+//! handoffs the program does not compile.
 //!
-//! What it gains is the branches that run side by side: their kernels take long and have few
-//! threads, so that neither fills the GPU, and one branch's upload runs beside the other's kernel.
-//! At most that is twice, where the branches are all there is. Three things limit it. Uploads share
-//! one copy engine, and so do downloads: a diamond of copies gains nothing (`--steps 1`). Kernels
-//! that fill the GPU take turns whatever their streams are (`--len` in the millions). And each
-//! handoff costs an event and a wait, which a program of microseconds feels.
+//! The diamond is faster than one stream because its branches run side by side. Their kernels take
+//! long and have few threads, so neither fills the GPU, and one branch's upload runs beside the
+//! other branch's kernel. The gain is at most a factor of 2, if the branches are all the work.
+//! Three things limit the gain. All uploads share one copy engine, and all downloads share another,
+//! so a diamond of copies gains nothing (`--steps 1`). Kernels that fill the GPU take turns on any
+//! streams (`--len` in the millions). Each handoff costs an event and a wait, which matters if the
+//! work takes only microseconds.
 
 use std::fmt;
 
@@ -30,9 +31,9 @@ use crate::choice::{DeviceChoice, Times};
 cuda_rt::streams! {
     /// Uploads one input and takes its roots, and brings back one half.
     pub Left;
-    /// The same for the other.
+    /// Uploads the other input and takes its roots, and brings back the other half.
     pub Right;
-    /// Adds.
+    /// Adds the roots.
     pub Compute;
 }
 
@@ -40,31 +41,31 @@ cuda_rt::streams! {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "diamond", version)]
 pub struct Args {
-    /// Where to compute.
+    /// The device to compute on.
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// Elements of each array.
+    /// Number of elements in each array.
     #[arg(long, default_value_t = 1 << 13, value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
     pub len: u32,
-    /// Steps of Newton's method that each root takes.
+    /// Number of steps of Newton's method for each root.
     #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub steps: u32,
 }
 
-/// What it took.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The device's name.
     pub device: String,
-    /// Where the times come from.
+    /// The source of the times.
     pub times: Times,
-    /// Elements, all of them compared with the CPU's.
+    /// Number of elements; all were compared with the CPU's results.
     pub len: usize,
-    /// Steps of each root.
+    /// Number of steps for each root.
     pub steps: u32,
-    /// Milliseconds on three streams.
+    /// Time on three streams, in milliseconds.
     pub diamond_ms: f32,
-    /// Milliseconds on one.
+    /// Time on one stream, in milliseconds.
     pub serial_ms: f32,
 }
 
@@ -86,7 +87,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// The device failed.
@@ -98,16 +99,16 @@ pub enum Failure {
     /// The sum is wrong.
     #[error("element {index} is {found} instead of {expected}")]
     Wrong {
-        /// Which.
+        /// The element's index.
         index: usize,
-        /// What the device made.
+        /// The device's result.
         found: f32,
-        /// What the CPU makes.
+        /// The CPU's result.
         expected: f32,
     },
 }
 
-/// Does what the command line says.
+/// Runs the example with the command line's options.
 ///
 /// # Errors
 /// A [`Failure`].
@@ -123,14 +124,14 @@ pub fn run(args: &Args) -> Result<Report, Failure> {
     }
 }
 
-/// The model of a device on which kernels run side by side if they do not fill it, and a step takes
+/// Settings of a simulated device. Kernels that do not fill it run side by side, and a step takes
 /// 35 ns.
 fn simulated(args: &Args) -> Result<Report, Failure> {
     let model = Model {
         kernel_parts: 32,
         ..Model::default()
     };
-    // Waves of threads, one after another; within one, threads cost nothing more.
+    // Waves of threads run one after another. More threads in a wave cost no more time.
     let waves = u64::from(args.len).div_ceil(Model::RESIDENT_THREADS);
     let kernel_ns = 35.0 * f64::from(args.steps) * waves as f64;
     let config = SimConfig::default().model(model).kernel_ns_per_thread(
@@ -151,7 +152,7 @@ fn compare<D: Live>(gpu: &Device<D>, args: &Args) -> Result<Report, Failure> {
         }
         Ok(inputs)
     };
-    // The first round of each loads kernels and maps memory.
+    // The first round of each way loads kernels and maps memory.
     let mut times = [0.0; 2];
     for _ in 0..2 {
         let (sum, diamond_ms) = diamond(gpu, inputs()?, steps)?;
@@ -170,13 +171,13 @@ fn compare<D: Live>(gpu: &Device<D>, args: &Args) -> Result<Report, Failure> {
     })
 }
 
-/// The diamond, and the milliseconds from its first upload to its last download.
+/// Runs the diamond. Also returns the milliseconds from its first upload to its last download.
 fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Result<([Pinned<D>; 2], f32)> {
     let (left, right) = (gpu.stream::<Left<D>>()?, gpu.stream::<Right<D>>()?);
     let compute = gpu.stream::<Compute<D>>()?;
     let len = a.len();
 
-    // Both begin when the clock does.
+    // Both branches begin when the clock starts.
     let start = compute.record_timed_event()?;
     let started = compute.record_event()?;
     left.wait_event(&started)?;
@@ -205,7 +206,7 @@ fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resu
     Ok((hosts, end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?))
 }
 
-/// The same work in the order of one stream.
+/// Runs the same work on one stream.
 fn serial<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Result<(Pinned<D>, f32)> {
     let compute = gpu.stream::<Compute<D>>()?;
     let len = a.len();
@@ -221,7 +222,7 @@ fn serial<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resul
     Ok((host, end.synchronize()?.elapsed_ms_since(&start.synchronize()?)?))
 }
 
-/// Uploads, and takes the roots.
+/// Uploads an array and takes its roots.
 fn rooted<S: StreamTag>(
     stream: &Stream<S>,
     source: Pinned<S::Device>,
@@ -237,7 +238,7 @@ where
     Ok(rooted)
 }
 
-/// Different values among the elements.
+/// An array whose elements have different values.
 const VALUES: usize = 1000;
 
 fn check<D: Live>(parts: &[Pinned<D>], steps: u32) -> Result<(), Failure> {
@@ -277,10 +278,10 @@ mod tests {
         }
     }
 
-    /// Long kernels of few threads gain nearly twice; with short ones the copies are what is left,
-    /// which share their engines.
+    /// Long kernels of few threads gain nearly a factor of 2. With short kernels the copies take
+    /// most of the time, and they share their engines.
     #[test]
-    fn branches_gain_where_neither_fills_the_device() {
+    fn branches_gain_if_neither_fills_the_device() {
         let gain = |len, steps| {
             let report = simulated(&args(len, steps)).unwrap();
             report.serial_ms / report.diamond_ms

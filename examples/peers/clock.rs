@@ -1,10 +1,10 @@
-//! Time: measured on GPUs, modelled on simulated devices.
+//! A clock: measured time for GPUs, modelled time for simulated devices.
 
 use std::time::{Duration, Instant};
 
 use cuda_rt::{Device, Live};
 
-/// Since when.
+/// The start of a time.
 pub(crate) enum Clock {
     Measured(Instant),
     Modelled(u64),
@@ -27,8 +27,8 @@ impl Clock {
     }
 }
 
-/// The best of several rounds, after one to warm up; of one where times are modelled, and so the
-/// same each time.
+/// The shortest of several rounds, after a round to warm up. Modelled times are the same in each
+/// round, so one round is enough for them.
 pub(crate) fn best<D: Live, E>(
     gpu: &Device<D>,
     mut round: impl FnMut() -> Result<Duration, E>,

@@ -1,4 +1,4 @@
-//! Copies in one direction and in both, by handoffs.
+//! Copies between two devices by handoffs, in one direction and in both.
 
 use cuda_rt::{Device, DeviceBuffer, Handoff, Idle, Live, Result, Stream};
 use cuda_rt_examples::cli::Outcome;
@@ -11,23 +11,23 @@ cuda_rt::streams! {
     Copies;
 }
 
-/// In GB/s.
+/// Rates of copies, in GB/s.
 pub(crate) struct Rates {
-    /// A device copies from the other.
+    /// A device copies from the other device.
     pub(crate) pull: f64,
-    /// A device copies to the other.
+    /// A device copies to the other device.
     pub(crate) push: f64,
-    /// Each copies from the other, at once; the sum of the two.
+    /// Each device copies from the other at the same time: the sum of both rates.
     pub(crate) both: f64,
 }
 
-/// A device, its stream, and what it keeps for the other to copy.
+/// A device, its stream, and the memory that the other device copies.
 struct Side<'a, D: Live> {
     gpu: &'a Device<D>,
     copies: Stream<Copies<D>>,
-    /// What arrives.
+    /// The destination of copies from the other device.
     here: DeviceBuffer<u32, Copies<D>>,
-    /// What the other side copies.
+    /// The memory that the other device copies.
     lent: Option<Handoff<DeviceBuffer<u32, Idle<D>>>>,
 }
 
@@ -60,7 +60,7 @@ impl<'a, D: Live> Side<'a, D> {
         Ok(())
     }
 
-    /// Compares what arrived with the numbers from `first` on.
+    /// Compares the received data with the numbers from `first` on.
     fn check(&self, first: u32) -> Outcome {
         let mut host = self.copies.adopt(self.gpu.pinned::<u32>(self.here.len())?)?;
         self.copies.copy_to_host(&self.here, &mut host)?;
@@ -70,7 +70,7 @@ impl<'a, D: Live> Side<'a, D> {
             .position(|(number, word)| number != *word)
         {
             None => Ok(()),
-            Some(wrong) => Err(format!("word {wrong} did not arrive as it was").into()),
+            Some(wrong) => Err(format!("word {wrong} was not copied correctly").into()),
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn measure<A: Live, B: Live>(
         b.copies.synchronize()?;
         Ok(clock.elapsed(first))
     })?;
-    // What comes back is what went.
+    // The handoff gives the same buffer back.
     let push = best(first, || -> Result<_> {
         let clock = Clock::start(first);
         for _ in 0..args.copies {

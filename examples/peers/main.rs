@@ -1,16 +1,16 @@
-//! Copies between two GPUs, and sums over all: how fast they are with a link and without, and
-//! beside the same calls made raw.
+//! Copies between two GPUs, and sums over several: measures their rates with a link and without,
+//! and compares them with raw calls.
 //!
 //! ```text
 //! cargo run --release -p cuda-rt-examples --features nccl --example peers
 //! cargo run --release -p cuda-rt-examples --example peers -- --device sim
 //! ```
 //!
-//! Each device copies what is the other's: a handoff goes to the stream that copies and comes back
-//! behind the copy, so the two directions need nothing of each other. Every byte is compared once,
-//! before anything is timed.
+//! Each device copies the other device's memory. A handoff goes to the stream that copies and comes
+//! back behind the copy, so the two directions do not wait for each other. Every byte is compared
+//! once, before the timed rounds.
 //!
-//! Without two GPUs it runs on two simulated devices, whose times are modelled.
+//! Without two GPUs the example runs on two simulated devices, with modelled times.
 #![deny(unsafe_code)]
 
 mod clock;
@@ -18,7 +18,7 @@ mod copies;
 #[allow(
     unsafe_code,
     clippy::disallowed_methods,
-    reason = "raw calls are what is compared"
+    reason = "the example compares with raw calls"
 )]
 mod raw;
 mod sums;
@@ -38,16 +38,16 @@ use copies::Rates;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "peers", version)]
 struct Args {
-    /// Where to run: on two GPUs, or on simulated devices.
+    /// The devices to run on: two GPUs, or simulated devices.
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
     /// Size of each buffer [default: 256 on GPUs, 2 on simulated devices].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16 << 10))]
     mib: Option<u32>,
-    /// Copies that are timed together.
+    /// Number of copies that are timed together.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     copies: u32,
-    /// Only the copies, as three numbers.
+    /// Print only the rates of the copies, as three numbers.
     #[arg(long, hide = true)]
     rates: bool,
 }
@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-/// Turns the links off where it is 0, in the process that it is given to.
+/// An environment variable: 0 turns off the links in a process.
 const ACCESS_VARIABLE: &str = "CUDA_RT_PEER_ACCESS";
 
 fn run(args: &Args) -> Outcome {
@@ -73,7 +73,7 @@ fn run(args: &Args) -> Outcome {
         (choice, _) => match gpus() {
             Ok(Ok(done)) => done,
             Err(OpenError::NoGpu(_)) | Ok(Err(OpenError::NoGpu(_))) if choice == DeviceChoice::Auto => {
-                println!("there are no two GPUs: two devices are simulated");
+                println!("there are fewer than two GPUs: two devices are simulated");
                 simulated(args)
             }
             Ok(Err(error)) | Err(error) => Err(error.into()),
@@ -129,8 +129,8 @@ fn row(name: &str, Rates { pull, push, both }: &Rates) {
     println!("{name:<28}{pull:>10.1}{push:>10.1}{both:>14.1}");
 }
 
-/// The same without links: on simulated devices that have none, or in a process that is told to use
-/// none.
+/// Measures without links: on simulated devices that have no link, or in a process that uses no
+/// link.
 fn without_link<D: Live>(first: &Device<D>, args: &Args) -> Outcome<Rates> {
     if first.is_simulated() {
         let config = SimConfig::default().peer_access(false);
@@ -150,7 +150,7 @@ fn without_link<D: Live>(first: &Device<D>, args: &Args) -> Outcome<Rates> {
         .collect::<Result<_, _>>()?;
     let [pull, push, both] = numbers[..] else {
         let errors = String::from_utf8_lossy(&child.stderr);
-        return Err(format!("the process without links said {text:?}: {errors}").into());
+        return Err(format!("the process without links printed {text:?}: {errors}").into());
     };
     Ok(Rates { pull, push, both })
 }

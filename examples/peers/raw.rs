@@ -1,4 +1,4 @@
-//! The same copies by CUDA's own calls: memory of `cuMemAlloc`, a stream on each GPU, and
+//! The same copies by raw CUDA calls: memory of `cuMemAlloc`, a stream on each GPU, and
 //! `cuMemcpyPeerAsync`.
 
 use std::ffi::c_int;
@@ -29,8 +29,8 @@ fn check(status: CUresult) -> Outcome {
 impl Gpu {
     fn open(ordinal: c_int, bytes: usize) -> Outcome<Self> {
         let mut context = ptr::null_mut();
-        // SAFETY: the pointer is to a live context, and the driver is initialised: the typed API
-        // has opened both GPUs.
+        // SAFETY: the pointer is to a live variable for a context. The driver is initialised,
+        // because the typed API has opened both GPUs.
         check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, ordinal) })?;
         let mut gpu = Self {
             context,
@@ -39,35 +39,37 @@ impl Gpu {
             lent: 0,
         };
         gpu.enter()?;
-        // SAFETY: the pointer is to a live stream, and the context is current.
+        // SAFETY: the pointer is to a live variable for a stream, and the context is current.
         check(unsafe {
             sys::cuStreamCreate(&mut gpu.stream, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)
         })?;
-        // SAFETY: the pointer is to a live address.
+        // SAFETY: the pointer is to a live variable for an address, and the context is current.
         check(unsafe { sys::cuMemAlloc_v2(&mut gpu.here, bytes) })?;
-        // SAFETY: as above.
+        // SAFETY: the pointer is to a live variable for an address, and the context is current.
         check(unsafe { sys::cuMemAlloc_v2(&mut gpu.lent, bytes) })?;
         Ok(gpu)
     }
 
     fn enter(&self) -> Outcome {
-        // SAFETY: a context that was retained.
+        // SAFETY: `open` retained the context, and no code releases it.
         check(unsafe { sys::cuCtxSetCurrent(self.context) })
     }
 
     /// Opens the link to `other`.
     fn enable(&self, other: &Self) -> Outcome {
         self.enter()?;
-        // SAFETY: a context that was retained; the flags must be 0, and are.
+        // SAFETY: `open` retained the context, and no code releases it. The flags must be 0, and
+        // are.
         match unsafe { sys::cuCtxEnablePeerAccess(other.context, 0) } {
             CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
             status => check(status),
         }
     }
 
-    /// Copies on this GPU's stream, to its memory or from it.
+    /// Copies `bytes` bytes on this GPU's stream, to its memory or from it.
     fn copy(&self, to: (&Self, sys::CUdeviceptr), from: (&Self, sys::CUdeviceptr), bytes: usize) -> Outcome {
-        // SAFETY: live memory of those contexts, as long as that; nothing reads what races.
+        // SAFETY: both addresses are of live memory in their contexts, at least `bytes` bytes long.
+        // No code reads the copied data, so a race between copies shows nowhere.
         check(unsafe {
             sys::cuMemcpyPeerAsync(to.1, to.0.context, from.1, from.0.context, bytes, self.stream)
         })
@@ -82,7 +84,7 @@ impl Gpu {
     }
 
     fn synchronize(&self) -> Outcome {
-        // SAFETY: a live stream.
+        // SAFETY: the stream is live: no code destroys it.
         check(unsafe { sys::cuStreamSynchronize(self.stream) })
     }
 }
@@ -120,7 +122,8 @@ fn rates(a: &Gpu, b: &Gpu, bytes: usize, copies: u32) -> Outcome<Rates> {
     })
 }
 
-/// Before the link is opened, and after. What is allocated stays until the process ends.
+/// Rates of raw copies, before the link is opened and after. The memory stays allocated until the
+/// process ends.
 pub(crate) fn measure(mib: usize, copies: u32) -> Outcome<[(&'static str, Rates); 2]> {
     let bytes = mib << 20;
     let (a, b) = (Gpu::open(0, bytes)?, Gpu::open(1, bytes)?);

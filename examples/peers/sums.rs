@@ -1,4 +1,4 @@
-//! Sums over two devices, and over four where there are as many.
+//! Sums over two devices, and over four devices if there are four.
 
 use cuda_rt::{Communicator, Device, DeviceBuffer, Live, OpenError, Reduction, Result, Stream};
 use cuda_rt_examples::cli::Outcome;
@@ -7,16 +7,16 @@ use crate::Args;
 use crate::clock::{Clock, best, gb_per_s};
 
 cuda_rt::streams! {
-    /// Takes part in sums.
+    /// The stream of sums.
     Sums;
 }
 
-/// Sums that are timed together; where times are modelled, one is as good as many.
+/// Number of sums that are timed together. Of modelled times, one sum is enough.
 fn rounds<D: Live>(gpu: &Device<D>) -> usize {
     if gpu.is_simulated() { 1 } else { 20 }
 }
 
-/// A buffer whose elements are all `value`.
+/// Allocates a buffer whose elements are all `value`.
 fn filled<D: Live>(stream: &Stream<Sums<D>>, len: usize, value: f32) -> Result<DeviceBuffer<f32, Sums<D>>> {
     let mut buffer = stream.alloc_zeroed(len)?;
     stream.fill(&mut buffer, value)?;
@@ -29,17 +29,17 @@ fn all_are<D: Live>(stream: &Stream<Sums<D>>, buffer: &DeviceBuffer<f32, Sums<D>
     let host = stream.release(host)?.synchronize()?;
     match host.iter().position(|element| *element != value) {
         None => Ok(()),
-        Some(wrong) => Err(format!("element {wrong} is {}, and should be {value}", host[wrong]).into()),
+        Some(wrong) => Err(format!("element {wrong} is {} instead of {value}", host[wrong]).into()),
     }
 }
 
-/// Prints the rate of sums over devices that have `$name` for a stream and a buffer each.
+/// Prints the rate of sums over devices, each with a stream and a buffer called `$name`.
 macro_rules! sum_over {
     ($args:expr, $count:literal, $first:ident $(, $gpu:ident)*) => {{
         let len = $args.mib_on($first) << 18;
         let ranks = Communicator::new(($first, $($gpu),*))?;
         let mut value = 0.0;
-        // The streams and buffers go by the names of their devices.
+        // Streams and buffers have the names of their devices.
         let streams = ($first.stream::<Sums<_>>()?, $($gpu.stream::<Sums<_>>()?),*);
         sum_over!(@names streams, $first $(, $gpu)*);
         let mut sum = 0.0;
@@ -61,7 +61,7 @@ macro_rules! sum_over {
             Ok(clock.elapsed(&device))
         })?;
         let rate = gb_per_s(rounds(&device) * len * size_of::<f32>(), time);
-        // What each link carries, as NCCL's own tests count it.
+        // The rate on each link, computed as in NCCL's own tests.
         let on_links = rate * 2.0 * ($count as f64 - 1.0) / $count as f64;
         println!("all-reduce over {:<12}{rate:>10.1} GB/s, {on_links:.1} GB/s on each link; every element was compared", $count);
     }};

@@ -1,4 +1,4 @@
-//! Requests on a pool of streams. See `cuda_rt_examples::serve` for how.
+//! Requests on a pool of streams. `cuda_rt_examples::serve` explains how.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use cuda_rt_examples::serve;
 fn main() -> ExitCode {
     match serve::run(&serve::Args::parse()) {
         Ok(report) => {
-            // The work is done: a reader that has gone away (`| head`) is no failure.
+            // The work is done, so a reader that has gone (`| head`) is no failure.
             let _ = io::stdout().write_all(report.to_string().as_bytes());
             ExitCode::SUCCESS
         }

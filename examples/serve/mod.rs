@@ -1,10 +1,10 @@
-//! A service: several threads send requests to one GPU, each request an upload, a kernel and a
+//! A service: several threads send requests to one GPU. Each request is an upload, a kernel and a
 //! download.
 //!
-//! Served three ways: all on one stream, on a pool of streams, and with a pool of urgent streams
-//! beside it for the requests that cannot wait. How many streams there are is known only when the
-//! program runs, so none has a name: a request asks the pool for one, and what it makes leaves as a
-//! handoff.
+//! The requests are served in three ways: all on one stream, on a pool of streams, and with a
+//! second pool of urgent streams for requests that cannot wait. The number of streams is known only
+//! at run time, so the streams have no names. A request asks the pool for a stream, and its result
+//! leaves the pool's closure as a handoff.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -23,20 +23,20 @@ mod turns;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "serve", version)]
 pub struct Args {
-    /// Where to compute.
+    /// The device to compute on.
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// Threads that send requests, each its next when the last is answered; one more sends urgent
-    /// ones.
+    /// Number of threads that send requests. A thread sends its next request when the last is
+    /// answered. One more thread sends urgent requests.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// Streams of the pool.
+    /// Number of streams in the pool.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub streams: u16,
-    /// Requests that each thread sends.
+    /// Number of requests that each thread sends.
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub requests: u32,
-    /// Elements of a request.
+    /// Number of elements in a request.
     #[arg(long, default_value_t = 1 << 18, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     pub len: u32,
 }
@@ -51,7 +51,7 @@ impl Latencies {
         Self(all)
     }
 
-    /// The latency that `percent` of all requests do not exceed, by nearest rank.
+    /// The latency that `percent` percent of all requests do not exceed, by nearest rank.
     pub fn percentile(&self, percent: f64) -> Duration {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0
@@ -69,27 +69,27 @@ impl fmt::Display for Latencies {
     }
 }
 
-/// One way of serving.
+/// The results of one way of serving.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// What it is.
+    /// The way's name.
     pub name: &'static str,
     /// Requests answered in each second, urgent ones included.
     pub per_second: f64,
-    /// Of ordinary requests.
+    /// Latencies of ordinary requests.
     pub ordinary: Latencies,
-    /// Of urgent ones.
+    /// Latencies of urgent requests.
     pub urgent: Latencies,
 }
 
-/// All of them.
+/// The report of all ways.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The device's name.
     pub device: String,
-    /// Where the times come from.
+    /// The source of the times.
     pub times: Times,
-    /// What was served.
+    /// The options of the run.
     pub args: Args,
     /// One stream, a pool, and a pool with urgent streams.
     pub ways: [Way; 3],
@@ -117,17 +117,17 @@ impl fmt::Display for Report {
         if self.times == Times::Modelled {
             writeln!(
                 f,
-                "the model knows no priorities: urgent streams are streams apart, no more"
+                "the model has no priorities: urgent streams are only separate streams"
             )?;
         }
         Ok(())
     }
 }
 
-/// Does what the command line says.
+/// Runs the example with the command line's options.
 ///
 /// # Errors
-/// Those of the device.
+/// Errors of the device.
 pub fn run(args: &Args) -> Result<Report> {
     match args.device {
         DeviceChoice::Auto => serve(&Device::open_or_simulate()?, args),
@@ -140,7 +140,7 @@ fn serve<D: Live>(gpu: &Device<D>, args: &Args) -> Result<Report> {
     let one = gpu.stream_pool(1)?;
     let pool = gpu.stream_pool(args.streams.into())?;
     let urgent = gpu.stream_pool_with_priority(1, Priority::High)?;
-    // Kernels are loaded and memory is mapped before anything is timed.
+    // Load kernels and map memory before the timed part.
     let warm_up = Args {
         requests: 3,
         ..args.clone()
@@ -158,7 +158,7 @@ fn serve<D: Live>(gpu: &Device<D>, args: &Args) -> Result<Report> {
     })
 }
 
-/// The time: the host's, or the model's where the device is simulated.
+/// The present time, by the host's clock, or by the model of a simulated device.
 #[derive(Clone, Copy)]
 struct Clock<'a, D> {
     gpu: &'a Device<D>,
@@ -174,7 +174,7 @@ impl<D: Live> Clock<'_, D> {
     }
 }
 
-/// Serves all requests from threads of their own.
+/// Serves all requests, from several threads.
 fn way<D: Live>(
     name: &'static str,
     gpu: &Device<D>,
@@ -214,12 +214,12 @@ fn way<D: Live>(
     })
 }
 
-/// What one thread saw.
+/// The results of one thread.
 struct Served {
     latencies: Vec<Duration>,
-    /// When it began; modelled, the same for all threads.
+    /// When the thread began; of modelled times, the same for all threads.
     began: Duration,
-    /// When its last request was answered.
+    /// When the thread's last request was answered.
     ended: Duration,
 }
 
@@ -254,14 +254,15 @@ fn client<D: Live>(
 const GAIN: f32 = 0.5;
 const OFFSET: f32 = 1.0;
 
-/// What the kernel makes of `value`.
+/// The kernel's result for `value`.
 fn processed(value: f32) -> f32 {
     (0..16).fold(value, |value, _| value.mul_add(GAIN, OFFSET))
 }
 
 type Buffers<D> = (PinnedBuffer<f32, Idle<D>>, PinnedBuffer<f32, Idle<D>>);
 
-/// One request: on whichever stream is free, and then a wait for its own result only.
+/// Serves one request on a free stream of the pool, and then waits for the request's own result
+/// only.
 fn answer<D: Live>(pool: &StreamPool<D>, (input, output): Buffers<D>) -> Result<Buffers<D>> {
     let pending = pool.with(|stream| {
         let (input, mut output) = stream.adopt((input, output))?;
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_of_the_nearest_rank() {
+    fn percentiles_use_the_nearest_rank() {
         let ms = Duration::from_millis;
         let all = Latencies::new((1..=100).rev().map(ms).collect());
         assert_eq!(
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_answered_and_a_pool_serves_more() {
+    fn every_request_is_answered_and_a_pool_is_faster() {
         let args = Args {
             device: DeviceChoice::Sim,
             threads: 4,

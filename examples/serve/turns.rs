@@ -1,13 +1,13 @@
-//! Threads of a simulated device, in the order of their modelled clocks.
+//! [`Turns`]: runs the threads of a simulated device in the order of their modelled clocks.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lets one thread go at a time, the one whose clock is behind those of all others.
+/// Lets one thread go at a time: the thread whose clock is the earliest.
 ///
-/// A simulated device models when work would run from what was enqueued before it. Were a thread to
-/// enqueue its request of 5 ms before another one's of 2 ms, the second would queue behind the
-/// first, which no device would do.
+/// A simulated device models the time of work from the work enqueued before it. If a thread
+/// enqueued its request at 5 ms before another thread enqueued a request at 2 ms, the earlier
+/// request would queue behind the later one. No real device would do so.
 #[derive(Debug)]
 pub(super) struct Turns {
     clocks: Mutex<Vec<Duration>>,
@@ -15,7 +15,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// For so many threads. None goes before all have come.
+    /// Turns for `threads` threads. No thread goes on before all have arrived.
     pub(super) fn new(threads: usize) -> Self {
         Self {
             clocks: Mutex::new(vec![Duration::ZERO; threads]),
@@ -34,7 +34,7 @@ impl Turns {
     }
 }
 
-/// One thread's turns. Dropped, it holds up no one.
+/// One thread's turns. After the drop, other threads no longer wait for this thread.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
@@ -42,7 +42,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Waits until no other thread's clock is behind `now`, the time of this one's.
+    /// Blocks until no other thread's clock is behind `now`, this thread's time.
     pub(super) fn wait(&self, now: Duration) {
         self.turns.set(self.thread, now);
         let clocks = self.turns.clocks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thread_that_is_behind_goes_first() {
+    fn the_thread_with_the_earliest_clock_goes_first() {
         let turns = Turns::new(3);
         let order = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

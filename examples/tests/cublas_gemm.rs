@@ -1,11 +1,11 @@
-//! The program as a user meets it: right on the GPU where there is one with cuBLAS, and on the
-//! simulated device, where it says so.
+//! Runs the program `cublas_gemm` like a user. Its result is right on a GPU with cuBLAS, and on the
+//! simulated device, which it names.
 #![forbid(unsafe_code)]
 
 use std::process::Command;
 
 #[test]
-fn the_product_is_right_and_the_program_says_what_made_it() {
+fn the_product_is_right_and_the_program_names_the_device() {
     let tests = std::env::current_exe().unwrap();
     let program = tests
         .parent()

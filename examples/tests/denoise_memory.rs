@@ -1,4 +1,4 @@
-//! Ten thousand frames take no more memory than a hundred.
+//! Test of the memory of `denoise`: ten thousand frames take no more than a hundred.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -14,7 +14,7 @@ use cuda_rt_examples::denoise::clip::NoisyClip;
 const FRAMES: u64 = 10_000;
 const BUFFERS: usize = 3;
 
-/// Bytes of this process that are in memory; `None` where the system does not tell.
+/// The resident set of this process, in bytes; `None` if the system does not tell.
 fn resident_bytes() -> Option<u64> {
     let pages: u64 = std::fs::read_to_string("/proc/self/statm")
         .ok()?
@@ -42,13 +42,13 @@ fn memory_stays_flat_over_ten_thousand_frames() {
         assert_eq!(
             mapped,
             2 * BUFFERS,
-            "page-locked blocks: one ring on each side, and no more"
+            "page-locked blocks: only one ring on each side"
         );
     })
     .unwrap();
     let resident = resident.into_inner().unwrap();
     let (Some(Some(early)), Some(Some(late))) = (resident.get(1), resident.last()) else {
-        eprintln!("SKIPPED: this system does not tell how much memory a process has");
+        eprintln!("SKIPPED: this system does not tell how much memory a process uses");
         return;
     };
     assert!(

@@ -1,9 +1,10 @@
-//! The small examples, as a user runs them, on the simulated device.
+//! Runs the small examples like a user, on the simulated device.
 #![forbid(unsafe_code)]
 
 use std::process::Command;
 
-/// What the example prints; `cargo test` builds it beside the directory of the tests.
+/// Runs an example and returns its output; `cargo test` builds it beside the directory of the
+/// tests.
 fn output(example: &str, args: &[&str]) -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().with_file_name("examples").join(example);
@@ -69,7 +70,7 @@ fn batches_overlap_on_three_streams_and_less_on_two() {
 }
 
 #[test]
-fn the_default_stream_would_cost_all_overlap() {
+fn on_the_default_stream_nothing_would_overlap() {
     let text = output("default_stream_trap", &["--items", "8"]);
     assert!(figure(&text, "the trap would cost", "x") > 1.8, "{text}");
 }

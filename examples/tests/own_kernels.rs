@@ -1,5 +1,5 @@
-//! The template of `own-kernels/` works where it is copied to: as its README says, with and without
-//! the compiler for kernels.
+//! A copy of the template `own-kernels/` works as its README says, with and without the compiler
+//! for kernels.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -22,8 +22,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// A copy, as step 2 of the README leaves it, with the versions of everything that this repository
-/// is tested with.
+/// A copy of the template after step 2 of its README, with this repository's tested versions of all
+/// dependencies.
 fn copy() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     copy_tree(&repository().join("examples/own-kernels"), directory.path());
@@ -49,13 +49,13 @@ fn cargo(directory: &Path, toolchain: bool) -> Command {
             cargo.env_remove(name);
         }
     }
-    // One for all runs: the dependencies are compiled once.
+    // All runs share this directory, so the dependencies are compiled once.
     cargo.env(
         "CARGO_TARGET_DIR",
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-kernels"),
     );
     if !toolchain {
-        // The compiler that runs this test, and no rustup to find another with.
+        // Uses the compiler of this test. Without rustup it finds no other.
         let bin = Path::new(env!("CARGO")).parent().unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let others = std::env::split_paths(&path).filter(|place| !place.join("rustup").exists());
@@ -97,12 +97,12 @@ fn the_template_runs_where_it_is_copied_to() {
     let directory = copy();
     let committed = directory.path().join("kernels/kernels.ptx");
 
-    // Without rustup: the committed PTX, and a word.
+    // Without rustup the build takes the committed PTX, and says so.
     let (output, words) = run(directory.path(), false);
     assert_right(&output, &words);
     assert!(words.contains("the kernels come from kernels.ptx"), "{words}");
 
-    // …which stands in for nothing else.
+    // The committed PTX does not stand in for changed kernels.
     let source = directory.path().join("kernels/src/lib.rs");
     let before = fs::read_to_string(&source).unwrap();
     fs::write(&source, before.replace("a.mul_add", "(a + 0.0).mul_add")).unwrap();
@@ -132,7 +132,7 @@ fn the_template_runs_where_it_is_copied_to() {
     let built = fs::read_to_string(&committed).unwrap();
     let compiler = |text: &str| text.lines().nth(1).map(str::to_owned);
     if compiler(&shipped) != compiler(&built) {
-        eprintln!("SKIPPED: whether the template's PTX is fresh: it is another compiler's");
+        eprintln!("SKIPPED: whether the template's PTX is fresh: another compiler built it");
         return;
     }
     assert!(

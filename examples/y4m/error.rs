@@ -1,4 +1,4 @@
-//! What can be wrong with a stream, and where.
+//! Errors of YUV4MPEG2 streams, with their place.
 
 use std::fmt;
 use std::io;
@@ -7,14 +7,14 @@ use thiserror::Error;
 
 use super::{MAX_FRAME_BYTES, MAX_LINE_BYTES};
 
-/// A stream that can't be read, with the place.
+/// The reason why a stream can't be read, and the place in the stream.
 #[derive(Debug, Error)]
 pub struct Error {
-    /// Which frame, counted from 0; `None` in the stream's own header.
+    /// The frame, counted from 0; `None` in the stream's own header.
     pub frame: Option<u64>,
     /// Byte offset from the start of the stream.
     pub offset: u64,
-    /// What is wrong there.
+    /// The defect.
     #[source]
     pub problem: Problem,
 }
@@ -28,11 +28,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is wrong with a stream.
+/// A defect of a stream.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The first bytes are those of something else.
+    /// The first bytes belong to another format.
     #[error("not a YUV4MPEG2 stream: it does not begin with `YUV4MPEG2 `")]
     NotY4m,
     /// A line does not end.
@@ -44,24 +44,24 @@ pub enum Problem {
     /// The stream ends inside a frame's planes.
     #[error("the stream ends here, {missing} bytes short of the frame's {expected}")]
     TruncatedFrame {
-        /// Bytes a frame has.
+        /// Number of bytes in a frame.
         expected: usize,
-        /// Bytes that are not there.
+        /// Number of missing bytes.
         missing: usize,
     },
-    /// There is something between two frames.
+    /// Other bytes stand between two frames.
     #[error("expected `FRAME`, found {0}")]
     NotAFrame(Quoted),
     /// The header lacks its width or height.
     #[error("the header has no `{0}`")]
     Missing(char),
-    /// The header says the same thing twice, and readers differ on which one counts.
+    /// The header has the same tag twice, and readers differ on which counts.
     #[error("the header has `{0}` twice")]
     Twice(char),
-    /// A width or a height that is no number from 1 to 2^32 - 1.
+    /// The width or the height is no number from 1 to 2^32 - 1.
     #[error("{0} is no width or height")]
     BadNumber(Quoted),
-    /// More bytes a frame than are accepted.
+    /// A frame has more bytes than this program accepts.
     #[error("frames of {width}x{height} are larger than {MAX_FRAME_BYTES} bytes")]
     TooLarge {
         /// Width in pixels.
@@ -69,7 +69,7 @@ pub enum Problem {
         /// Height in pixels.
         height: u32,
     },
-    /// A sample format other than eight-bit planes.
+    /// The samples are not eight-bit planes.
     #[error("chroma format {0} is not supported: only 8-bit mono, 411, 420, 422 and 444 are")]
     Unsupported(Quoted),
     /// The source failed.
@@ -77,7 +77,7 @@ pub enum Problem {
     Read(#[source] io::Error),
 }
 
-/// The start of some bytes from a file, fit for a message: short, and escaped.
+/// The first bytes of a file for a message: short, and escaped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Quoted(Vec<u8>);
 
@@ -85,7 +85,7 @@ impl Quoted {
     const MAX_BYTES: usize = 32;
 
     pub(super) fn new(bytes: &[u8]) -> Self {
-        // One more than is shown, to know that something was left out.
+        // One character more than the message shows, to know whether the text was cut.
         Self(bytes[..bytes.len().min(Self::MAX_BYTES + 1)].to_vec())
     }
 }

@@ -1,9 +1,9 @@
-//! The first line of a stream.
+//! [`Header`]: the first line of a stream.
 
 use super::error::{Problem, Quoted};
 use super::{MAGIC, MAX_FRAME_BYTES};
 
-/// What the first line says, and the line itself.
+/// The data of the first line, and the line itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     line: Vec<u8>,
@@ -12,7 +12,7 @@ pub struct Header {
     chroma: Chroma,
 }
 
-/// Which planes follow the luma plane. Each has eight bits a sample.
+/// The planes that follow the luma plane. Each sample has eight bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chroma {
     /// Luma only.
@@ -42,7 +42,7 @@ impl Chroma {
         })
     }
 
-    /// Bytes of all planes but luma; `None` if they overflow. Odd sizes round up.
+    /// Number of bytes of all planes except luma; `None` if it overflows. Odd sizes round up.
     fn bytes(self, width: usize, height: usize) -> Option<usize> {
         let (planes, across, down) = match self {
             Self::Mono => return Some(0),
@@ -60,18 +60,18 @@ impl Chroma {
 }
 
 impl Header {
-    /// A header of our own making.
+    /// Makes a header.
     ///
     /// # Panics
-    /// If the size is 0 or too large: it comes from this program, not from a file.
+    /// If the size is 0 or too large. This program chooses the size; it is not read from a file.
     pub fn new(width: u32, height: u32, frames_per_second: u32) -> Self {
         let line = format!("YUV4MPEG2 W{width} H{height} F{frames_per_second}:1 Ip A1:1 C420jpeg");
         Self::parse(line.into_bytes()).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
-    /// Understands a first line, given without its newline.
+    /// Parses a first line, given without its newline.
     ///
-    /// Tags that don't bear on the size of a frame are neither read nor judged, only kept.
+    /// Tags without influence on a frame's size are kept, but neither read nor checked.
     pub(super) fn parse(line: Vec<u8>) -> Result<Self, Problem> {
         let mut words = line.split(|&byte| byte == b' ');
         if words.next() != Some(MAGIC) {
@@ -83,7 +83,8 @@ impl Header {
                 [b'W', number @ ..] => set(&mut width, 'W', dimension(number)?)?,
                 [b'H', number @ ..] => set(&mut height, 'H', dimension(number)?)?,
                 [b'C', name @ ..] => set(&mut chroma, 'C', chroma_format(name)?)?,
-                // How mjpegtools and ffmpeg named the chroma format before `C` had all of them.
+                // An older extension, by which mjpegtools and ffmpeg named chroma formats that `C`
+                // lacked.
                 _ => extension = word.strip_prefix(b"XYSCSS=").or(extension),
             }
         }
@@ -116,22 +117,22 @@ impl Header {
         (self.width, self.height)
     }
 
-    /// Which planes follow the luma plane.
+    /// The planes that follow the luma plane.
     pub fn chroma(&self) -> Chroma {
         self.chroma
     }
 
-    /// Bytes of a frame's luma plane.
+    /// Number of bytes in a frame's luma plane.
     pub fn luma_bytes(&self) -> usize {
         self.width as usize * self.height as usize
     }
 
-    /// Bytes of a frame's other planes.
+    /// Number of bytes in a frame's other planes.
     pub fn chroma_bytes(&self) -> usize {
         self.frame_bytes() - self.luma_bytes()
     }
 
-    /// Bytes of all planes of a frame.
+    /// Number of bytes in all planes of a frame.
     pub fn frame_bytes(&self) -> usize {
         self.checked_frame_bytes().expect("checked when parsed")
     }
@@ -159,7 +160,7 @@ fn chroma_format(name: &[u8]) -> Result<Chroma, Problem> {
 }
 
 fn dimension(digits: &[u8]) -> Result<u32, Problem> {
-    // `parse` alone would take "+4".
+    // `parse` alone would accept "+4".
     let number = digits
         .iter()
         .all(u8::is_ascii_digit)
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_kept_whole() {
+    fn the_whole_line_is_kept() {
         let line = "YUV4MPEG2 W640 H360 F30000:1001 It A128:117 C422 Zunknown Xfree=text";
         let header = parse(line).unwrap();
         assert_eq!(header.line(), line.as_bytes());
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_chroma_tag_the_old_extension_counts_then_420() {
+    fn without_a_chroma_tag_the_old_extension_counts_and_420_is_the_default() {
         assert_eq!(parse("YUV4MPEG2 W2 H2").unwrap().chroma(), Chroma::C420);
         assert_eq!(
             parse("YUV4MPEG2 W2 H2 XYSCSS=444").unwrap().chroma(),
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_needed_once_and_in_digits() {
+    fn width_and_height_must_stand_once_and_in_digits() {
         assert_eq!(parse("YUV4MPEG2 H2").unwrap_err(), "the header has no `W`");
         assert_eq!(parse("YUV4MPEG2 W2").unwrap_err(), "the header has no `H`");
         assert_eq!(
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn deeper_samples_are_refused_by_name() {
+    fn deeper_samples_are_refused_with_their_format_named() {
         for format in ["420p10", "422p12", "444p16", "mono16", "420P", ""] {
             let message = parse(&format!("YUV4MPEG2 W2 H2 C{format}")).unwrap_err();
             assert!(
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_quotes_is_short_and_escaped() {
+    fn quotes_in_messages_are_short_and_escaped() {
         let hostile = format!("YUV4MPEG2 W\u{1b}[2J{}", "9".repeat(5000));
         let message = parse(&hostile).unwrap_err();
         assert!(

@@ -1,13 +1,13 @@
 //! YUV4MPEG2, the uncompressed video format that ffmpeg and mpv read and write: `yuv4mpeg(5)` of
 //! mjpegtools.
 //!
-//! A stream is a line of text, then for each frame a line of text and its planes. Eight bits a
-//! sample, all the chroma formats of that page. Every line is kept byte for byte, so that what is
-//! not understood here passes through.
+//! A stream is a line of text, then for each frame a line of text and the frame's planes. This
+//! parser reads samples of eight bits, in all chroma formats of that manual page. It keeps every
+//! line byte for byte, so unknown tags pass through.
 //!
-//! Our own parser, because the `y4m` crate (0.8) calls a truncated frame the end of the stream,
-//! gives no byte offsets and reads into a buffer of its own, where this one reads straight into
-//! page-locked memory.
+//! The example has its own parser for three reasons. The `y4m` crate (0.8) takes a truncated frame
+//! for the end of the stream. It gives no byte offsets. It reads into a buffer of its own, while
+//! this parser reads straight into page-locked memory.
 
 mod error;
 mod header;
@@ -23,8 +23,8 @@ pub use writer::Writer;
 const MAGIC: &[u8] = b"YUV4MPEG2";
 /// First word of a frame.
 const FRAME: &[u8] = b"FRAME";
-/// Longest line accepted, its newline included. A comment (`X…`) may be long; a file with no
+/// Longest accepted line in bytes, with its newline. A comment (`X…`) may be long; a file without a
 /// newline is not Y4M.
 const MAX_LINE_BYTES: usize = 16 << 10;
-/// Largest frame accepted, so that a hostile header can't ask for all the memory there is.
+/// Largest accepted frame in bytes, so that a hostile header can't ask for all memory.
 const MAX_FRAME_BYTES: usize = 1 << 30;

@@ -1,4 +1,4 @@
-//! Reading frames, straight into the caller's memory.
+//! [`Reader`]: reads frames straight into the caller's memory.
 
 use std::io::{self, Read};
 
@@ -7,8 +7,8 @@ use super::{FRAME, Header, MAGIC, MAX_LINE_BYTES};
 
 /// Reads a stream's frames, one after another.
 ///
-/// The source is read in the sizes of the planes and, for the lines between them, byte by byte:
-/// give it a [`BufReader`](io::BufReader), which large reads bypass.
+/// It reads a plane with one large read, and the lines between planes byte by byte. So pass a
+/// [`BufReader`](io::BufReader): large reads bypass its buffer.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -17,7 +17,7 @@ pub struct Reader<R> {
     frame: u64,
 }
 
-/// The line before a frame's planes, without its newline, and byte for byte as it was read.
+/// The line before a frame's planes, byte for byte as in the stream, without its newline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameLine(pub(super) Vec<u8>);
 
@@ -37,7 +37,7 @@ impl<R: Read> Reader<R> {
     /// Reads the stream's header.
     ///
     /// # Errors
-    /// If the source fails, or does not begin with a header of a format that is understood.
+    /// If the source fails, or does not begin with a header of a supported format.
     pub fn new(mut source: R) -> Result<Self, Error> {
         let mut offset = 0;
         let header = read_header(&mut source, &mut offset);
@@ -56,25 +56,25 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What the stream's header says.
+    /// The stream's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Bytes read up to now.
+    /// Number of bytes read so far.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Reads the next frame; `false` at the end of the stream, which leaves `luma` and `chroma` as
-    /// they were.
+    /// Reads the next frame. Returns `false` at the end of the stream; `luma` and `chroma` are then
+    /// unchanged.
     ///
     /// # Errors
-    /// If the source fails, ends inside a frame, or holds something else than a frame. What the
-    /// buffers hold is unspecified then, and so is what a further call returns.
+    /// If the source fails, ends inside a frame, or has other bytes in the place of a frame. The
+    /// contents of the buffers, and the results of further calls, are then unspecified.
     ///
     /// # Panics
-    /// If the buffers are not of the header's sizes.
+    /// If the buffers do not have the header's sizes.
     pub fn read_frame(
         &mut self,
         line: &mut FrameLine,
@@ -131,8 +131,8 @@ impl<R: Read> Reader<R> {
 fn read_header(source: &mut impl Read, offset: &mut u64) -> Result<Header, Problem> {
     let mut line = Vec::new();
     match read_line(source, MAGIC, &mut line, offset) {
-        // Something else altogether, such as an empty file or `YUV4`: that its line does not end is
-        // no news.
+        // The source has another format, for example an empty file or `YUV4`. An error about the
+        // end of its line would not help.
         Ok(false) => Err(Problem::NotY4m),
         Err(Problem::TruncatedLine) if !line.starts_with(MAGIC) => Err(Problem::NotY4m),
         Err(problem) => Err(problem),
@@ -145,10 +145,11 @@ fn read_header(source: &mut impl Read, offset: &mut u64) -> Result<Header, Probl
     })
 }
 
-/// Reads up to the end of a line, and leaves the newline out; `false` if there is nothing at all.
+/// Reads up to the end of a line, and leaves out the newline. Returns `false` at the end of the
+/// source.
 ///
-/// Stops where the line can't begin with `word` any more, so that megabytes of something else are
-/// not searched for a newline.
+/// Stops as soon as the line can't begin with `word`, so that megabytes of another format are not
+/// searched for a newline.
 fn read_line(
     source: &mut impl Read,
     word: &[u8],
@@ -169,7 +170,7 @@ fn read_line(
             return Ok(true);
         }
         line.push(byte[0]);
-        // Eight bytes more than the word, for the message to quote.
+        // Read eight bytes more than the word, so that the message can quote them.
         if line.len() == word.len() + 8 && !line.starts_with(word) {
             return Ok(true);
         }
@@ -177,8 +178,8 @@ fn read_line(
     Err(Problem::LineTooLong)
 }
 
-/// Reads until `buffer` is full or the source ends; returns how many bytes it read and adds them to
-/// `offset`.
+/// Reads until `buffer` is full or the source ends. Returns the number of bytes read, and adds it
+/// to `offset`.
 fn fill(source: &mut impl Read, buffer: &mut [u8], offset: &mut u64) -> Result<usize, Problem> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -231,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn no_frames_is_a_stream_too() {
+    fn a_stream_may_have_no_frames() {
         assert_eq!(read_all(b"YUV4MPEG2 W3 H1\n").unwrap(), []);
     }
 
     #[test]
-    fn a_truncated_frame_is_named_with_its_place() {
+    fn a_truncated_frame_is_reported_with_its_place() {
         let stream = b"YUV4MPEG2 W2 H1 C444\nFRAME\n123456FRAME\n1234";
         assert_eq!(
             message(stream),
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_between_frames_is_quoted() {
+    fn other_bytes_between_frames_are_quoted() {
         let stream = b"YUV4MPEG2 W2 H1 Cmono\nFRAME\n12\0FRAMEx\n12";
         assert_eq!(
             message(stream),
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn short_reads_and_interruptions_are_no_errors_but_failures_are() {
+    fn short_reads_and_interruptions_pass_and_failures_are_errors() {
         let mut reader = Reader::new(Grudging(b"YUV4MPEG2 W2 H1 Cmono\nFRAME\n12FRAME\n3", false)).unwrap();
         let (mut line, mut luma) = (FrameLine::default(), [0; 2]);
         assert!(reader.read_frame(&mut line, &mut luma, &mut []).unwrap());

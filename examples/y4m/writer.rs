@@ -1,10 +1,10 @@
-//! Writing frames, each line as it was read.
+//! [`Writer`]: writes frames, with each line as it was read.
 
 use std::io::{self, Write};
 
 use super::{FrameLine, Header};
 
-/// Writes a stream: its header at once, then one frame a call.
+/// Writes a stream: the header at the start, then one frame with each call.
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
@@ -16,14 +16,14 @@ impl<W: Write> Writer<W> {
     /// Writes the header.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn new(mut sink: W, header: &Header) -> io::Result<Self> {
         sink.write_all(header.line())?;
         sink.write_all(b"\n")?;
         Ok(Self::resume(sink, header))
     }
 
-    /// Goes on with a stream whose header was written before.
+    /// Continues a stream whose header has been written.
     pub fn resume(sink: W, header: &Header) -> Self {
         Self {
             sink,
@@ -35,10 +35,10 @@ impl<W: Write> Writer<W> {
     /// Writes one frame.
     ///
     /// # Errors
-    /// Those of the sink; how much of the frame it took is unknown then.
+    /// Errors of the sink. The number of bytes that the sink took is then unknown.
     ///
     /// # Panics
-    /// If the planes are not of the header's sizes.
+    /// If the planes do not have the header's sizes.
     pub fn write_frame(&mut self, line: &FrameLine, luma: &[u8], chroma: &[u8]) -> io::Result<()> {
         assert_eq!(luma.len(), self.luma_bytes, "bytes of a luma plane");
         assert_eq!(chroma.len(), self.chroma_bytes, "bytes of the chroma planes");
@@ -48,10 +48,10 @@ impl<W: Write> Writer<W> {
         self.sink.write_all(chroma)
     }
 
-    /// Flushes the sink: a full disk may show only here.
+    /// Flushes the sink. A full disk may fail only here.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_byte_for_byte() {
+    fn a_stream_is_written_byte_for_byte_as_it_was_read() {
         let planes: Vec<u8> = (0..5 * 3 + 2 * 3 * 2).collect();
         let stream = [
             b"YUV4MPEG2 W5 H3 F25:1 Im A0:0 C420paldv Zfuture  XYSCSS=420PALDV X\xff\xfe\n".as_slice(),

@@ -1,14 +1,14 @@
-//! A place in a statement's text.
+//! [`Cursor`]: reads a statement's text, token by token.
 
 use super::statement::{Name, ProgramError};
 
 type Result<T> = std::result::Result<T, ProgramError>;
 
-/// Reads from the front; white space between tokens means nothing.
+/// A position in a statement's text. White space between tokens has no meaning.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     rest: &'a str,
-    /// Of the first character of `rest`, from 1.
+    /// The column of the first character of `rest`, from 1.
     column: usize,
 }
 
@@ -41,12 +41,12 @@ impl<'a> Cursor<'a> {
         self.rest.find(|c| !is(c)).unwrap_or(self.rest.len())
     }
 
-    /// An error here.
+    /// An error at this position.
     pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
         Err(ProgramError::new(self.column, message))
     }
 
-    /// An error here that says what was expected instead of what is there.
+    /// An error at this position, which names the expected and the found text.
     pub(super) fn expected<T>(&self, what: &str) -> Result<T> {
         match self.rest.chars().next() {
             Some(found) => self.error(format!("expected {what}, found `{found}`")),
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `token` if it is next.
+    /// Takes `token` if it comes next.
     pub(super) fn accept(&mut self, token: &str) -> bool {
         let found = self.rest.starts_with(token);
         if found {
@@ -78,13 +78,14 @@ impl<'a> Cursor<'a> {
         self.expected("the end of the statement")
     }
 
-    /// The word that is next: letters, digits and underscores, the first no digit. Takes nothing.
+    /// The next word, without taking it: letters, digits and underscores, and the first is no
+    /// digit.
     pub(super) fn peek_word(&self) -> Option<&'a str> {
         let word = &self.rest[..self.while_is(is_of_word)];
         word.starts_with(|c: char| !c.is_ascii_digit()).then_some(word)
     }
 
-    /// A word, which is `what`.
+    /// Takes a word. Errors call it `what`.
     pub(super) fn word(&mut self, what: &str) -> Result<Name> {
         let column = self.column;
         let Some(word) = self.peek_word() else {
@@ -95,7 +96,7 @@ impl<'a> Cursor<'a> {
         Ok(Name { text, column })
     }
 
-    /// A word that may begin with a digit, which is `what`.
+    /// Takes a word that may begin with a digit. Errors call it `what`.
     pub(super) fn label(&mut self, what: &str) -> Result<Name> {
         let (column, bytes) = (self.column, self.while_is(is_of_word));
         if bytes == 0 {
@@ -106,7 +107,7 @@ impl<'a> Cursor<'a> {
         Ok(Name { text, column })
     }
 
-    /// A number, which is `what`.
+    /// Takes a number. Errors call it `what`.
     pub(super) fn number<N: std::str::FromStr>(&mut self, what: &str) -> Result<N> {
         let bytes = self.while_is(|c| c.is_ascii_digit());
         if bytes == 0 {

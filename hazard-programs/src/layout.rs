@@ -1,12 +1,12 @@
-//! Where the memory of a program lies: addresses such that parts are disjoint and lie in their
-//! wholes.
+//! Addresses for a program's memory: a part lies inside its whole, and parts with different names
+//! are disjoint.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::statement::{Part, Region};
 
-/// A whole and its parts.
+/// A block of memory, or a part of one, with its own parts.
 #[derive(Debug, Default)]
 struct Node {
     parts: BTreeMap<Part, Node>,
@@ -14,7 +14,8 @@ struct Node {
 }
 
 impl Node {
-    /// Gives bytes to each part, one after another, and one byte to what is in no part.
+    /// Gives bytes to each part, one part after another. One more byte stands for memory outside
+    /// all parts.
     fn place(&mut self, start: u64) -> u64 {
         let mut end = start + 1;
         for part in self.parts.values_mut() {

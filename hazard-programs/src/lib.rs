@@ -1,6 +1,7 @@
-//! Short CUDA host programs as text, reduced to their ordering, and whether they race.
+//! Hazard programs: short CUDA host programs as text, reduced to their ordering, which a checker
+//! searches for races.
 //!
-//! One statement a string, such as `k(R a W b)@s1` or `wait(s2,e)`.
+//! Each string is one statement, for example `k(R a W b)@s1` or `wait(s2,e)`.
 //!
 //! ```
 //! use hazard_programs::Program;
@@ -30,7 +31,7 @@ impl Program {
     /// Parses one statement from each string.
     ///
     /// # Errors
-    /// The first statement that is not of the grammar.
+    /// The first statement that the grammar does not have.
     pub fn parse<S: AsRef<str>>(statements: impl IntoIterator<Item = S>) -> Result<Self, ProgramError> {
         let parsed = statements.into_iter().enumerate().map(|(index, text)| {
             crate::parse::step(text.as_ref()).map_err(|error| error.in_statement(index))
@@ -40,11 +41,12 @@ impl Program {
         })
     }
 
-    /// The program's races; none if it is ordered. Their sites are statements.
+    /// Runs the checker and returns the program's races: an empty list if all accesses are ordered.
+    /// The sites of a race are statements.
     ///
     /// # Errors
-    /// The first statement that names what is not there: memory that was neither declared nor
-    /// allocated, a stream or a request.
+    /// The first statement with an unknown name: of memory that was neither declared nor allocated,
+    /// of a stream or of a request.
     pub fn run(&self) -> Result<Vec<Race>, ProgramError> {
         crate::run::run(self)
     }

@@ -1,5 +1,6 @@
-//! `check-hazard-programs FILE [--json]`, which `cargo xtask hazards check` calls: hazard programs,
-//! one JSON object a line, and the checker's verdict on each.
+//! `check-hazard-programs FILE [--json]`, which `cargo xtask hazards check` calls: runs a file's
+//! hazard programs through the checker, and compares the verdicts. Each line of the file is a
+//! program, as a JSON object.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// A line of the file; what it says besides is not looked at.
+/// A line of the file. Other members of the object are ignored.
 #[derive(Deserialize)]
 struct Line<'a> {
     id: String,
@@ -22,7 +23,7 @@ struct Line<'a> {
     verdict: Option<&'a RawValue>,
 }
 
-/// A line that is no program, and where it goes wrong.
+/// A line that is no program, with the place of its error.
 #[derive(Debug, PartialEq, Eq)]
 struct BadLine {
     column: usize,
@@ -33,7 +34,7 @@ struct BadLine {
 enum Verdict {
     Race(Vec<Race>),
     Ok,
-    /// Which column of the line, and why.
+    /// The column in the line, and the reason.
     Unsupported(usize, String),
 }
 
@@ -62,7 +63,7 @@ impl Checked {
     }
 }
 
-/// How many programs came out how.
+/// Numbers of programs by their outcome.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     race: usize,
@@ -112,7 +113,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks every program of a file, and prints a line each.
+/// Checks every program of a file, and prints a line for each.
 fn check(file: &str, as_json: bool) -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
     let mut out = std::io::stdout().lock();
@@ -216,7 +217,7 @@ fn check_line(line: &[u8]) -> Result<Checked, BadLine> {
         Some("\"race\"") => Some("race".to_owned()),
         Some("\"ok\"") => Some("ok".to_owned()),
         Some(other) => {
-            let message = format!("there is no verdict {other}: it is \"race\", \"ok\" or null");
+            let message = format!("there is no verdict {other}: a verdict is \"race\", \"ok\" or null");
             return Err(BadLine {
                 column: column_of(text, other, 0),
                 message,
@@ -249,7 +250,7 @@ fn check_line(line: &[u8]) -> Result<Checked, BadLine> {
 }
 
 fn bad_json(text: &str, error: &serde_json::Error) -> BadLine {
-    // serde_json counts bytes, and appends the place to its message.
+    // serde_json counts bytes, and appends the position to its message.
     let bytes = error.column().saturating_sub(1).min(text.len());
     let column = String::from_utf8_lossy(&text.as_bytes()[..bytes]).chars().count() + 1;
     let message = error.to_string();
@@ -260,19 +261,19 @@ fn bad_json(text: &str, error: &serde_json::Error) -> BadLine {
     }
 }
 
-/// The column, in characters from 1, of what stands `offset` bytes into `part`, a slice of `text`.
+/// The column in `text`, in characters from 1, of the byte `offset` of `part`, a slice of `text`.
 fn column_of(text: &str, part: &str, offset: usize) -> usize {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     text[..start + offset].chars().count() + 1
 }
 
-/// Where the character of this index stands in a JSON string, in bytes from its opening quote.
+/// Position of a string's character in its JSON form, in bytes from the opening quote.
 fn offset_of(raw: &str, index: usize) -> usize {
     let mut offset = 1;
     for _ in 0..index {
         let rest = &raw[offset..];
         offset += match rest.as_bytes() {
-            // A character past U+FFFF is two escapes.
+            // A character past U+FFFF needs two escapes.
             [
                 b'\\',
                 b'u',
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_say_where_and_the_rest_runs() {
+    fn bad_lines_are_reported_with_their_place_and_the_rest_runs() {
         let text = r#"{"id": "a", "sequence": ["mem d:dev", "k(W d)@0", "ext R d"], "verdict": "race"}
 {"id": "b", "sequence": ["mem d:dev"
 {"id": "c", "sequence": ["mem d:dev", 7]}
@@ -368,7 +369,7 @@ mod tests {
             complaints,
             "f:2:36: EOF while parsing a list\n\
              f:3:39: a statement is a string\n\
-             f:7:51: there is no verdict \"perhaps\": it is \"race\", \"ok\" or null\n\
+             f:7:51: there is no verdict \"perhaps\": a verdict is \"race\", \"ok\" or null\n\
              f:8:16: missing field `id`\n"
         );
         assert_eq!((counts.differ, counts.bad_lines), (0, 4));
@@ -381,7 +382,8 @@ mod tests {
         assert_eq!(complaints, "f:1: x is ok, and its verdict says race\n");
     }
 
-    /// The project's own programs, and those of the file that `CUDA_RT_HAZARD_PROGRAMS` names.
+    /// Checks the project's own programs, and the programs of the file that
+    /// `CUDA_RT_HAZARD_PROGRAMS` names.
     #[test]
     fn programs_of_files_get_their_verdicts() {
         let own = concat!(

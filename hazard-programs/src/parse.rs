@@ -1,4 +1,4 @@
-//! From text to statements. Errors say where, and what was expected there.
+//! The parser: makes statements from text. An error gives the column, and what was expected there.
 
 use super::cursor::Cursor;
 use super::statement::*;
@@ -6,10 +6,10 @@ use cuda_rt_driver::AccessKind;
 
 type Result<T> = std::result::Result<T, ProgramError>;
 
-/// Parts of parts of parts, at most.
+/// The deepest nesting of parts.
 const DEEPEST: usize = 32;
 
-/// Parses one statement. The whole text must be one.
+/// Parses the whole text as one statement.
 pub(super) fn step(text: &str) -> Result<Step> {
     let mut cursor = Cursor::new(text);
     let thread = thread(&mut cursor);
@@ -18,7 +18,7 @@ pub(super) fn step(text: &str) -> Result<Step> {
     Ok(Step { thread, statement })
 }
 
-/// `T2:`, if it is there.
+/// Takes `T2:`, if it comes next.
 fn thread(cursor: &mut Cursor<'_>) -> Option<Name> {
     let word = cursor.peek_word()?;
     if !is_thread(word) {
@@ -120,7 +120,7 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
         "destroy" => Statement::DestroyStream(in_brackets(cursor, |c| c.word("a name of a stream"))?),
         "destroyEv" => Statement::DestroyEvent(in_brackets(cursor, event)?),
         unknown if unknown.starts_with("cap") || matches!(unknown, "inst" | "launch") => {
-            let message = format!("`{unknown}`: captures and graphs are not of this grammar");
+            let message = format!("`{unknown}`: this grammar has no captures and graphs");
             return Err(ProgramError::new(word.column, message));
         }
         unknown => {
@@ -147,7 +147,7 @@ fn list<T>(cursor: &mut Cursor<'_>, mut parse: impl FnMut(&mut Cursor<'_>) -> Re
     Ok(items)
 }
 
-/// `name:kind` or `name:kind@device`.
+/// Takes `name:kind` or `name:kind@device`.
 fn declared<K>(
     cursor: &mut Cursor<'_>,
     what: &str,
@@ -166,7 +166,8 @@ fn space(name: &Name) -> Result<Space> {
         "page" => Space::Page,
         "man" => Space::Man,
         other => {
-            let message = format!("there is no memory `{other}`: it is dev, pin, page or man");
+            let message =
+                format!("there is no kind of memory `{other}`: the kinds are dev, pin, page and man");
             return Err(ProgramError::new(name.column, message));
         }
     })
@@ -177,13 +178,13 @@ fn blocking(name: &Name) -> Result<Blocking> {
         "blk" => Blocking::Blocking,
         "nb" => Blocking::NonBlocking,
         other => {
-            let message = format!("there is no kind of stream `{other}`: it is blk or nb");
+            let message = format!("there is no kind of stream `{other}`: the kinds are blk and nb");
             return Err(ProgramError::new(name.column, message));
         }
     })
 }
 
-/// `@1`, if it is there.
+/// Takes `@1`, if it comes next.
 fn device(cursor: &mut Cursor<'_>) -> Result<Option<u32>> {
     if cursor.accept("@") {
         cursor.number("a device's number").map(Some)
@@ -192,7 +193,7 @@ fn device(cursor: &mut Cursor<'_>) -> Result<Option<u32>> {
     }
 }
 
-/// Memory's name, which must not be followed by a part.
+/// Takes the name of a whole block of memory, without a part.
 fn whole(cursor: &mut Cursor<'_>) -> Result<Name> {
     cursor.word("a name of memory")
 }
@@ -218,7 +219,7 @@ fn region(cursor: &mut Cursor<'_>) -> Result<Region> {
     })
 }
 
-/// A side of a copy, which may say its device.
+/// Takes one side of a copy, which may name its device.
 fn side(cursor: &mut Cursor<'_>) -> Result<Region> {
     let region = region(cursor)?;
     Ok(Region {
@@ -233,7 +234,7 @@ fn to_and_from(cursor: &mut Cursor<'_>) -> Result<(Region, Region)> {
     Ok((to, side(cursor)?))
 }
 
-/// `R a,b W c`, perhaps nothing.
+/// Takes a list of accesses, `R a,b W c`, which may be empty.
 fn touches(cursor: &mut Cursor<'_>) -> Result<Vec<Touch>> {
     let mut touches = Vec::new();
     loop {
@@ -276,7 +277,7 @@ fn on_stream(cursor: &mut Cursor<'_>) -> Result<StreamName> {
     stream(cursor)
 }
 
-/// The asynchronous form, whose name ends in `A`, names its stream.
+/// Takes the stream of an asynchronous call; the name of that form ends in `A`.
 fn called(cursor: &mut Cursor<'_>, word: &str) -> Result<Called> {
     if word.ends_with('A') {
         on_stream(cursor).map(Called::On)

@@ -1,7 +1,7 @@
-//! CUDA's ordering rules, over the checker: which edges the documentation promises, and no others.
+//! CUDA's ordering rules, built on the checker: exactly the edges that the documentation promises.
 //!
-//! Comments tell the rules apart by numbers; they restate the CUDA programming guide ("Streams",
-//! "Events"), the runtime API's "API synchronization behavior" and "Stream synchronization
+//! Comments cite the rules by number. The rules restate the CUDA programming guide ("Streams",
+//! "Events"), and the runtime API's "API synchronization behavior" and "Stream synchronization
 //! behavior".
 
 use std::ops::Range;
@@ -20,14 +20,14 @@ pub(super) struct StreamId(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceId(usize);
 
-/// How a stream stands to its device's legacy default stream.
+/// A stream's relation to its device's legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamKind {
-    /// It is that stream.
+    /// The legacy default stream itself.
     Legacy,
-    /// Waits for it, and it for this one (rule 3).
+    /// This stream and the legacy default stream wait for each other (rule 3).
     Blocking,
-    /// Neither (`cudaStreamNonBlocking`).
+    /// Neither stream waits for the other (`cudaStreamNonBlocking`).
     NonBlocking,
 }
 
@@ -42,11 +42,11 @@ struct Stream {
 struct Device {
     legacy: StreamId,
     streams: Vec<StreamId>,
-    /// What all later work of the device comes after: the barriers of rule 12.
+    /// All later work of the device comes after this clock: it holds the barriers of rule 12.
     barrier: VectorClock,
 }
 
-/// Devices, their streams, and who waits for whom.
+/// Devices and their streams, with the order of their work.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     pub(super) checker: Checker,
@@ -90,8 +90,9 @@ impl Machine {
         id
     }
 
-    /// Starts the next operation of `stream`, called by `thread` (rules 1 to 3): after the call,
-    /// after the stream's earlier work, and after what the stream waits for by its kind.
+    /// Starts the next operation of `stream`, called by `thread` (rules 1 to 3). The operation
+    /// comes after the call, after the stream's earlier work, and after all work that a stream of
+    /// its kind waits for.
     pub(super) fn issue(&mut self, stream: StreamId, thread: ActorId) -> ActorId {
         let contents = self.contents(stream);
         let actor = self.streams[stream.0].actor;
@@ -101,7 +102,8 @@ impl Machine {
         actor
     }
 
-    /// All that the stream holds: its own work and that of the streams it waits for.
+    /// The clock of the stream's contents: its own work, and the work of the streams that it waits
+    /// for.
     pub(super) fn contents(&self, stream: StreamId) -> VectorClock {
         let Stream { actor, device, kind } = self.streams[stream.0];
         let device = &self.devices[device.0];
@@ -120,7 +122,7 @@ impl Machine {
         clock
     }
 
-    /// All that the device holds (rule 5).
+    /// The clock of all the device's work (rule 5).
     pub(super) fn device_contents(&self, device: DeviceId) -> VectorClock {
         let mut clock = self.devices[device.0].barrier.clone();
         for stream in &self.devices[device.0].streams {
@@ -129,9 +131,9 @@ impl Machine {
         clock
     }
 
-    /// Starts an operation of `stream` that is a barrier on `devices` as well: after all of their
-    /// work, and before all that comes later there (rule 12; `cudaMemcpyPeer` is "serialized with
-    /// respect to all pending and future asynchronous work").
+    /// Starts an operation of `stream` that is also a barrier on `devices`: it comes after all
+    /// their earlier work, and before all their later work (rule 12; `cudaMemcpyPeer` is
+    /// "serialized with respect to all pending and future asynchronous work").
     pub(super) fn issue_barrier(
         &mut self,
         stream: StreamId,
@@ -149,7 +151,7 @@ impl Machine {
         actor
     }
 
-    /// An access by the present step of `actor`.
+    /// Records an access by the present step of `actor`.
     pub(super) fn access(
         &mut self,
         actor: ActorId,

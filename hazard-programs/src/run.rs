@@ -1,5 +1,5 @@
-//! Runs a program on the [rules](crate::rules): names become memory, streams, events, threads and
-//! requests.
+//! Runs a program by the [rules](crate::rules): gives its names memory, streams, events, threads
+//! and requests.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(super) fn run(program: &Program) -> Result<Vec<Race>> {
 }
 
 impl Statement {
-    /// Every region that the statement names.
+    /// Calls `each` with every region that the statement names.
     fn regions<'a>(&'a self, each: &mut impl FnMut(&'a Region)) {
         match self {
             Self::Operation(Operation::Kernel(touches) | Operation::HostFunction(touches), _)
@@ -58,7 +58,7 @@ impl Statement {
 #[derive(Clone, Copy)]
 struct Thread {
     actor: ActorId,
-    /// Each thread has a current device of its own, 0 at first.
+    /// The thread's current device, 0 at first.
     device: u32,
 }
 
@@ -73,15 +73,15 @@ struct Run {
     devices: HashMap<u32, DeviceId>,
     memory: HashMap<String, (Space, Option<u32>)>,
     streams: HashMap<String, Named>,
-    /// What the most recent record of each event captured.
+    /// The work that the latest record of each event covers.
     events: HashMap<String, VectorClock>,
     threads: HashMap<String, Thread>,
     main: Thread,
-    /// Agents that were begun; `None` once waited for.
+    /// Foreign agents that have begun; `None` after a wait for them.
     requests: HashMap<String, Option<ActorId>>,
 }
 
-/// The statement that runs, and its thread.
+/// A running statement, and its thread.
 #[derive(Clone, Copy)]
 struct Call {
     thread: Thread,
@@ -127,7 +127,7 @@ impl Run {
         self.statement(call, step.thread.as_ref(), &step.statement)
     }
 
-    /// The thread, which starts after all that the main thread did so far.
+    /// The named thread. A new thread starts after all steps of the main thread so far.
     fn thread(&mut self, name: Option<&Name>) -> Thread {
         let Some(name) = name else { return self.main };
         if let Some(thread) = self.threads.get(&name.text) {
@@ -135,7 +135,7 @@ impl Run {
         }
         let actor = self.machine.thread(&name.text);
         self.machine.checker.wait_event(actor, self.main.actor);
-        // What the main thread does from now on is not before it.
+        // Later steps of the main thread are not ordered before the new thread.
         self.machine.checker.step(self.main.actor);
         let thread = Thread { actor, device: 0 };
         self.threads.insert(name.text.clone(), thread);
@@ -189,7 +189,7 @@ impl Run {
             .for_each(|touch| self.touch(actor, operation, touch.kind, &touch.region));
     }
 
-    /// The calling thread waits for all that `stream` holds.
+    /// Makes the calling thread wait for all work that `stream` holds.
     fn synchronize(&mut self, call: Call, stream: StreamId) {
         let contents = self.machine.contents(stream);
         self.machine.checker.wait(call.thread.actor, &contents);
@@ -235,8 +235,8 @@ impl Run {
             Statement::Fill { to, called } => self.fill(call, to, called)?,
             Statement::Record { event, stream } => {
                 let stream = self.stream(call, stream)?;
-                // A record is work of its stream: for the legacy stream it waits for the blocking
-                // ones, and they for it.
+                // A record is work of its stream. In the legacy stream it waits for the blocking
+                // streams, and they wait for it.
                 let actor = self.machine.issue(stream, host);
                 self.events
                     .insert(event.text.clone(), self.machine.checker.clock(actor).clone());
@@ -293,13 +293,13 @@ impl Run {
                 Some(name) => self.threads.get_mut(&name.text).expect("it runs").device = *ordinal,
             },
             Statement::Join(name) => {
-                // A thread of that name that runs later is another one.
+                // A later thread of the same name is a new thread.
                 if let Some(joined) = self.threads.remove(&name.text) {
                     self.machine.checker.wait_event(host, joined.actor);
                 }
             }
             Statement::DestroyStream(name) => {
-                // Its work goes on, and the device's waits cover it.
+                // The stream's work goes on, and waits for the device cover it.
                 self.named_stream(name)?;
                 self.streams.insert(name.text.clone(), Named::Destroyed);
             }
@@ -310,8 +310,8 @@ impl Run {
         Ok(())
     }
 
-    /// What is given out is new: uses of what had the name before are about other bytes. A name
-    /// that was not declared is declared by this.
+    /// Allocates new memory for a name: earlier uses of the name were of other bytes. An undeclared
+    /// name becomes declared.
     fn allocate(&mut self, call: Call, memory: &Name, space: Space) {
         let declared = (space, Some(call.thread.device));
         self.memory.entry(memory.text.clone()).or_insert(declared);
@@ -336,7 +336,7 @@ impl Run {
         Ok(())
     }
 
-    /// Rules 6 and 7. Managed memory counts as the side for which less is promised.
+    /// Copies memory, by rules 6 and 7. Managed memory counts as the kind with the weaker promise.
     fn copy(&mut self, call: Call, to: &Region, from: &Region, called: &Called) -> Result<()> {
         let ((to_space, _), (from_space, _)) = (self.space(&to.memory)?, self.space(&from.memory)?);
         let host_to_host = to_space.is_host() && from_space.is_host();
@@ -349,7 +349,8 @@ impl Run {
         self.touch(actor, operation, AccessKind::Read, from);
         let synchronous = *called == Called::Synchronous;
         if synchronous && from_space == Space::Page && !to_space.is_host() {
-            // Staged: on return the source was read, and the destination may not be written yet.
+            // The copy is staged: on return the source was read, but the destination may not be
+            // written yet.
             self.synchronize(call, stream);
             self.machine.checker.step(actor);
             self.touch(actor, operation, AccessKind::Write, to);
@@ -363,7 +364,8 @@ impl Run {
         Ok(())
     }
 
-    /// Rule 12. It does not wait: `cudaMemcpyPeer` is asynchronous with respect to the host.
+    /// Copies between devices, by rule 12. The call does not wait: `cudaMemcpyPeer` is asynchronous
+    /// with respect to the host.
     fn copy_peer(&mut self, call: Call, to: &Region, from: &Region, called: &Called) -> Result<()> {
         let (actor, name) = match called {
             Called::On(stream) => {
@@ -389,7 +391,7 @@ impl Run {
         Ok(())
     }
 
-    /// Rule 8.
+    /// Fills memory, by rule 8.
     fn fill(&mut self, call: Call, to: &Region, called: &Called) -> Result<()> {
         let (space, _) = self.space(&to.memory)?;
         let (stream, name) = match called {

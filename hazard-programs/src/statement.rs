@@ -1,24 +1,25 @@
-//! A program as it was parsed.
+//! The parsed form of a program: statements, memory, streams and accesses; and parse errors.
 
 use std::fmt;
 
 use cuda_rt_driver::AccessKind;
 
-/// A program: statements in the order in which they are called.
+/// A program: statements in the order of their calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Its statements.
     pub steps: Vec<Step>,
 }
 
-/// Why a program has no verdict: a statement is not of the grammar, or names what is not there.
+/// The reason why a program has no verdict: the grammar does not have a statement, or a statement
+/// has an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramError {
-    /// Which statement, from 0.
+    /// Index of the statement, from 0.
     pub statement: usize,
-    /// Which character of it, from 1.
+    /// Column in the statement, in characters from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The defect.
     pub message: String,
 }
 
@@ -52,13 +53,13 @@ impl std::error::Error for ProgramError {}
 /// A statement and the host thread that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// `None` is the main thread.
+    /// The thread; `None` is the main thread.
     pub thread: Option<Name>,
-    /// What it does.
+    /// The statement itself.
     pub statement: Statement,
 }
 
-/// A name, and where it stands.
+/// A name, and its column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The name.
@@ -67,32 +68,32 @@ pub struct Name {
     pub column: usize,
 }
 
-/// Where memory is.
+/// The kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// `dev`: on the device.
     Dev,
     /// `pin`: page-locked host memory.
     Pin,
-    /// `page`: host memory that is not.
+    /// `page`: pageable host memory.
     Page,
-    /// `man`: managed.
+    /// `man`: managed memory.
     Man,
 }
 
 impl Space {
-    /// Whether it is the host's whatever the driver does.
+    /// Whether the memory lies on the host for certain.
     pub fn is_host(self) -> bool {
         matches!(self, Self::Pin | Self::Page)
     }
 }
 
-/// How a stream stands to the legacy default stream.
+/// A stream's relation to the legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocking {
-    /// `blk`: each waits for the other.
+    /// `blk`: this stream and the legacy default stream wait for each other.
     Blocking,
-    /// `nb`: neither does.
+    /// `nb`: neither stream waits for the other.
     NonBlocking,
 }
 
@@ -107,12 +108,12 @@ pub enum Part {
     Index(u64),
 }
 
-/// Memory, or a part of it, or a part of that.
+/// A region: a block of memory, or a part at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Which memory.
+    /// The memory.
     pub memory: Name,
-    /// Which part, outermost first; empty for all of it.
+    /// The path to the part, outermost first; empty for the whole block.
     pub parts: Vec<Part>,
     /// The device given with it (`a@0`), for peer copies.
     pub device: Option<u32>,
@@ -123,7 +124,7 @@ pub struct Region {
 pub struct Touch {
     /// Read or write.
     pub kind: AccessKind,
-    /// What it touches.
+    /// The region.
     pub region: Region,
 }
 
@@ -132,11 +133,11 @@ pub struct Touch {
 pub enum StreamName {
     /// `0`: the legacy default stream of the thread's current device.
     Legacy,
-    /// One that was declared.
+    /// A declared stream.
     Named(Name),
 }
 
-/// Whether a call returns at once.
+/// The form of a call, which decides whether it returns at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Called {
     /// The form on the legacy default stream, which may wait.
@@ -152,14 +153,13 @@ pub enum Operation {
     Kernel(Vec<Touch>),
     /// `hostfn(…)@s`.
     HostFunction(Vec<Touch>),
-    /// `mallocA(x)@s`. A name that was not declared is that of device memory, on the current
-    /// device.
+    /// `mallocA(x)@s`. An undeclared name becomes device memory, on the current device.
     Allocate(Name),
     /// `freeA(x)@s`.
     Free(Region),
 }
 
-/// What a statement does.
+/// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "fields are named as in the grammar")]
 pub enum Statement {
@@ -201,10 +201,10 @@ pub enum Statement {
     BeginForeign { touches: Vec<Touch>, request: Name },
     /// `extWait #r`.
     EndForeign(Name),
-    /// `malloc(x)`, `hostAlloc(x)`. A name that was not declared is that of memory in this space,
-    /// on the current device.
+    /// `malloc(x)`, `hostAlloc(x)`. An undeclared name becomes memory of this kind, on the current
+    /// device.
     Allocate(Name, Space),
-    /// `free(x)`, `freeHost(x)`, `hostDrop(x)`, `recycle(x)`; the first says which.
+    /// `free(x)`, `freeHost(x)`, `hostDrop(x)`, `recycle(x)`; the first field is the call's name.
     Release(&'static str, Region),
     /// `setDev(n)`.
     SetDevice(u32),

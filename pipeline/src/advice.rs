@@ -1,6 +1,6 @@
-//! What other numbers of buffers would have made of a run: the same items, replayed.
+//! Advice on buffers: replays a run's items with other numbers of buffers and compares the times.
 
-/// What a stage took for each item, and how many items it works on at once.
+/// The time that a stage took for each item, and the number of its workers.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) ns: Vec<u64>,
@@ -12,11 +12,11 @@ const MOST: usize = 64;
 /// A saving below this share of the time is not worth a buffer.
 const WORTH: f64 = 0.02;
 
-/// When the last item would be through with `buffers` slots between each stage and the next.
+/// When the last item would leave the pipeline if each boundary had `buffers` slots.
 ///
-/// A stage starts an item when it has come, when a worker is free, and when there is a slot to put
-/// it in: when the next stage has finished the item that was `buffers` before it. Nothing but those
-/// recurrences, so costs of threads are left out.
+/// A stage starts an item when three things have happened. The item has arrived. A worker is free.
+/// The output has a free slot: the next stage has finished the item that came `buffers` items
+/// earlier. The replay computes only these recurrences, so it leaves out the costs of threads.
 pub(super) fn replay(tracks: &[Track], buffers: usize) -> u64 {
     let items = tracks.iter().map(|track| track.ns.len()).min().unwrap_or(0);
     let mut ends = vec![vec![0_u64; items]; tracks.len()];
@@ -39,9 +39,8 @@ pub(super) fn replay(tracks: &[Track], buffers: usize) -> u64 {
     last
 }
 
-/// The least number of buffers with which the items would have been through about as soon as with
-/// any, if that is sooner than with `buffers` by enough to be worth it; and the share of the time
-/// that it saves.
+/// The fewest buffers that do about as well as any number of buffers, and the share of the time
+/// that they save. `None` if they save less than [`WORTH`] compared with `buffers`.
 pub(super) fn more_buffers(tracks: &[Track], buffers: usize) -> Option<(usize, f64)> {
     let now = replay(tracks, buffers) as f64;
     let best = replay(tracks, buffers.max(MOST)) as f64;
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn one_buffer_makes_neighbours_take_turns_and_two_are_enough_for_even_stages() {
+    fn one_buffer_makes_neighbours_take_turns_and_two_suffice_for_even_stages() {
         let tracks = vec![track([10; 100]); 3];
         assert_eq!(replay(&tracks, 1), 10 * (2 * 100 + 1));
         assert_eq!(replay(&tracks, 2), 10 * (100 + 2));
@@ -76,9 +75,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_is_slow_at_times_needs_as_many_as_come_meanwhile() {
-        // The sink takes 45 for each fifth item and 1 else: 9 and a bit on average, of 10 that the
-        // others take.
+    fn a_stage_that_is_slow_at_times_needs_a_buffer_for_each_item_that_arrives_meanwhile() {
+        // The sink takes 45 for every fifth item and 1 for each other item: a little more than 9 on
+        // average. The other stages take 10.
         let sink = (0..500).map(|item| if item % 5 == 0 { 45 } else { 1 });
         let tracks = [track([10; 500]), track([10; 500]), track(sink)];
         let (buffers, _) = more_buffers(&tracks, 1).unwrap();
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_do_not_help_a_stage_that_is_too_slow_and_workers_do() {
+    fn more_workers_help_a_stage_that_is_too_slow_and_more_buffers_do_not() {
         let slow = track([40; 200]);
         assert_eq!(more_buffers(&[track([10; 200]), slow.clone()], 2), None);
         let several = Track { workers: 4, ..slow };

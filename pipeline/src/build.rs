@@ -1,4 +1,4 @@
-//! Putting a pipeline together, stage by stage.
+//! Builders of pipelines: each method adds one stage.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::{Bundle, DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
 use cuda_rt_runtime::{Idle, Live, NamedStream};
 
-/// A pipeline without stages; see [the module](super) for what it becomes.
+/// A pipeline without stages; [the module](super) shows the stages that it can take.
 #[derive(Debug)]
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Pipeline<D> {
@@ -29,23 +29,24 @@ pub struct Pipeline<D> {
 /// A pipeline whose last stage leaves its items in `R`: [`PinnedBuffer`] on the host,
 /// [`DeviceBuffer`] on the device.
 ///
-/// The type says which stage may come next. Counterexample: were the place not in it,
+/// The type says which stage may come next. Counterexample: if `R` did not name the place,
 /// `source(…).stage(…)` would compile, and a kernel would be given memory of the host (H30).
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Stages<'env, D: Live, I, R: Bundle> {
     plan: Plan<'env, D>,
     inbox: Inbox<I, R>,
-    /// Elements of a buffer.
+    /// Length of a buffer, in elements.
     capacity: usize,
 }
 
-/// A pipeline with both ends.
+/// A complete pipeline, from its first stage to its last, ready to run.
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Ready<'env, D: Live>(Plan<'env, D>);
 
 impl<D: Live> Pipeline<D> {
-    /// A pipeline with `buffers` slots at each boundary between two stages. Two let neighbours
-    /// overlap; more hide stages that are slow at times. Each costs the memory of an item.
+    /// A pipeline with `buffers` slots at each boundary between two stages. With two slots,
+    /// neighbouring stages overlap; more slots hide stages that are slow at times. Each slot costs
+    /// the memory of one item.
     ///
     /// # Panics
     /// If `buffers` is 0.
@@ -63,7 +64,7 @@ impl<D: Live> Pipeline<D> {
         }
     }
 
-    /// Can be ended early through `cancel`.
+    /// Lets `cancel` end the pipeline early.
     pub fn cancel_with(self, cancel: &Cancel) -> Self {
         Self {
             cancel: cancel.clone(),
@@ -71,22 +72,22 @@ impl<D: Live> Pipeline<D> {
         }
     }
 
-    /// Without the two timing events around each piece of work on a stream. The report then knows
-    /// the host's stages only.
+    /// Leaves out the two timing events around each piece of work on a stream. The report then has
+    /// times of the host's stages only.
     pub fn untimed(self) -> Self {
         Self { timed: false, ..self }
     }
 
     /// Begins on the host: `fill` writes an item into pinned memory of `capacity` elements, and
-    /// says how many it has written. Items may differ in length. The item itself goes along with
-    /// the data, to all stages.
+    /// returns how many elements it has written. Items may differ in length. The item itself
+    /// travels with the data to all stages.
     ///
-    /// Both run on a thread of their own. The memory given to `fill` holds what an earlier item
-    /// left in it.
+    /// The iterator and `fill` run on a thread of their own. The memory given to `fill` holds the
+    /// data of an earlier item.
     ///
     /// # Hazards prevented
-    /// H14: `fill` is called when the last upload from that memory is done, which that thread alone
-    /// waits for.
+    /// H14: `fill` is called when the last upload from that memory is done. Only the source's
+    /// thread waits for the upload.
     pub fn source<'env, T, I>(
         self,
         capacity: usize,
@@ -108,9 +109,10 @@ impl<D: Live> Pipeline<D> {
         })
     }
 
-    /// Begins on the host, as [`source`](Self::source), where only reading tells whether there is
-    /// another item: `read` writes the next one into pinned memory of `capacity` elements, and
-    /// returns what goes along with it and how many elements it has written; `None` at the end.
+    /// Begins on the host, like [`source`](Self::source), for input whose end is found only by
+    /// reading. `read` writes the next item into pinned memory of `capacity` elements. It returns
+    /// the value that travels with the data, and how many elements it has written; `None` at the
+    /// end.
     pub fn reader<'env, T, I>(
         self,
         capacity: usize,
@@ -132,8 +134,9 @@ impl<D: Live> Pipeline<D> {
         })
     }
 
-    /// Begins on the device: `body` has the stream `S` fill device memory of `capacity` elements,
-    /// and says how many. As [`source`](Self::source) otherwise; nothing is uploaded.
+    /// Begins on the device: `body` enqueues work on the stream `S` that fills device memory of
+    /// `capacity` elements, and returns how many it fills. Nothing is uploaded. Otherwise like
+    /// [`source`](Self::source).
     pub fn generate<'env, S, T, I>(
         self,
         capacity: usize,
@@ -177,7 +180,7 @@ impl<D: Live> Pipeline<D> {
     }
 }
 
-/// A stage's body, which has its stream if the pipeline is run at all.
+/// A stage's body, bound to its stream. A pipeline that lacks one of its streams is never run.
 fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
     stream: Option<Stream<S>>,
     body: impl FnOnce(&Context<'_, D>, &Stream<S>) -> Result<(), Failed> + Send + 'env,
@@ -199,7 +202,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         position
     }
 
-    /// Remembers the first stage that cannot be made ready: then nothing is run.
+    /// Remembers the first stage that cannot be made ready. The pipeline then runs no stage.
     fn ready<T>(&mut self, stage: usize, result: Result<T>) -> Option<T> {
         result
             .map_err(|error| {
@@ -251,13 +254,14 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         }
     }
 
-    /// Adds a stage that leaves its items in `R`.
+    /// Adds a stage whose output is `R`.
     fn between<I, R: Bundle>(
         mut self,
         capacity: usize,
         stage: impl FnOnce(Outbox<I, R>) -> (usize, Body<'env, D>),
     ) -> Stages<'env, D, I, R> {
-        // As many as there are slots, so that sending never blocks: a stage waits for slots alone.
+        // The channel has room for every slot, so sending never blocks: a stage waits for slots
+        // only.
         let (outbox, inbox) = sync_channel(self.buffers);
         self.task(stage(outbox));
         Stages {
@@ -272,11 +276,11 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
     }
 }
 
-/// On the host.
+/// Stages after data on the host.
 impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
 {
-    /// Copies each item to the device, on the stream `S`.
+    /// Copies each item to the device, on the stream `S`, in stream order.
     pub fn upload<S: NamedStream<Device = D> + 'env>(self) -> Stages<'env, D, I, DeviceBuffer<T, Idle<D>>> {
         let Self {
             mut plan,
@@ -302,11 +306,11 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Ends on the host: `body` gets each item, in order, on a thread of its own, and may hold its
-    /// memory for as long as it likes: the slot is not filled again before it returns.
+    /// Ends on the host: `body` gets each item, in order, on a thread of its own. It may hold the
+    /// item's memory for as long as it likes: the slot is not filled again before `body` returns.
     ///
     /// # Hazards prevented
-    /// H13, H17: it is called when the download is done, and borrows what it reads.
+    /// H13, H17: `body` is called when the download is done, and borrows the data.
     pub fn sink(mut self, body: impl FnMut(I, &[T]) -> Result<(), BoxError> + Send + 'env) -> Ready<'env, D> {
         let stage = self.plan.stage(StageKind::Sink, None);
         let inbox = Mutex::new(self.inbox);
@@ -317,9 +321,9 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads: items come in any order
-    /// ([`sink_ordered`](Self::sink_ordered) restores it). To keep `workers` busy it takes as many
-    /// buffers.
+    /// Like [`sink`](Self::sink), on several threads: items come in any order
+    /// ([`sink_ordered`](Self::sink_ordered) restores the order). To keep all workers busy, give
+    /// the pipeline at least `workers` buffers.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -341,13 +345,13 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         Ready(self.plan)
     }
 
-    /// As [`sink`](Self::sink), on several threads and in order: `work` turns items into results
-    /// side by side, in any order, and `finish` gets the results one by one, in the items' order.
-    /// To encode frames on all cores, and write them to one file.
+    /// Like [`sink`](Self::sink), on several threads and in order. The workers run `work` side by
+    /// side, in any order, to turn items into results. `finish` gets the results one by one, in the
+    /// order of the items. Example: encode frames on all cores, and write them to one file.
     ///
-    /// The item's memory is free for the next download when `work` returns. A worker whose result's
-    /// turn has not come waits for it, so at most `workers` results are kept. After a failure in
-    /// `work` or `finish` the items before it are still finished, and none after it.
+    /// When `work` returns, the next download may use the item's memory. A worker keeps its result
+    /// until all earlier items are finished, so at most `workers` results are kept. If `work` or
+    /// `finish` fails on an item, earlier items are still finished; later items are not.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -373,14 +377,15 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     }
 }
 
-/// On the device.
+/// Stages after data on the device.
 impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     Stages<'env, D, I, DeviceBuffer<T, Idle<D>>>
 {
-    /// Runs kernels on the stream `S`: from a buffer with the item to another of the same length.
-    /// `body` only enqueues.
+    /// Runs kernels on the stream `S`, from the buffer that holds the item to another buffer of the
+    /// same length. `body` only enqueues.
     ///
-    /// What `body` has captured stays with it from item to item: weights, tables, state of `S`.
+    /// Values that `body` has captured stay with it from item to item: weights, tables, state of
+    /// `S`.
     ///
     /// # Hazards prevented
     /// H01–H03: `input` and `output` belong to `S` when `body` gets them, and it cannot keep them.
@@ -400,8 +405,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         )
     }
 
-    /// As [`stage`](Self::stage), to buffers of another type and of `capacity` elements; `body`
-    /// says how many it fills.
+    /// Like [`stage`](Self::stage), with output buffers of another type and of `capacity` elements.
+    /// `body` returns how many elements it fills.
     pub fn stage_into<S: NamedStream<Device = D> + 'env, U: Element + Send + 'env>(
         self,
         capacity: usize,
@@ -436,7 +441,7 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Runs kernels on the stream `S` that change the item where it is: no buffers are added.
+    /// Runs kernels on the stream `S` that change the item in place; the stage adds no buffers.
     pub fn in_place<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, &I, &mut DeviceSlice<T, S>) -> Result<()> + Send + 'env,
@@ -459,7 +464,7 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Copies each item to pinned memory, on the stream `S`.
+    /// Copies each item to pinned memory, on the stream `S`, in stream order.
     pub fn download<S: NamedStream<Device = D> + 'env>(self) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>> {
         let Self {
             mut plan,
@@ -485,8 +490,9 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         })
     }
 
-    /// Ends on the device: `body` has the stream `S` read each item, in order; nothing is
-    /// downloaded. The host stays at most as many items ahead as there are buffers.
+    /// Ends on the device: `body` enqueues work on the stream `S` that reads each item, in order.
+    /// Nothing is downloaded. The host runs ahead of the GPU by at most as many items as there are
+    /// buffers.
     pub fn consume<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, I, &DeviceSlice<T, S>) -> Result<()> + Send + 'env,
@@ -507,13 +513,13 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
 }
 
 impl<'env, D: Live + 'env> Ready<'env, D> {
-    /// Runs the pipeline: a thread for each stage and each worker of the sink. Blocks until all
-    /// have ended and all work is done.
+    /// Runs the pipeline, with a thread for each stage and for each worker of the sink. Blocks
+    /// until all threads have ended and all work is done.
     ///
     /// # Errors
-    /// [`PipelineError`]: the first item's first stage that failed or panicked. The items that were
-    /// past that stage have been finished, unless the device is lost; later ones have been given
-    /// up.
+    /// [`PipelineError`]: the earliest item that failed, and the first stage that failed or
+    /// panicked on it. Items that were past that stage have been finished, unless the device is
+    /// lost. Later items have been given up.
     pub fn run(self) -> Result<Report, PipelineError> {
         self.0.run()
     }

@@ -1,15 +1,16 @@
-//! The host's clock: measured beside a GPU, modelled beside a simulated device.
+//! The host's clock: measured for a GPU, modelled for a simulated device.
 
 use std::time::Instant;
 
 use cuda_rt_runtime::Device;
 use cuda_rt_runtime::simulator::Simulator;
 
-/// Nanoseconds on the calling thread.
+/// A clock of the calling thread, in nanoseconds.
 ///
-/// A simulated device models a clock for each thread, which its waits advance. What passes between
-/// threads carries the time at which it was sent ([`catch_up`](Self::catch_up)), or a thread could
-/// use a buffer before another had given it back.
+/// A simulated device models a clock for each thread, which the thread's waits advance. A value
+/// that passes between threads carries the time at which it was sent, and the receiver catches up
+/// with that time ([`catch_up`](Self::catch_up)). Otherwise a thread could use a buffer at a
+/// modelled time before another thread gave it back.
 #[derive(Clone, Debug)]
 pub(super) enum HostClock {
     Measured(Instant),
@@ -32,7 +33,7 @@ impl HostClock {
         }
     }
 
-    /// The calling thread has received what was sent at `sent_ns`.
+    /// Notes that the calling thread has received a value that was sent at `sent_ns`.
     pub(super) fn catch_up(&self, sent_ns: u64) {
         if let Self::Modelled(simulator) = self {
             simulator.spend_host_ns(sent_ns.saturating_sub(simulator.host_now_ns()));

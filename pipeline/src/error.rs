@@ -1,4 +1,4 @@
-//! What stops a pipeline: which stage, on which item, and why.
+//! Errors of pipelines: which stage failed, on which item, and why.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -8,17 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use cuda_rt_runtime::Error;
 
-/// What closures of the host return: any error. Closures of a device stage return
+/// The error of closures that run on the host: any error. Closures of a device stage return
 /// [`cuda_rt::Error`](Error).
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// What a stage does.
+/// The kind of work that a stage does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StageKind {
     /// The host fills pinned memory.
     Source,
-    /// A stream fills device memory, from nothing.
+    /// A stream fills device memory, without input.
     Generate,
     /// A stream copies to the device.
     Upload,
@@ -33,7 +33,7 @@ pub enum StageKind {
 }
 
 impl StageKind {
-    /// Its name, as in reports and timelines.
+    /// The kind's name, as in reports and timelines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -51,9 +51,9 @@ impl StageKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stage {
-    /// What it does.
+    /// The kind of work that it does.
     pub kind: StageKind,
-    /// The tag of the stream that it uses; `None` on the host.
+    /// The tag of the stream that it uses; `None` for a stage on the host.
     pub stream: Option<&'static str>,
     /// Its place in the pipeline, from 0.
     pub position: usize,
@@ -77,20 +77,20 @@ impl fmt::Display for Stage {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The device, or a closure of a device stage.
+    /// The device, or a closure of a device stage, returned this error.
     Device(Error),
-    /// A closure of the host.
+    /// A closure on the host returned this error.
     Host(BoxError),
     /// A closure panicked.
     Panicked(Panic),
-    /// A closure said that it filled more elements than a buffer has.
+    /// A closure returned a length greater than the buffer's.
     TooLong {
-        /// Elements.
+        /// The length that the closure returned, in elements.
         len: usize,
-        /// Elements of a buffer.
+        /// The buffer's length, in elements.
         capacity: usize,
     },
-    /// The operating system gives no thread.
+    /// The operating system refused to start a thread.
     Thread(std::io::Error),
 }
 
@@ -102,15 +102,15 @@ impl fmt::Display for Cause {
             Self::Panicked(panic) => write!(f, "panicked: {}", panic.message()),
             Self::TooLong { len, capacity } => write!(
                 f,
-                "{len} elements were said to be filled, of {capacity} that a buffer has"
+                "the stage's closure says that it filled {len} elements, but a buffer has {capacity}"
             ),
-            Self::Thread(error) => write!(f, "no thread for the stage: {error}"),
+            Self::Thread(error) => write!(f, "the stage's thread could not be started: {error}"),
         }
     }
 }
 
 impl StdError for Cause {
-    /// What lies behind the error whose text is in this one's.
+    /// The source of the inner error; the inner error's own text is part of this one's.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Device(error) => error.source(),
@@ -136,7 +136,7 @@ impl From<Error> for Cause {
 /// A panic that was caught.
 pub struct Panic {
     message: String,
-    /// Locked by no one: what makes the payload, which is `Send` alone, `Sync` as errors should be.
+    /// Never locked. The payload is `Send` only; the `Mutex` makes it `Sync`, as errors should be.
     payload: Mutex<Box<dyn Any + Send>>,
 }
 
@@ -150,12 +150,12 @@ impl Panic {
         }
     }
 
-    /// What it was called with, where that is a text.
+    /// The panic's message, or `(not a text)` if its payload is no string.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Goes on with the panic, on the calling thread, as if it had not been caught.
+    /// Resumes the panic on the calling thread, as if it had not been caught.
     pub fn resume(self) -> ! {
         resume_unwind(self.payload.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -169,9 +169,9 @@ impl fmt::Debug for Panic {
 
 /// A pipeline stopped before its end.
 ///
-/// Of several failures it is that of the first item, and there the first stage's. Work on a GPU
-/// fails late: a kernel that traps is reported by whichever call comes next, perhaps on a later
-/// item.
+/// If several stages failed, this is the failure of the earliest item; for one item, the failure of
+/// its earliest stage. Work on a GPU fails late: the next call reports a kernel that traps, perhaps
+/// on a later item.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PipelineError {
@@ -181,7 +181,7 @@ pub struct PipelineError {
     pub item: Option<u64>,
     /// Why.
     pub cause: Cause,
-    /// Items that the last stage has finished; none of them is lost.
+    /// Number of items that the last stage has finished. These items are not lost.
     pub finished: u64,
 }
 
@@ -198,7 +198,7 @@ impl fmt::Display for PipelineError {
 }
 
 impl StdError for PipelineError {
-    /// What lies behind the cause, whose text is in this one's.
+    /// The source of the cause; the cause's own text is part of this error's.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.cause.source()
     }
@@ -208,7 +208,7 @@ impl StdError for PipelineError {
 mod tests {
     use super::*;
 
-    /// An error of the host whose words are its own, and another one behind it.
+    /// An error of the host with a text of its own and a source.
     #[derive(Debug)]
     struct Outer(std::fmt::Error);
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_says_the_cause_once_and_goes_on_with_what_lies_behind_it() {
+    fn an_error_chain_names_the_cause_once_and_goes_on_with_its_source() {
         let error = PipelineError {
             stage: Stage {
                 kind: StageKind::Sink,

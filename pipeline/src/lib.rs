@@ -1,5 +1,5 @@
-//! Overlap as a library: items go through stages that all work at once, N-buffered at each
-//! boundary.
+//! Pipelines: items go through stages that all work at once, with N buffers between each two
+//! stages.
 //!
 //! ```
 //! use cuda_rt::{Device, pipeline::Pipeline};
@@ -39,11 +39,11 @@
 //!
 //! # What keeps it right
 //!
-//! Every boundary is a [`Ring`] of N slots. A stage fills a slot, and sends it on; the next stage
-//! uses it, and sends it home. Each use waits for the one before, on the GPU between streams, and
-//! on the host at the two ends:
+//! Every boundary is a [`Ring`] of N slots. A stage fills a slot and sends it on; the next stage
+//! uses the slot and returns it to the ring. Each use waits for the use before it: on the GPU
+//! between streams, and on the host at the two ends.
 //!
-//! | before | waits for | or else |
+//! | before | waits for | without the wait |
 //! |---|---|---|
 //! | the source fills pinned memory again | its upload | half of the old item is uploaded, half of the new (H14) |
 //! | an upload writes device memory again | the kernel that reads it | the kernel reads two items (H02) |
@@ -52,17 +52,18 @@
 //!
 //! # What keeps it busy
 //!
-//! A thread for each stage. Those of the streams only enqueue; the source waits for uploads and the
-//! sink for downloads, for they must. Nothing is allocated for an item once each slot has gone
-//! round.
+//! Each stage has a thread. The threads of stages on streams only enqueue. Only the source waits
+//! for uploads, and only the sink waits for downloads. Once every slot has been used, no item needs
+//! an allocation.
 //!
 //! # When something fails
 //!
-//! The source takes no further item, stages before the one that failed give theirs up, and stages
-//! after it finish what they have: no finished item is lost. [`Ready::run`] returns when all
-//! threads have ended, with the stage, the item and the cause. A panic in a closure is such a
-//! cause. A sink that fails is given nothing more; of several workers the others go on, in order up
-//! to the item that failed. [`Cancel`] ends a pipeline as if its items had ended.
+//! The source takes no further item. Stages before the failed stage give up their items, and stages
+//! after it finish theirs, so no finished item is lost. [`Ready::run`] returns when all threads
+//! have ended, with the stage, the item and the cause; a panic in a closure is a cause too. A sink
+//! that fails gets no more items. If a sink has several workers, the others go on; in an ordered
+//! sink they go on up to the item that failed. [`Cancel`] ends a pipeline as if its items had
+//! ended.
 #![forbid(unsafe_code)]
 
 mod advice;

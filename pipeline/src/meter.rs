@@ -1,4 +1,5 @@
-//! How long each stage was busy with each item, by the clock of whoever did the work.
+//! Times of stages: how long each stage was busy with each item, by the clock of the host or the
+//! device that did the work.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +9,11 @@ use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::{FinishedEvent, TimedEvent};
 use cuda_rt_runtime::{Live, StreamTag};
 
-/// Items whose times are kept one by one, for the advice; of later ones only the sums are.
+/// The first items, whose times are kept one by one for the advice. Later items count in the sums
+/// only.
 pub(super) const SAMPLES: u64 = 1024;
 
-/// What one stage has done.
+/// The times of one stage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) items: u64,
@@ -19,7 +21,7 @@ pub(super) struct Tally {
     pub(super) longest_ns: u64,
     /// Start of the first item and end of the last, since the pipeline began.
     pub(super) between_ns: Option<(u64, u64)>,
-    /// Item and duration, in no order.
+    /// Items and their durations, in no order.
     pub(super) samples: Vec<(u64, u64)>,
 }
 
@@ -36,14 +38,14 @@ impl Tally {
     }
 }
 
-/// The time that all times of a run count from.
+/// The moment from which all times of a run are counted.
 pub(super) struct Epoch<D> {
     pub(super) mark: FinishedEvent<D>,
-    /// The same on the host's clock, since the run began.
+    /// The same moment on the host's clock, in ns since the run began.
     pub(super) host_ns: u64,
 }
 
-/// Marks around an item's work on a stream, perhaps not reached yet.
+/// The two timing events around an item's work on a stream; the stream may not have reached them.
 struct Marks<D> {
     item: u64,
     start: TimedEvent<D>,
@@ -52,23 +54,23 @@ struct Marks<D> {
 
 /// Times one stage.
 ///
-/// Work on a stream is timed by events around it. The stage's thread only records them: the last
-/// stage reads them, when it has seen an item to be done, for then all marks of that item have been
-/// reached. A stage that asked for them itself would make a driver call or two more for each item,
-/// where it should be giving work to its stream.
+/// Two events around each piece of work time it. The stage's thread only records them. The last
+/// stage reads them when it has seen that an item is done, because the streams have then reached
+/// all events of that item. If a stage read its own events, it would make one or two more driver
+/// calls for each item, in time that it needs to enqueue work.
 pub(super) struct Meter<D> {
     pending: Mutex<VecDeque<Marks<D>>>,
     tally: Mutex<Tally>,
 }
 
-/// Nothing panics while it holds one of these locks.
+/// Locks, with poison ignored: no code panics while it holds one of these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<D: Live> Meter<D> {
-    /// With room for `in_flight` items between this stage and the end, and for all samples: it
-    /// never allocates again.
+    /// A meter with room for `in_flight` items between this stage and the end, and for all samples.
+    /// It never allocates again.
     pub(super) fn new(in_flight: usize) -> Self {
         let tally = Tally {
             samples: Vec::with_capacity(SAMPLES as usize),
@@ -80,7 +82,7 @@ impl<D: Live> Meter<D> {
         }
     }
 
-    /// Enqueues `work` on an item, between two marks if it is to be timed.
+    /// Enqueues `work` on an item, between two timing events if the run is timed.
     pub(super) fn around<S: StreamTag<Device = D>, O>(
         &self,
         timed: bool,
@@ -101,14 +103,15 @@ impl<D: Live> Meter<D> {
         Ok(output)
     }
 
-    /// The host has worked on an item.
+    /// Notes that the host has worked on an item.
     pub(super) fn add(&self, item: u64, start_ns: u64, end_ns: u64) {
         let mut tally = lock(&self.tally);
         tally.items += 1;
         tally.add(item, start_ns, end_ns);
     }
 
-    /// Reads the marks of all items up to `item`, whose work is over: a stream runs in order.
+    /// Reads the timing events of all items up to `item`. Their work is over, as a stream runs in
+    /// order.
     pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64) -> Result<()> {
         loop {
             let settled = {
@@ -119,7 +122,8 @@ impl<D: Live> Meter<D> {
             let Some(marks) = settled else { return Ok(()) };
             let (start, end) = (marks.start.synchronize()?, marks.end.synchronize()?);
             let start_ms = f64::from(start.elapsed_ms_since(&epoch.mark)?);
-            // Of the two marks themselves: far from the epoch a float holds the time less exactly.
+            // Measured between the two events: far from the epoch, an `f32` holds a time less
+            // exactly.
             let ms = f64::from(end.elapsed_ms_since(&start)?);
             let start_ns = epoch.host_ns + (start_ms.max(0.0) * 1e6) as u64;
             lock(&self.tally).add(marks.item, start_ns, start_ns + (ms.max(0.0) * 1e6) as u64);

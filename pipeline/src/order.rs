@@ -1,4 +1,4 @@
-//! [`InOrder`]: workers that run side by side, and take turns at one thing.
+//! [`InOrder`]: lets workers run side by side and finish their items in order.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -7,18 +7,19 @@ use super::clock::HostClock;
 struct State<F> {
     /// The item whose turn it is.
     next: u64,
-    /// The first item that will never be finished: those after it are given up.
+    /// The first item that will never be finished; later items are given up.
     failed: u64,
     /// When the last item was finished, on the modelled clock.
     finished_ns: u64,
     finish: F,
 }
 
-/// What all workers of an ordered sink share: whose turn it is, and what is done then.
+/// State that the workers of an ordered sink share: the item whose turn it is, and the closure that
+/// finishes it.
 ///
-/// Items are numbered without gaps, and each is held by one worker before a later one is: so
-/// somebody works on the item that the others wait for, until its [`Ticket`] says that it was
-/// finished, or is dropped without.
+/// Items are numbered without gaps, and a worker takes an item before any worker takes a later one.
+/// So the item that the other workers wait for always has a worker, until its [`Ticket`] is
+/// finished or dropped.
 pub(super) struct InOrder<F> {
     state: Mutex<State<F>>,
     moved: Condvar,
@@ -37,7 +38,7 @@ impl<F> InOrder<F> {
         }
     }
 
-    /// A place in the order, or `None` if an earlier item has failed.
+    /// Takes the item's place in the order; `None` if an earlier item has failed.
     pub(super) fn ticket(&self, item: u64) -> Option<Ticket<'_, F>> {
         if self.lock().failed <= item {
             return None;
@@ -49,13 +50,15 @@ impl<F> InOrder<F> {
         })
     }
 
-    /// `finish` may panic under the lock: its item has failed then, so that it is not called again.
+    /// `finish` may panic under the lock. Its item has then failed, so `finish` is not called
+    /// again.
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One item's place. Dropped before it was finished, it ends the order at this item.
+/// One item's place in the order. If it is dropped before the item is finished, the order ends at
+/// this item.
 pub(super) struct Ticket<'a, F> {
     order: &'a InOrder<F>,
     item: u64,
@@ -63,8 +66,9 @@ pub(super) struct Ticket<'a, F> {
 }
 
 impl<F> Ticket<'_, F> {
-    /// Waits for all earlier items, and runs `body` with what finishes them; `None`, without
-    /// running it, if one of them failed. The item has failed if `body` does.
+    /// Waits for all earlier items, and runs `body` with the closure that finishes items. Returns
+    /// `None`, without running `body`, if an earlier item failed. If `body` fails, the item has
+    /// failed.
     pub(super) fn finish<O, E>(
         mut self,
         clock: &HostClock,

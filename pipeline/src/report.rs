@@ -1,5 +1,4 @@
-//! What a run did: times of each stage, the one that bounds it, and what more buffers would have
-//! changed.
+//! Reports of runs: the times of each stage, the bottleneck, and whether more buffers would help.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,21 +7,21 @@ use super::advice::{self, Track};
 use super::error::Stage;
 use super::meter::{SAMPLES, Tally};
 
-/// What a pipeline did.
+/// A report of a pipeline's run.
 ///
-/// Times of stages on a stream are those of events on the device, around the work itself: waits for
-/// other stages are not in them. Times of the host are those of the closures. All are modelled on a
-/// simulated device, which [`Display`](fmt::Display) says; what closures of the host cost is then
-/// what they gave to
+/// Events on the device time the stages on streams. The events stand around the work itself, so
+/// waits for other stages are not counted. The host's clock times the closures of the host. On a
+/// simulated device all times are modelled, and [`Display`](fmt::Display) says so; a closure of the
+/// host then costs the time that it passes to
 /// [`Simulator::spend_host_ns`](cuda_rt_runtime::simulator::Simulator::spend_host_ns).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// Items that the last stage has finished.
+    /// Number of items that the last stage has finished.
     pub items: u64,
-    /// Slots at each boundary.
+    /// Number of slots at each boundary.
     pub buffers: usize,
-    /// From the first thread's start to the last one's end.
+    /// Time from the start of the first thread to the end of the last thread.
     pub wall: Duration,
     /// Whether the times are modelled.
     pub modelled: bool,
@@ -32,23 +31,23 @@ pub struct Report {
     pub stages: Vec<StageReport>,
 }
 
-/// What one stage did.
+/// A report of one stage.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StageReport {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// Items.
+    /// Number of items.
     pub items: u64,
-    /// Threads that worked at once.
+    /// Number of threads that worked at once.
     pub workers: usize,
     /// Time spent on all items, by all workers; zero if nothing was timed.
     pub busy: Duration,
-    /// The longest time that an item took.
+    /// The longest time that one item took.
     pub longest: Duration,
     /// Start of the first item, since the pipeline began.
     pub began: Duration,
-    /// End of the last, likewise.
+    /// End of the last item, since the pipeline began.
     pub ended: Duration,
     samples: Vec<(u64, u64)>,
 }
@@ -70,12 +69,12 @@ impl StageReport {
     }
 
     /// The share of the time from [`began`](Self::began) to [`ended`](Self::ended) in which it was
-    /// busy, 0 to 1: fill and drain of the pipeline are left out.
+    /// busy, 0 to 1. Filling and draining of the pipeline are left out.
     pub fn utilisation(&self) -> f64 {
         share(self.bound(), self.ended.saturating_sub(self.began))
     }
 
-    /// The least time in which it could have done what it did.
+    /// The least time in which it could have done its work: its busy time over its workers.
     fn bound(&self) -> Duration {
         self.busy / self.workers.max(1) as u32
     }
@@ -88,13 +87,13 @@ fn share(part: Duration, whole: Duration) -> f64 {
     part.as_secs_f64() / whole.as_secs_f64()
 }
 
-/// What more buffers would have done, by a replay of the first 1024 items with their times.
+/// Advice on buffers, from a replay of the first 1024 items with their times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MoreBuffers {
-    /// Buffers at each boundary: the fewest that do about as well as any number.
+    /// Number of buffers at each boundary: the fewest that do about as well as any number.
     pub buffers: usize,
-    /// The share of the time that they would have saved, 0 to 1.
+    /// The share of the time that these buffers would have saved, 0 to 1.
     pub saved: f64,
 }
 
@@ -117,16 +116,16 @@ impl Report {
         }
     }
 
-    /// The stage that took longest, its workers taken into account: no number of buffers makes the
-    /// pipeline faster than that. `None` if nothing was timed.
+    /// The stage that took longest, with its workers taken into account. No number of buffers makes
+    /// the pipeline faster than this stage. `None` if nothing was timed.
     pub fn bottleneck(&self) -> Option<&StageReport> {
         let longest = self.stages.iter().max_by_key(|stage| stage.bound())?;
         (!longest.bound().is_zero()).then_some(longest)
     }
 
-    /// From the start of the first item's first work on a stream to the end of the last item's
-    /// last: the wall time without starting threads, and without the host's part of the first and
-    /// the last item. Zero if nothing was timed.
+    /// Time from the start of the first work on a stream to the end of the last: the wall time
+    /// without the start of threads, and without the host's part of the first and the last item.
+    /// Zero if nothing was timed.
     pub fn on_device(&self) -> Duration {
         let timed = || {
             let on_stream = |stage: &&StageReport| stage.stage.stream.is_some() && !stage.busy.is_zero();
@@ -137,13 +136,13 @@ impl Report {
         ended.saturating_sub(began)
     }
 
-    /// What all stages would take one after another.
+    /// The time that all stages would take one after another.
     pub fn serial(&self) -> Duration {
         self.stages.iter().map(|stage| stage.busy).sum()
     }
 
-    /// 1 − wall / serial: 0 where nothing overlaps, and less than 0 where threads and waits cost
-    /// more than overlap saves.
+    /// 1 − wall / serial. It is 0 if nothing overlaps, and below 0 if threads and waits cost more
+    /// than overlap saves.
     pub fn overlap(&self) -> f64 {
         let serial = self.serial();
         if serial.is_zero() {
@@ -152,15 +151,16 @@ impl Report {
         1.0 - share(self.wall, serial)
     }
 
-    /// The bottleneck's time as a share of the wall time: 1 is as fast as this pipeline can be,
-    /// fill and drain apart.
+    /// The bottleneck's time as a share of the wall time. At 1 this pipeline is as fast as it can
+    /// be, apart from filling and draining.
     pub fn efficiency(&self) -> f64 {
         self.bottleneck()
             .map_or(0.0, |stage| share(stage.bound(), self.wall))
     }
 
-    /// How many buffers would have helped, if any would: where the stages are even two are enough,
-    /// and where one is slow at times it takes as many as come in meanwhile.
+    /// How many buffers would have helped; `None` if more would not help. Two are enough for stages
+    /// of even speed. A stage that is slow at times needs a buffer for each item that arrives
+    /// meanwhile.
     pub fn more_buffers(&self) -> Option<MoreBuffers> {
         let tracks: Vec<_> = self
             .stages
@@ -174,7 +174,7 @@ impl Report {
     }
 }
 
-/// The times of items 0, 1, …, up to the first that is missing.
+/// The times of items 0, 1, …, up to the first item without a time.
 fn consecutive(samples: &[(u64, u64)]) -> Vec<u64> {
     let whole = samples.iter().zip(0..SAMPLES);
     whole

@@ -1,4 +1,4 @@
-//! [`Ring`]: a fixed number of slots that go round.
+//! [`Ring`]: a fixed number of slots that are used again and again.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -12,31 +12,30 @@ use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::{Error, Result};
 use cuda_rt_runtime::{Live, StreamTag};
 
-/// A slot on its way home, and when it was sent.
+/// A slot on its way back to the ring, and when it was sent.
 type Homing<R> = (Slot<R>, u64);
 
-/// N bundles, of which each is at home or out for one [`SlotGuard`].
+/// N bundles in slots. Each slot is either free or held by one [`SlotGuard`].
 ///
 /// ```text
-///            ┌───────────── dropping the turn ◀──────────────┐
+///            ┌──────────── dropping the guard ◀──────────────┐
 ///            ▼                                               │
 ///   Ring ── take ──▶ SlotGuard ── on(&upload) ── on(&compute) ── host ──▶ …
 ///  (waits for a slot)        each use waits, on the GPU or on the host, for the one before
 /// ```
 ///
-/// A turn moves between threads, and its bundle between streams: each use goes through a [`Slot`],
-/// so it waits for the use before it and for nothing else. The slot is home again when the turn is
-/// dropped: not when its work is *done*, but the next use of the slot waits for that work, on the
-/// GPU. So no thread waits for the GPU that need not.
+/// A guard moves between threads, and its bundle between streams. Each use goes through a [`Slot`],
+/// so it waits for the previous use and for nothing more. The slot is free when the guard is
+/// dropped, even if its work is still pending: the next use of the slot waits for that work, on the
+/// GPU. So no thread waits for the GPU without need.
 ///
-/// Counterexample that it exists for: two pinned buffers used by `index % 2`. When the thread that
-/// writes them to disk is slow once, the download of item 2 fills the buffer that item 0 is being
-/// written from, and the file holds parts of both (H17, H19). Here item 2 has no buffer to name
-/// before item 0's turn is over.
+/// Counterexample: two pinned buffers are chosen by `index % 2`, and a thread writes them to disk.
+/// When that thread is slow once, the download of item 2 fills the buffer while item 0 is being
+/// written from it, and the file holds parts of both (H17, H19). Here item 2 has no buffer before
+/// item 0's guard is dropped.
 ///
 /// # Hazards prevented
-/// H17, H19. A leaked turn ([`std::mem::forget`]) is a slot that never comes home, and no more
-/// (H22).
+/// H17, H19. A leaked guard ([`std::mem::forget`]) only makes the ring smaller by its slot (H22).
 ///
 /// ```
 /// use cuda_rt::{Device, Handoff, pipeline::Ring};
@@ -47,9 +46,9 @@ type Homing<R> = (Slot<R>, u64);
 /// let slots = (0..2).map(|_| upload.release(upload.alloc_zeroed::<u32>(64)?));
 /// let ring = Ring::new(&gpu, slots.collect::<Result<Vec<_>, _>>()?);
 /// for round in 0..10 {
-///     let mut turn = ring.take(); // the third waits for the first to be dropped
-///     turn.on(&upload, |buffer| upload.fill(buffer, round))??;
-///     turn.on(&compute, |buffer| compute.fill(&mut buffer[..1], 0))??;
+///     let mut slot = ring.take(); // the third waits for the first to be dropped
+///     slot.on(&upload, |buffer| upload.fill(buffer, round))??;
+///     slot.on(&compute, |buffer| compute.fill(&mut buffer[..1], 0))??;
 /// }
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
@@ -72,10 +71,10 @@ impl<R: Bundle> Ring<R>
 where
     R::Device: Live,
 {
-    /// A ring of these bundles, all at home.
+    /// A ring of these bundles, all of them free.
     pub fn new(gpu: &Device<R::Device>, bundles: Vec<Handoff<R>>) -> Self {
         let slots = bundles.len();
-        // Room for all, so that no way home ever blocks.
+        // The channel has room for all slots, so returning a slot never blocks.
         let (home, free) = sync_channel(slots.max(1));
         let clock = HostClock::of(gpu);
         for bundle in bundles {
@@ -90,13 +89,13 @@ where
         }
     }
 
-    /// How many slots there are, at home and out.
+    /// Number of slots, free and held.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The slot that has been at home for longest. Blocks the host while all are out; for ever if
-    /// they were leaked, or if the calling thread itself holds them.
+    /// Takes the slot that has been free for longest. Blocks the host while all slots are held; for
+    /// ever if their guards were leaked, or if the calling thread holds them itself.
     ///
     /// # Panics
     /// If the ring has no slots.
@@ -106,7 +105,7 @@ where
         self.turn(homing)
     }
 
-    /// As [`take`](Self::take), but `None` while all slots are out.
+    /// Like [`take`](Self::take), but returns `None` while all slots are held. Never blocks.
     pub fn try_take(&self) -> Option<SlotGuard<R>> {
         match self.free.try_recv() {
             Ok(homing) => Some(self.turn(homing)),
@@ -124,14 +123,14 @@ where
     }
 }
 
-/// One slot of a [`Ring`], out: only its holder can use it, on any stream and any thread, for as
-/// long as it likes.
+/// A slot taken from a [`Ring`]: only its holder can use the slot, on any stream and any thread,
+/// for as long as it likes.
 ///
-/// Dropping it sends the slot home. Work that is still pending is not waited for: whoever takes the
-/// slot next waits for it.
-#[must_use = "dropping a turn sends its slot home"]
+/// Dropping the guard returns the slot to the ring, without waiting for pending work. The next use
+/// of the slot waits for that work.
+#[must_use = "dropping a slot guard returns its slot to the ring"]
 pub struct SlotGuard<R: Bundle> {
-    /// `None` while it is being dropped.
+    /// `None` while the guard is being dropped.
     slot: Option<Slot<R>>,
     home: SyncSender<Homing<R>>,
     clock: HostClock,
@@ -179,8 +178,8 @@ where
 impl<R: Bundle> Drop for SlotGuard<R> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            // There is room for every slot. Where the ring is gone the bundle is freed behind its
-            // work.
+            // The channel has room for every slot. If the ring is gone, the bundle is freed behind
+            // its work.
             let _ = self.home.try_send((slot, self.clock.now_ns()));
         }
     }

@@ -1,4 +1,4 @@
-//! Running the stages: a thread for each, and what becomes of their failures.
+//! Runs the stages, with a thread for each, and collects their failures.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,20 +20,20 @@ use cuda_rt_runtime::{Live, StreamTag};
 
 /// Ends a pipeline early, from any thread: [`Pipeline::cancel_with`](super::Pipeline::cancel_with).
 ///
-/// The source takes no further item; those that have begun go through, so none is lost, and the
-/// pipeline returns its report.
+/// The source takes no further item. Items that have begun go through all stages, so no item is
+/// lost, and the pipeline returns its report.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Not cancelled yet.
+    /// A token that is not cancelled yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancels every pipeline that was given this or a clone of it. For good.
+    /// Cancels every pipeline that was given this token or a clone of it. It cannot be undone.
     pub fn cancel(&self) {
-        // A flag alone: nothing is published with it.
+        // The flag publishes no other data, so `Relaxed` is enough.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -43,22 +43,22 @@ impl Cancel {
     }
 }
 
-/// What all stages share.
+/// State that all stages share.
 struct Shared<D> {
     /// When the run began, on the host's clock.
     began_ns: u64,
-    /// `None` where no stream is to be timed.
+    /// `None` if no stream is timed.
     epoch: Option<Epoch<D>>,
-    /// One for each stage.
+    /// One meter for each stage.
     meters: Vec<Meter<D>>,
-    /// A stage has failed.
+    /// Whether a stage has failed.
     stopped: AtomicBool,
     cancel: Cancel,
-    /// Items that the last stage has finished.
+    /// Number of items that the last stage has finished.
     finished: AtomicU64,
 }
 
-/// What one stage, or one of its workers, knows of the run.
+/// A stage's view of the run, or a worker's.
 pub(super) struct Context<'a, D> {
     pub(super) clock: HostClock,
     shared: &'a Shared<D>,
@@ -68,7 +68,7 @@ pub(super) struct Context<'a, D> {
 }
 
 impl<D: Live> Context<'_, D> {
-    /// The stage begins with an item; what fails from here on fails on it.
+    /// Begins an item; a later failure counts as a failure on this item.
     pub(super) fn at(&self, item: u64) {
         self.item.set(item);
     }
@@ -78,7 +78,7 @@ impl<D: Live> Context<'_, D> {
         self.shared.stopped.load(Ordering::Relaxed) || self.shared.cancel.is_cancelled()
     }
 
-    /// Enqueues `work` on an item, and times it.
+    /// Enqueues `work` on an item, and times the work.
     pub(super) fn around<S: StreamTag<Device = D>, O>(
         &self,
         item: u64,
@@ -90,18 +90,18 @@ impl<D: Live> Context<'_, D> {
         self.shared.meters[self.stage].around(timed, item, stream, work)
     }
 
-    /// Names what the thread does until it is dropped, in timelines.
+    /// Names the thread's work in timelines, until the guard is dropped.
     pub(super) fn scope(&self) -> Scope {
         scope(self.kind.name())
     }
 
-    /// The host has worked on an item since `started_ns`.
+    /// Notes that the host has worked on an item since `started_ns`.
     pub(super) fn worked(&self, item: u64, started_ns: u64) {
         let since = |ns: u64| ns.saturating_sub(self.shared.began_ns);
         self.shared.meters[self.stage].add(item, since(started_ns), since(self.clock.now_ns()));
     }
 
-    /// An item is through, and all work on it is over.
+    /// Notes that the last stage has finished an item, and that all work on it is over.
     pub(super) fn finished(&self, item: u64) -> Result<(), Failed> {
         self.shared.finished.fetch_add(1, Ordering::Relaxed);
         let Some(epoch) = &self.shared.epoch else {
@@ -121,7 +121,7 @@ impl<D: Live> Context<'_, D> {
         self.fail_at(0, self.item.get(), cause)
     }
 
-    /// Work that another stage has enqueued has failed.
+    /// The failure of work that another stage has enqueued.
     pub(super) fn fail_at(&self, stages_on: isize, item: u64, cause: impl Into<Cause>) -> Failed {
         Failed {
             stage: self.stage.saturating_add_signed(stages_on),
@@ -131,7 +131,7 @@ impl<D: Live> Context<'_, D> {
     }
 }
 
-/// A stage that could not go on.
+/// A stage's failure.
 pub(super) struct Failed {
     stage: usize,
     item: u64,
@@ -140,17 +140,17 @@ pub(super) struct Failed {
 
 pub(super) type Body<'env, D> = Box<dyn FnOnce(&Context<'_, D>) -> Result<(), Failed> + Send + 'env>;
 
-/// A thread's work.
+/// The work of one thread.
 pub(super) struct Task<'env, D> {
     pub(super) stage: usize,
     pub(super) body: Body<'env, D>,
 }
 
 impl<D: Live> Task<'_, D> {
-    /// Ends with the stage. What the body holds is dropped by then, also after a panic: its
-    /// neighbours find their channels closed, and its slots are home.
+    /// Runs the stage to its end. By then the body's values are dropped, also after a panic: the
+    /// neighbouring stages find their channels closed, and the slots are back in their rings.
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
-        // The body is gone after a panic, so nothing that it left half-done is seen again.
+        // The body is dropped after a panic, so no code sees its half-done state again.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
             .unwrap_or_else(|payload| Err(context.fail(Panic::new(payload))));
         if outcome.is_err() {
@@ -162,7 +162,7 @@ impl<D: Live> Task<'_, D> {
 
 type Mark<'env, D> = Box<dyn Fn() -> Result<TimedEvent<D>> + Send + 'env>;
 
-/// A pipeline of which all stages are known.
+/// A pipeline whose stages are all known.
 pub(super) struct Plan<'env, D: Live> {
     pub(super) gpu: Device<D>,
     pub(super) buffers: usize,
@@ -170,9 +170,9 @@ pub(super) struct Plan<'env, D: Live> {
     pub(super) cancel: Cancel,
     pub(super) stages: Vec<Stage>,
     pub(super) tasks: Vec<Task<'env, D>>,
-    /// Slots of all rings.
+    /// Number of slots in all rings.
     pub(super) slots: usize,
-    /// Marks the first stream of the pipeline.
+    /// Records a timing event on the pipeline's first stream.
     pub(super) mark: Option<Mark<'env, D>>,
     /// The first stage that could not be made ready.
     pub(super) failed: Option<PipelineError>,
@@ -189,7 +189,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         let shared = Shared {
             began_ns,
             epoch,
-            // Besides what lies in slots each stage may have an item in hand.
+            // Besides the items in slots, each stage may hold one item.
             meters: (0..self.stages.len())
                 .map(|_| Meter::new(self.slots + self.stages.len()))
                 .collect(),
@@ -263,16 +263,16 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
     }
 }
 
-/// Runs each task on a thread of its own, and returns when all have ended, with the time at which
-/// each did.
+/// Runs each task on a thread of its own. Blocks until all have ended, and returns the time at
+/// which each task ended.
 fn on_threads<'a, D: Live + 'a>(
     tasks: Vec<Task<'_, D>>,
     stages: &[Stage],
     context: &(dyn Fn(usize) -> Context<'a, D> + Sync),
     clock: &HostClock,
 ) -> Vec<Result<u64, Failed>> {
-    // Held until all threads are there, so that no modelled clock starts late, and nothing starts
-    // if one thread is missing.
+    // The lock is held until all threads exist. So no modelled clock starts late, and no task
+    // starts if a thread is missing.
     let go = Mutex::new(false);
     let (there, all) = sync_channel(tasks.len());
     thread::scope(|scope| {

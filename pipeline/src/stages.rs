@@ -1,11 +1,11 @@
-//! What the threads of a pipeline do: one loop for each kind of stage.
+//! The loops that a pipeline's threads run: one for each kind of stage.
 //!
-//! Each stream is given work by one thread, and no thread that does so ever waits for the GPU: it
-//! waits for an item and for a slot, both of which it gets when the neighbour has *enqueued* its
-//! part. Only the two ends wait for work to be done, the source before it overwrites pinned memory
-//! and the sink before it reads it. So a slow sink delays no upload, and two buffers keep every
-//! stage busy. A single thread that issued everything would, while it waits for a download, not
-//! enqueue the upload that could run beside it.
+//! One thread enqueues the work of each stream, and that thread never waits for the GPU. It waits
+//! for an item and for a slot, and gets both when the neighbour has *enqueued* its part. Only the
+//! two ends wait until work is done: the source before it overwrites pinned memory, and the sink
+//! before it reads pinned memory. So a slow sink delays no upload, and two buffers keep every stage
+//! busy. If a single thread enqueued all work, then while it waits for a download it could not
+//! enqueue the upload that might run at the same time.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -21,11 +21,11 @@ use cuda_rt_runtime::TimedEvent;
 use cuda_rt_runtime::{Bundle, PinnedBuffer};
 use cuda_rt_runtime::{Idle, Live, StreamTag};
 
-/// An item between two stages.
+/// An item on its way between two stages.
 pub(super) struct Arrival<I, R: Bundle> {
     index: u64,
     item: I,
-    /// Elements of the buffer that the item fills.
+    /// Number of elements that the item fills of its buffer.
     len: usize,
     turn: SlotGuard<R>,
     sent_ns: u64,
@@ -48,7 +48,7 @@ fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
     Ok(len)
 }
 
-/// Fills pinned memory until there is nothing more to fill it with, or the pipeline ends.
+/// Fills pinned memory until the input or the pipeline ends.
 pub(super) fn source<D: Live, I, T>(
     context: &Context<'_, D>,
     ring: Ring<PinnedBuffer<T, Idle<D>>>,
@@ -70,7 +70,7 @@ pub(super) fn source<D: Live, I, T>(
             context.worked(index, started);
             Ok(Some((item, at_most(len, buffer.len())?)))
         });
-        // What is waited for is the upload that last used the slot.
+        // This waits for the upload that last used the slot.
         let filled = filled
             .map_err(|error| context.fail_at(1, index.saturating_sub(ring.slots() as u64), error))?
             .map_err(|cause| context.fail(cause))?;
@@ -90,7 +90,7 @@ pub(super) fn source<D: Live, I, T>(
     Ok(())
 }
 
-/// Fills device memory until the items or the pipeline end.
+/// Fills device memory until the input or the pipeline ends.
 pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D>>(
     context: &Context<'_, D>,
     stream: &Stream<S>,
@@ -132,7 +132,7 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
     Ok(())
 }
 
-/// From one buffer to another on one stream: uploads, kernels, downloads.
+/// Moves items from one buffer to another on one stream: uploads, kernels, downloads.
 pub(super) fn transform<D: Live, S, I, R, Q>(
     context: &Context<'_, D>,
     stream: &Stream<S>,
@@ -163,7 +163,8 @@ where
             })
             .flatten()
             .flatten();
-        // Home before the item goes on: its next user need not wait for whoever is behind.
+        // Return the input's slot before the item goes on, so that the slot's next user does not
+        // wait for the stages behind.
         drop(from);
         let len = made
             .map_err(Cause::Device)
@@ -186,7 +187,7 @@ where
     Ok(())
 }
 
-/// In one buffer on one stream; the slot goes on to the next stage.
+/// Changes items in their buffer, on one stream; the slot goes on to the next stage.
 pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D>>(
     context: &Context<'_, D>,
     stream: &Stream<S>,
@@ -215,7 +216,7 @@ pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
     Ok(())
 }
 
-/// Reads pinned memory. Several of these may share an inbox.
+/// Reads pinned memory. Several sinks may share an inbox.
 pub(super) fn sink<D: Live, I, T>(
     context: &Context<'_, D>,
     inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
@@ -241,10 +242,10 @@ pub(super) fn sink<D: Live, I, T>(
             context.worked(index, started);
             read
         });
-        // What is waited for is the download.
+        // This waits for the download.
         let read = read.map_err(|error| context.fail_at(-1, index, error))?;
         read.map_err(|error| context.fail(Cause::Host(error)))?;
-        // Home before times are read: the next download can use the slot meanwhile.
+        // Return the slot before times are read, so that the next download can use it meanwhile.
         drop(turn);
         context.finished(index)?;
     }
@@ -278,16 +279,16 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
             let started = context.clock.now_ns();
             (work(item, &buffer[..len]), context.clock.now_ns() - started)
         });
-        // What is waited for is the download.
+        // This waits for the download.
         let (result, work_ns) = worked.map_err(|error| context.fail_at(-1, index, error))?;
         let result = result.map_err(|error| context.fail(Cause::Host(error)))?;
-        // Home before the wait: the next download can use the slot meanwhile.
+        // Return the slot before the wait, so that the next download can use it meanwhile.
         drop(turn);
         let finished = ticket.finish(&context.clock, |finish| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
             finish(result)?;
-            // The wait for earlier items is no work.
+            // The wait for earlier items does not count as work.
             context.worked(index, started - work_ns.min(started));
             Ok(())
         });
@@ -331,7 +332,8 @@ pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D
             index,
             stream.record_timed_event().map_err(|error| context.fail(error))?,
         ));
-        // Nothing else holds back a pipeline that ends on the device.
+        // Without this wait, nothing limits how far the host runs ahead in a pipeline that ends on
+        // the device.
         if ends.len() > ahead
             && let Some(oldest) = ends.pop_front()
         {

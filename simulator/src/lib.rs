@@ -63,7 +63,7 @@ use cuda_rt_driver::{Kernel, LaunchShape};
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
 pub type SimDriver = Checked<SimDevice>;
 
-/// What runs the work of a simulated device: streams, memory, kernels, time. FinishedEvent through
+/// What runs the work of a simulated device: streams, memory, kernels, time. It is reached through
 /// [`SimDriver`] only.
 #[derive(Debug)]
 pub struct SimDevice {

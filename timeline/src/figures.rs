@@ -1,4 +1,4 @@
-//! How well the work overlapped, in numbers.
+//! Figures of a timeline: how well its work overlapped.
 
 use std::fmt;
 
@@ -6,44 +6,44 @@ use super::{Source, Span, Timeline, union_ns};
 use crate::Ns;
 use cuda_rt_driver::{Engine, Kind};
 
-/// What one engine did.
+/// Figures of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineFigures {
-    /// Which.
+    /// The engine.
     pub engine: Engine,
-    /// For how long it had work, in ns.
+    /// Time for which the engine had work, in ns.
     pub busy_ns: u64,
-    /// From its first start to its last end, in ns.
+    /// Time from its first start to its last end, in ns.
     pub active_ns: u64,
     /// Number of spans.
     pub spans: usize,
-    /// Bytes of these spans.
+    /// Bytes of these spans, in sum.
     pub bytes: u64,
 }
 
-/// What one row held.
+/// Figures of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowFigures {
     /// Its name.
     pub name: String,
     /// Whether it is a thread of the host.
     pub is_host: bool,
-    /// For how long it had work, in ns; waiting is none.
+    /// Time for which the row had work, in ns. Waiting does not count as work.
     pub busy_ns: u64,
-    /// For how long it only waited, in ns.
+    /// Time for which it only waited, in ns.
     pub waiting_ns: u64,
-    /// Number of spans that are work.
+    /// Number of spans that count as work.
     pub spans: usize,
 }
 
-/// Figures of a [`Timeline`]. Those of the device leave the host's spans out.
+/// Figures of a [`Timeline`]. The device's figures leave out the host's spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Where the times come from.
+    /// The source of the times.
     pub source: Source,
-    /// From the first start to the last end of the device's work, in ns.
+    /// Time from the first start to the last end of the device's work, in ns.
     pub wall_ns: u64,
-    /// What the device's work would take one after another: the sum of its spans, in ns.
+    /// Time that the device's work would take one after another: the sum of its spans, in ns.
     pub serial_ns: u64,
     /// The engines that had work.
     pub engines: Vec<EngineFigures>,
@@ -52,23 +52,23 @@ pub struct Figures {
 }
 
 impl EngineFigures {
-    /// Share of the time for which it had work, from its first start to its last end: 1 when it
-    /// never idled in between.
+    /// Share of the time, from its first start to its last end, for which it had work. At 1 it
+    /// never idled.
     pub fn steady_utilisation(&self) -> Option<f64> {
         ratio(self.busy_ns, self.active_ns)
     }
 }
 
 impl Figures {
-    /// 1 − wall/serial: the share of the serial time that overlap saved. 0 for work one after
-    /// another, 2/3 for three engines that are always busy, and below 0 where the device idled more
-    /// than it overlapped. `None` without work.
+    /// 1 − wall/serial: the share of the serial time that overlap saved. It is 0 for work one after
+    /// another, and 2/3 for three engines that are always busy. It is below 0 if the device idled
+    /// more than it overlapped. `None` without work.
     pub fn overlap_ratio(&self) -> Option<f64> {
         Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
     }
 
-    /// The overlap ratio as it is shown: far below 0 its figure says nothing that a reader could
-    /// use.
+    /// The overlap ratio as readers see it. For a ratio below 0 it gives a sentence, because the
+    /// number would not help a reader.
     pub(super) fn overlap_in_words(&self) -> String {
         match self.overlap_ratio() {
             Some(ratio) if ratio < 0.0 => {
@@ -79,12 +79,13 @@ impl Figures {
         }
     }
 
-    /// The engine that was busy longest: however well all overlaps, this work takes no less.
+    /// The engine that was busy longest. Its busy time is the least that this work can take.
     pub fn bound(&self) -> Option<&EngineFigures> {
         self.engines.iter().max_by_key(|engine| engine.busy_ns)
     }
 
-    /// The bound's busy time over the wall time: 1 is as fast as this work can be on these engines.
+    /// The bound's busy time over the wall time. At 1 this work is as fast as it can be on these
+    /// engines.
     pub fn efficiency(&self) -> Option<f64> {
         ratio(self.bound()?.busy_ns, self.wall_ns)
     }
@@ -95,8 +96,8 @@ impl Figures {
         ratio(of.map_or(0, |figures| figures.busy_ns), self.wall_ns)
     }
 
-    /// Share of the wall time for which a row had work. A host thread's may exceed 1: it may work
-    /// before the device starts and after it ends.
+    /// Share of the wall time for which a row had work. The share of a host thread may exceed 1:
+    /// the thread may work before the device starts and after it ends.
     pub fn row_utilisation(&self, row: &RowFigures) -> Option<f64> {
         ratio(row.busy_ns, self.wall_ns)
     }
@@ -111,7 +112,8 @@ fn union_of<'a>(spans: impl Iterator<Item = &'a Span>) -> u64 {
 }
 
 impl Timeline {
-    /// Figures of the whole; of a part, with [`window`](Self::window).
+    /// Figures of the whole timeline. For figures of a part, take its [`window`](Self::window)
+    /// first.
     pub fn figures(&self) -> Figures {
         let work = |span: &&Span| span.kind.engine().is_some();
         let start = self.spans.iter().filter(work).map(|span| span.start_ns).min();
@@ -152,15 +154,15 @@ impl Timeline {
         RowFigures {
             name: self.rows[row].name.clone(),
             is_host: self.rows[row].is_host,
-            // A host thread waits inside its stages: that part is no work.
+            // A host thread waits inside its stages; that part does not count as work.
             busy_ns: all_ns - waiting_ns,
             waiting_ns,
             spans: spans.iter().filter(|span| !span.kind.is_wait()).count(),
         }
     }
 
-    /// For each label of this kind its number of spans and their summed time in ns, longest first:
-    /// where the time went.
+    /// For each label of this kind: the number of its spans and their summed time in ns. The
+    /// longest comes first.
     pub fn totals(&self, kind: Kind) -> Vec<(&str, usize, u64)> {
         let mut totals: Vec<(&str, usize, u64)> = Vec::new();
         for span in self.spans.iter().filter(|span| span.kind == kind) {

@@ -6,8 +6,9 @@ use super::Timeline;
 use crate::Ns;
 use cuda_rt_driver::Kind;
 
-/// A timeline as text, of a given width: one line for each row, each character a slice of time, as
-/// high as the share of the slice for which the row had work. Printed with `{}`.
+/// A timeline as text of a given width, with one line for each row. Each character stands for a
+/// slice of time; its height is the share of the slice for which the row had work. Print it with
+/// `{}`.
 #[derive(Clone, Debug)]
 pub struct Gantt<'a> {
     timeline: &'a Timeline,
@@ -15,16 +16,16 @@ pub struct Gantt<'a> {
     ascii: bool,
 }
 
-/// Shares of a slice, from almost nothing to all of it.
+/// Characters for the shares of a slice, from almost nothing to the whole slice.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Columns of a row's name, at most.
+/// Largest number of columns for a row's name.
 const NAME: usize = 16;
-/// Columns of a row's utilisation, with the space before it.
+/// Number of columns for a row's utilisation, with the space before it.
 const SHARE: usize = 8;
 
 impl Timeline {
-    /// A chart for a terminal of `width` columns (40 at least), in Unicode's block characters where
-    /// the locale has them (`LC_ALL`, `LC_CTYPE`, `LANG`), else in ASCII.
+    /// A chart for a terminal of `width` columns (40 at least). It uses Unicode's block characters
+    /// if the locale has them (`LC_ALL`, `LC_CTYPE`, `LANG`), and ASCII otherwise.
     pub fn gantt(&self, width: usize) -> Gantt<'_> {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -37,14 +38,15 @@ impl Timeline {
     }
 }
 
-/// Whether text of this locale may hold more than ASCII. `C` and `POSIX` promise no more.
+/// Whether text of this locale may hold more than ASCII. The locales `C` and `POSIX` promise ASCII
+/// only.
 fn is_utf8(locale: &str) -> bool {
     let codeset = locale.split('@').next().unwrap_or(locale).to_ascii_lowercase();
     codeset.ends_with("utf-8") || codeset.ends_with("utf8")
 }
 
 impl Gantt<'_> {
-    /// With these characters instead of those that the locale suggests.
+    /// Uses these characters instead of the locale's.
     pub fn ascii(self, ascii: bool) -> Self {
         Self { ascii, ..self }
     }
@@ -52,7 +54,7 @@ impl Gantt<'_> {
     fn bar(&self, row: usize, columns: usize) -> String {
         let extent = self.timeline.extent_ns();
         let length = (extent.end - extent.start).max(1) as f64;
-        // For each slice the time of each kind, as a share of the slice.
+        // For each slice: the time of each kind, as a share of the slice.
         let mut shares = vec![[0.0_f64; Kind::ALL.len()]; columns];
         for span in self.timeline.row_spans(row) {
             let at = |ns: u64| (ns - extent.start) as f64 / length * columns as f64;
@@ -70,7 +72,7 @@ impl Gantt<'_> {
         let of = |kind: Kind| shares[kind as usize];
         let waiting: f64 = Kind::ALL.into_iter().filter(|kind| kind.is_wait()).map(of).sum();
         let working = Kind::ALL.into_iter().filter(|kind| !kind.is_wait());
-        // A host thread waits within its stages, which is no work.
+        // A host thread waits inside its stages; that part does not count as work.
         let inside = of(Kind::HostWait).min(of(Kind::Stage));
         let work = (working.clone().map(of).sum::<f64>() - inside).clamp(0.0, 1.0);
         if work < 1e-3 && waiting < 0.5 {
@@ -100,7 +102,7 @@ impl Gantt<'_> {
     }
 }
 
-/// `text` in exactly `columns`, cut where it is longer.
+/// `text` in exactly `columns` columns; longer text is cut.
 fn fit(text: &str, columns: usize) -> String {
     let cut: String = text.chars().take(columns).collect();
     format!("{cut:<columns$}")

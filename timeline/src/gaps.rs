@@ -1,4 +1,4 @@
-//! Where streams idled, and what they idled for.
+//! Gaps: where streams idled, and what ended each gap.
 
 use super::Timeline;
 use cuda_rt_driver::Engine;
@@ -14,40 +14,40 @@ pub struct Gap {
     pub end_ns: u64,
     /// Index of the operation after it.
     pub before: usize,
-    /// What ended it.
+    /// What ended the gap.
     pub cause: Cause,
 }
 
 impl Gap {
-    /// How long it is, in ns.
+    /// The gap's length, in ns.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
 }
 
-/// What a gap ended with: whatever that was, had it come earlier, the stream would have gone on
-/// earlier. Spans by index in [`Timeline::spans`].
+/// The cause of a gap. If the cause had ended earlier, the stream would have gone on earlier. Spans
+/// are given by their index in [`Timeline::spans`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The stream waited for an event of another stream, which came when this span ended.
+    /// The stream waited for an event of another stream. The event came when this span ended.
     Wait {
-        /// The last operation before that event, if it was recorded.
+        /// The last operation before that event, if the timeline has it.
         span: Option<usize>,
     },
-    /// The engine was taken by this span of another stream.
+    /// A span of another stream held the engine.
     Engine {
-        /// The operation that held the engine.
+        /// The span that held the engine.
         span: usize,
     },
-    /// Nothing on the device was in the way: the host had not enqueued the operation yet.
+    /// The device was ready, but the host had not enqueued the operation yet.
     Host {
-        /// What the host last finished in the meantime, if that was recorded.
+        /// The last span that the host finished in the gap, if the timeline has one.
         span: Option<usize>,
     },
 }
 
-/// Spans by end, to look for what ended when.
+/// End times and spans, sorted by end time.
 type Ends = Vec<(u64, usize)>;
 
 /// The last of `ends` that is after `from` and not after `to`.
@@ -59,9 +59,9 @@ fn last_within(ends: &Ends, from: u64, to: u64) -> Option<usize> {
 
 impl Timeline {
     /// The gaps between the operations of each stream, by row and time. The time before a stream's
-    /// first operation is none.
+    /// first operation does not count as a gap.
     ///
-    /// Where times are measured, moments within 10 µs are taken for one.
+    /// Of measured times, moments within 10 µs count as one moment.
     pub fn gaps(&self) -> Vec<Gap> {
         let ends = |of: &dyn Fn(usize) -> bool| {
             let mut ends: Ends = (0..self.spans.len())

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// A JSON object (RFC 8259). Its members have the order in which they are added.
+/// A JSON object (RFC 8259). Its members stand in the order in which they were added.
 #[derive(Debug)]
 pub(super) struct Object {
     /// The object without its closing brace.
@@ -25,12 +25,12 @@ impl Object {
         self
     }
 
-    /// Adds a number that is whole.
+    /// Adds an integer.
     pub(super) fn integer(self, name: &str, value: u64) -> Self {
         self.literal(name, value)
     }
 
-    /// Adds a number; JSON has no word for one that is not finite, which becomes `null`.
+    /// Adds a number. JSON cannot write infinities and NaN, so they become `null`.
     pub(super) fn number(self, name: &str, value: f64) -> Self {
         if value.is_finite() {
             self.literal(name, value)
@@ -65,8 +65,8 @@ impl Object {
     }
 }
 
-/// Quotes a string: what RFC 8259, section 7, says must be escaped is, and all else stands for
-/// itself.
+/// Quotes a string. Escapes the characters that must be escaped by RFC 8259, section 7; all other
+/// characters are written as they are.
 fn write_string(text: &mut String, value: &str) {
     text.push('"');
     for character in value.chars() {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_every_kind_are_read_as_they_were_added() {
+    fn a_reader_gets_members_of_every_kind_as_they_were_added() {
         let inner = Object::new().string("a\"b", "c\\d");
         let object = Object::new()
             .integer("most", u64::MAX)
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_is_read_as_it_was() {
+    fn a_reader_gets_every_character_back() {
         let all: String = ('\0'..='\u{ff}')
             .chain(['\u{2028}', '\u{fffe}', '\u{10ffff}', '😀'])
             .collect();
@@ -128,10 +128,10 @@ mod tests {
     }
 
     proptest! {
-        /// Times as a trace has them: of larger numbers serde_json reads the last digit in another
-        /// way.
+        /// Times of the size that traces have. In larger numbers serde_json rounds the last digit
+        /// differently.
         #[test]
-        fn any_text_and_any_time_are_read_as_they_were(name: String, text: String, ns in 0..1_u64 << 50) {
+        fn a_reader_gets_any_text_and_any_time_back(name: String, text: String, ns in 0..1_u64 << 50) {
             let us = ns as f64 / 1e3;
             let object = Object::new()
                 .string(&name, &text)

@@ -1,18 +1,20 @@
-//! Lanes of a row, for spans of one row that overlap: branches of a graph, or scopes within scopes.
+//! Lanes: places side by side in a row, for spans that overlap, such as branches of a graph or
+//! scopes inside scopes.
 
 use super::Span;
 
-/// The lane of each span, and the number of lanes. Spans come by start, the longer first. Within a
-/// lane they follow each other; with `nest` one may also lie inside another.
+/// The lane of each span, and the number of lanes. Spans are sorted by start, then the longer
+/// first. Spans of one lane follow each other; with `nest` a span may also lie inside another.
 pub(super) fn lanes(spans: &[Span], nest: bool) -> (Vec<usize>, usize) {
-    // For each lane the spans that are open, as start and end, the innermost last.
+    // For each lane: the open spans, as start and end, with the innermost span last.
     let mut open: Vec<Vec<(u64, u64)>> = Vec::new();
     let lane_of = |span: &Span| {
         for (lane, open) in open.iter_mut().enumerate() {
             while open.last().is_some_and(|(_, end)| *end <= span.start_ns) {
                 open.pop();
             }
-            // A moment at the start of a span comes before it, and overlaps nothing.
+            // A span of no length at the start of another span comes before it, and overlaps
+            // nothing.
             let before = |start: u64| start == span.start_ns && span.end_ns == span.start_ns;
             let fits = |&(start, end): &(u64, u64)| before(start) || (nest && span.end_ns <= end);
             if open.last().is_none_or(fits) {
@@ -47,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_gets_a_lane_of_its_own() {
+    fn a_span_that_overlaps_another_gets_a_lane_of_its_own() {
         assert_eq!(lanes_of(&[], false), (vec![], 1));
         assert_eq!(lanes_of(&[(0, 10), (10, 20)], false), (vec![0, 0], 1));
         assert_eq!(
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_may_share_one_and_what_crosses_may_not() {
+    fn nested_spans_may_share_a_lane_and_crossing_spans_may_not() {
         assert_eq!(
             lanes_of(&[(0, 10), (2, 8), (3, 8), (8, 9)], true),
             (vec![0; 4], 1)

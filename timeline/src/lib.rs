@@ -1,7 +1,8 @@
-//! What ran when: spans of copies, kernels, waits and host stages on rows, figures of how well they
-//! overlapped, and pictures.
+//! Timelines: spans of copies, kernels, waits and host stages, in rows; figures of their overlap;
+//! and pictures.
 //!
-//! Nothing here knows a device: a [`Timeline`] is data, which the recorder of the typed API makes.
+//! A [`Timeline`] is plain data, which the recorder of the typed API makes. This crate needs no
+//! device.
 #![forbid(unsafe_code)]
 
 mod figures;
@@ -23,7 +24,7 @@ pub use gantt::Gantt;
 pub use gaps::{Cause, Gap};
 pub use text::Ns;
 
-/// Where spans lie side by side: a stream or a host thread.
+/// A row of spans: a stream or a host thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The stream's tag, or the thread's name.
@@ -32,12 +33,12 @@ pub struct Row {
     pub is_host: bool,
 }
 
-/// Something that took time.
+/// An operation, wait or stage, with its start and end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The kernel's path, the scope's name, or what kind of operation it is.
+    /// The kernel's path, the scope's name, or the name of the operation's kind.
     pub label: Cow<'static, str>,
     /// Index of its row.
     pub row: usize,
@@ -45,26 +46,25 @@ pub struct Span {
     pub start_ns: u64,
     /// End, in ns.
     pub end_ns: u64,
-    /// Bytes copied, filled or, on the simulated device, touched by the kernel; 0 where that is not
-    /// known.
+    /// Bytes copied, filled or, on the simulated device, touched by the kernel; 0 if unknown.
     pub bytes: u64,
-    /// The row of what a wait waits for.
+    /// For a wait: the row of the stream that it waits for.
     pub waits_for: Option<usize>,
 }
 
 impl Span {
-    /// How long it took, in ns.
+    /// Its length, in ns.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
 
-    /// The last part of the label's path: what fits into a picture.
+    /// The last part of the label's path, short enough for a picture.
     pub fn short_label(&self) -> &str {
         self.label.rsplit("::").next().unwrap_or(&self.label)
     }
 }
 
-/// Where the times of the device's work come from.
+/// The source of the times of the device's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The simulated device's model: nothing was measured.
@@ -76,7 +76,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// A sentence for people.
+    /// A short sentence for readers.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Model => "times are MODELLED, not measured",
@@ -85,39 +85,39 @@ impl Source {
         }
     }
 
-    /// How far apart two times may be that belong to one moment, in ns.
+    /// The largest distance between two times that count as one moment, in ns.
     fn tolerance_ns(self) -> u64 {
         match self {
             Self::Model => 0,
-            // What lies between an event and the start of the work that waits for it, seen on
-            // current GPUs.
+            // The delay between an event and the start of the work that waits for it, as measured
+            // on current GPUs.
             Self::Events | Self::Cupti => 10_000,
         }
     }
 }
 
-/// Spans on rows: what a recording gives.
+/// Spans in rows: the result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     device: String,
     source: Source,
     rows: Vec<Row>,
-    /// By row, then start; of two that start together the longer one first.
+    /// Sorted by row, then by start; of two spans with one start, the longer comes first.
     spans: Vec<Span>,
     missing: u64,
 }
 
 impl Timeline {
-    /// A timeline of spans from elsewhere.
+    /// Makes a timeline of the given rows and spans.
     ///
     /// # Panics
-    /// If a span ends before it starts, or names a row that is not there.
+    /// If a span ends before it starts, or names a row that does not exist.
     pub fn new(device: impl Into<String>, source: Source, rows: Vec<Row>, mut spans: Vec<Span>) -> Self {
         for span in &spans {
             assert!(span.start_ns <= span.end_ns, "{span:?} ends before it starts");
             assert!(
                 span.row < rows.len() && span.waits_for.is_none_or(|row| row < rows.len()),
-                "{span:?} names a row that is not there"
+                "{span:?} names a row that does not exist"
             );
         }
         spans.sort_by_key(|span| (span.row, span.start_ns, Reverse(span.end_ns)));
@@ -130,7 +130,7 @@ impl Timeline {
         }
     }
 
-    /// The same, with so many operations that ran but have no span.
+    /// Sets the number of operations that ran but have no span.
     #[must_use]
     pub fn with_missing(self, missing: u64) -> Self {
         Self { missing, ..self }
@@ -141,7 +141,7 @@ impl Timeline {
         &self.device
     }
 
-    /// Where the times come from.
+    /// The source of the times.
     pub fn source(&self) -> Source {
         self.source
     }
@@ -166,19 +166,19 @@ impl Timeline {
         from..self.spans.partition_point(|span| span.row <= row)
     }
 
-    /// Operations that ran but have no span, for want of an event to time them.
+    /// Number of operations that ran but have no span, because no event was left to time them.
     pub fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// From the first start to the last end of anything, in ns.
+    /// The first start and the last end of all spans, in ns.
     pub fn extent_ns(&self) -> Range<u64> {
         let start = self.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
         start..self.spans.iter().map(|span| span.end_ns).max().unwrap_or(start)
     }
 
-    /// What lies in a window of time, in ns; spans that reach out of it are cut. To look at the
-    /// steady state of a pipeline, without its filling and draining, say.
+    /// The part of the timeline in a window of time, in ns. Spans that reach out of the window are
+    /// cut. Example: the steady state of a pipeline, without its filling and draining.
     pub fn window(&self, window: Range<u64>) -> Self {
         let cut = |span: &Span| Span {
             start_ns: span.start_ns.max(window.start),
@@ -192,8 +192,8 @@ impl Timeline {
         }
     }
 
-    /// From the first start to the last end of the work of one engine, in ns; `None` if it had
-    /// none. With the engine that bounds a pipeline: its steady state.
+    /// The first start and the last end of one engine's work, in ns; `None` if the engine had no
+    /// work. For the engine that bounds a pipeline, this is the steady state.
     pub fn active_ns(&self, engine: Engine) -> Option<Range<u64>> {
         let of = || {
             self.spans
@@ -205,7 +205,7 @@ impl Timeline {
     }
 }
 
-/// Length of the union of intervals, in ns.
+/// Length of the union of the intervals, in ns.
 fn union_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
     intervals.sort_unstable();
     let (mut total, mut reached) = (0, 0);

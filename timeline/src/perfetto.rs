@@ -6,22 +6,22 @@ use super::json::Object;
 use super::lanes::lanes;
 use super::{Cause, Timeline};
 
-/// Processes of the trace: what the viewers group rows by.
+/// Processes of the trace; viewers group rows by process.
 const DEVICE: u32 = 1;
 const HOST: u32 = 2;
 
-/// The format's times are in µs; three decimals keep the ns.
+/// The format's times are in µs; three decimals keep the nanoseconds.
 fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
 impl Timeline {
     /// Writes the timeline as JSON that <https://ui.perfetto.dev> and `chrome://tracing` open:
-    /// streams and host threads as threads of two processes, and an arrow from what a stream waited
-    /// for to what it did then.
+    /// streams and host threads are threads of two processes. An arrow leads from the operation
+    /// that a stream waited for to the stream's next operation.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn write_trace(&self, out: impl Write) -> io::Result<()> {
         let mut events = Events { out, first: true };
         events
@@ -39,7 +39,7 @@ impl Timeline {
             events.name(process, 0, "process_name", name)?;
             events.sort_index(process, 0, "process_sort_index", process)?;
         }
-        // Where each span went: its process and thread.
+        // The process and thread of each span.
         let mut places = vec![(DEVICE, 0); self.spans.len()];
         let mut thread = 0_u32;
         for (index, row) in self.rows.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Timeline {
     }
 }
 
-/// A JSON array that is written an element at a time.
+/// A JSON array, written element by element.
 struct Events<W> {
     out: W,
     first: bool,
@@ -149,7 +149,7 @@ impl<W: Write> Events<W> {
     }
 }
 
-/// The beginning of an event: its phase, process and thread.
+/// The first members of an event: its phase, process and thread.
 fn at(phase: &str, process: u32, thread: u32) -> Object {
     Object::new()
         .string("ph", phase)

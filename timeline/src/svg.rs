@@ -1,4 +1,4 @@
-//! Pictures: one SVG that needs nothing else, neither script nor fonts nor a viewer of its own.
+//! Pictures of timelines: one SVG file, which needs no script, fonts or viewer of its own.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -21,12 +21,13 @@ const BETWEEN_ROWS: f64 = 8.0;
 const GROUP: f64 = 24.0;
 const AXIS: f64 = 34.0;
 const LEGEND: f64 = 30.0;
-/// Width of a character of a bar's label, about.
+/// Approximate width of a character in a bar's label.
 const CHARACTER: f64 = 6.1;
-/// What is narrower than this is drawn together with its like.
+/// Neighbouring bars of one kind that are narrower than this are drawn as one bar.
 const NARROW: f64 = 0.75;
 
-/// Colours that stay apart for the colour-blind (Okabe and Ito's) and, by lightness, in grey print.
+/// Colours that colour-blind readers can tell apart (Okabe and Ito's), and whose lightness differs
+/// in grey print.
 fn fill(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::CopyToDevice => ("#0072b2", "#fff"),
@@ -41,7 +42,7 @@ fn fill(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Text for XML.
+/// Text, escaped for XML.
 struct Xml<'a>(&'a str);
 
 impl fmt::Display for Xml<'_> {
@@ -61,7 +62,7 @@ impl fmt::Display for Xml<'_> {
     }
 }
 
-/// Where a row is drawn.
+/// The place of a row in the picture.
 struct Place {
     row: usize,
     top: f64,
@@ -82,11 +83,12 @@ struct Layout<'a> {
 }
 
 impl Timeline {
-    /// Writes a picture as SVG: streams as rows, host threads below, what each span is as hover
-    /// text, the figures above. It stands alone, is readable in print, and runs no script.
+    /// Writes a picture as SVG: the figures at the top, then streams as rows, and host threads
+    /// below. Hover text describes each span. The file needs no other file, is readable in print,
+    /// and runs no script.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn write_svg(&self, mut out: impl Write) -> io::Result<()> {
         let layout = Layout::new(self);
         layout.open(&mut out)?;
@@ -103,7 +105,7 @@ impl<'a> Layout<'a> {
         let extent = timeline.extent_ns();
         let mut top = HEADER + GROUP;
         let (mut places, mut host_top) = (Vec::new(), None);
-        // Streams first, whatever order the rows came in.
+        // Streams come first, in whatever order the rows were given.
         let of = |host: bool| (0..timeline.rows.len()).filter(move |row| timeline.rows[*row].is_host == host);
         for row in of(false).chain(of(true)) {
             let spans = timeline.row_spans(row);
@@ -234,7 +236,7 @@ impl<'a> Layout<'a> {
         )
     }
 
-    /// Invisible, under what else is there: it tells what the stream idled for.
+    /// An invisible bar under the other bars. Its hover text says why the stream idled.
     fn gap(&self, out: &mut impl Write, place: &Place, gap: &Gap) -> io::Result<()> {
         let (from, to) = (self.x(gap.start_ns), self.x(gap.end_ns));
         if to - from < NARROW {
@@ -251,8 +253,8 @@ impl<'a> Layout<'a> {
         )
     }
 
-    /// The spans of one lane; narrow neighbours of one kind become one bar, so that a long
-    /// recording stays a small file.
+    /// Draws the spans of one lane. Narrow neighbours of one kind become one bar, so that a long
+    /// recording makes a small file.
     fn lane(&self, out: &mut impl Write, place: &Place, lane: usize) -> io::Result<()> {
         let top = place.top + lane as f64 * LANE;
         let spans = self.timeline.row_spans(place.row).iter().zip(&place.lane_of);
@@ -289,10 +291,10 @@ impl<'a> Layout<'a> {
         title: &str,
     ) -> io::Result<()> {
         let (fill, ink) = fill(span.kind);
-        // Waits are lower than work, so that work stands out also without colour.
+        // Bars of waits are lower than bars of work, so that work stands out without colour too.
         let inset = if span.kind == Kind::Wait { 8.0 } else { 1.5 };
         let width = (to - from).max(0.4);
-        // A line of its own sets neighbours apart, where there is room for it.
+        // A white edge separates neighbours, if the bar is wide enough.
         let edge = if width > 4.0 {
             r##" stroke="#fff" stroke-width=".8""##
         } else {
@@ -370,7 +372,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A time on the axis: steps are round, so their digits are few.
+/// A time on the axis. Steps are round numbers, so they need few digits.
 fn round(ns: u64) -> String {
     let (unit, per) = match ns {
         0 => return "0".into(),
@@ -382,7 +384,7 @@ fn round(ns: u64) -> String {
     format!("{} {unit}", ns as f64 / f64::from(per))
 }
 
-/// `text` in at most `most` characters.
+/// `text`, cut to at most `most` characters.
 fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,8 +1,8 @@
-//! Figures, gaps and writers on spans made by hand.
+//! Tests of figures, gaps and writers, with spans made by hand.
 
 use super::*;
 
-/// Rows `up`, `compute`, `down` and the thread `main`.
+/// A timeline with the rows `up`, `compute`, `down` and the thread `main`.
 fn rows() -> Vec<Row> {
     let row = |name: &str, is_host| Row {
         name: name.into(),
@@ -35,7 +35,8 @@ fn wait(row: usize, start_ns: u64, end_ns: u64, on: usize) -> Span {
     }
 }
 
-/// Three items of 10, 20 and 10, in 80: full overlap once the pipeline is filled.
+/// Three items that take 10, 20 and 10 on the three streams, in 80 altogether: full overlap once
+/// the pipeline is filled.
 fn pipeline() -> Timeline {
     let mut spans = vec![wait(1, 0, 10, 0), wait(2, 0, 30, 1)];
     for item in 0..3 {
@@ -78,7 +79,7 @@ fn figures_follow_their_definitions() {
 }
 
 #[test]
-fn what_overlaps_on_one_engine_is_busy_once() {
+fn overlapping_spans_of_one_engine_count_once_as_busy() {
     let spans = vec![
         span(Kind::Kernel, 0, 0, 60),
         span(Kind::Fill, 1, 40, 100),
@@ -91,7 +92,7 @@ fn what_overlaps_on_one_engine_is_busy_once() {
 }
 
 #[test]
-fn nothing_makes_no_nonsense() {
+fn an_empty_timeline_has_sensible_figures_and_pictures() {
     let empty = Timeline::new("a device", Source::Model, rows(), Vec::new());
     let figures = empty.figures();
     assert_eq!(
@@ -108,7 +109,7 @@ fn nothing_makes_no_nonsense() {
 }
 
 #[test]
-fn a_window_cuts_what_reaches_out_of_it() {
+fn a_window_cuts_spans_that_reach_out_of_it() {
     let steady = pipeline().window(20..60).figures();
     assert_eq!(
         (steady.wall_ns, steady.utilisation(Engine::Compute)),
@@ -119,7 +120,7 @@ fn a_window_cuts_what_reaches_out_of_it() {
 }
 
 #[test]
-fn totals_are_of_each_label() {
+fn totals_are_counted_for_each_label() {
     let mut timeline = pipeline();
     timeline.spans[3].label = "other".into();
     assert_eq!(timeline.totals(Kind::CopyToDevice), [("copy to device", 3, 30)]);
@@ -134,24 +135,24 @@ fn totals_are_of_each_label() {
 }
 
 #[test]
-fn gaps_end_with_what_caused_them() {
+fn each_gap_ends_with_its_cause() {
     let spans = vec![
         span(Kind::CopyToDevice, 0, 0, 10),
         span(Kind::CopyToDevice, 0, 10, 50),
         span(Kind::Kernel, 1, 10, 30),
-        // Waited for the second copy, and went on at once.
+        // The stream waited for the second copy, and went on at once.
         wait(1, 30, 50, 0),
         span(Kind::Kernel, 1, 50, 60),
         // The wait was over at 70, but the engine was not free until 90.
         span(Kind::Kernel, 2, 60, 90),
         wait(1, 60, 70, 0),
         span(Kind::Kernel, 1, 90, 95),
-        // Nothing was in the way.
+        // The device was ready; the host came late.
         span(Kind::Stage, 3, 90, 110),
         span(Kind::Kernel, 1, 120, 130),
-        // No gap at all.
+        // Here is no gap.
         span(Kind::Kernel, 1, 130, 140),
-        // The engine was taken for a part of the gap, but free long before its end.
+        // Another stream held the engine for a part of the gap, but not until its end.
         span(Kind::Kernel, 2, 140, 150),
         span(Kind::Kernel, 1, 180, 190),
     ];
@@ -202,7 +203,7 @@ fn measured_moments_need_not_meet_to_the_nanosecond() {
 }
 
 #[test]
-fn a_wait_that_was_over_before_a_gap_did_not_cause_it() {
+fn a_wait_that_ended_before_a_gap_is_not_its_cause() {
     let spans = vec![
         span(Kind::CopyToDevice, 0, 0, 50_000),
         wait(1, 40_000, 50_000, 0),
@@ -214,8 +215,8 @@ fn a_wait_that_was_over_before_a_gap_did_not_cause_it() {
 }
 
 #[test]
-#[should_panic(expected = "a row that is not there")]
-fn spans_have_rows() {
+#[should_panic(expected = "a row that does not exist")]
+fn a_span_needs_a_row() {
     Timeline::new(
         "a device",
         Source::Model,
@@ -234,8 +235,8 @@ fn trace(timeline: &Timeline) -> serde_json::Value {
 fn a_trace_follows_the_trace_event_format() {
     let mut timeline = pipeline();
     timeline.rows[1].name = "quote \" and \\ and \n".into();
-    // A branch of a graph beside another: not in one thread, where viewers take overlap for
-    // nesting.
+    // Branches of a graph that overlap go to different threads: viewers take overlap in one thread
+    // for nesting.
     timeline.spans.push(span(Kind::Kernel, 1, 12, 18));
     timeline.spans.push(span(Kind::Stage, 3, 30, 50));
     let timeline = Timeline::new("a \"device\"", Source::Model, timeline.rows, timeline.spans);
@@ -269,7 +270,7 @@ fn a_trace_follows_the_trace_event_format() {
             "f" => {
                 assert_eq!(
                     event["bp"], "e",
-                    "binds to the span around it, not to the next one"
+                    "an arrow ends at the span around it, not at the next span"
                 );
                 ends.push((event["id"].as_u64().unwrap(), number("ts")));
             }
@@ -297,7 +298,7 @@ fn a_trace_follows_the_trace_event_format() {
     }
 }
 
-/// Checks that every element is closed, in order, and that text holds no raw markup; gives the
+/// Checks that every element is closed, in order, and that text holds no raw markup. Returns the
 /// number of elements.
 fn check_xml(text: &str) -> usize {
     let (mut open, mut count, mut rest) = (Vec::new(), 0, text);
@@ -336,7 +337,7 @@ fn svg(timeline: &Timeline) -> String {
 }
 
 #[test]
-fn a_picture_is_whole_and_tells_of_each_span() {
+fn a_picture_is_well_formed_and_describes_each_span() {
     let mut timeline = pipeline();
     timeline.rows[0].name = "<up & \"away\">".into();
     timeline.spans[0].label = "a::<b>::c\u{1}".into();

@@ -1,8 +1,8 @@
-//! Times as people read them.
+//! Times and sizes as text for readers.
 
 use std::fmt;
 
-/// A time in ns, shown in the unit that suits it.
+/// A time in ns, displayed in a unit that fits its size.
 #[derive(Clone, Copy)]
 pub struct Ns(pub u64);
 
@@ -15,7 +15,7 @@ impl fmt::Display for Ns {
             1_000_000..1_000_000_000 => (ns / 1e6, "ms"),
             _ => (ns / 1e9, "s"),
         };
-        // Four digits, so that neighbours can be told apart.
+        // Four digits tell neighbouring values apart.
         let decimals = match value {
             0.0..10.0 => 3,
             10.0..100.0 => 2,
@@ -25,7 +25,7 @@ impl fmt::Display for Ns {
     }
 }
 
-/// A number of bytes, shown in the decimal unit that suits it, as rates are.
+/// A number of bytes, displayed in a decimal unit that fits its size, as rates are.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(pub(super) u64);
 
@@ -43,7 +43,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A step for an axis: 1, 2 or 5 times a power of ten, at most `most` of them in `length`.
+/// A step for an axis: 1, 2 or 5 times a power of ten. At most `most` steps fit into `length`.
 pub(super) fn tick_ns(length_ns: u64, most: u64) -> u64 {
     let least = (length_ns / most.max(1)).max(1);
     let mut power = 1_u64;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_suits_the_time() {
+    fn the_unit_fits_the_time() {
         let shown = [0, 999, 1_000, 12_345, 999_900, 1_500_000, 2_000_000_000].map(|ns| Ns(ns).to_string());
         assert_eq!(
             shown,

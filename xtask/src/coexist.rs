@@ -1,11 +1,11 @@
-//! `cargo xtask coexist`: whether cuda-rt shares a program with crates that use CUDA in other ways.
+//! `cargo xtask coexist`: checks that one program can use cuda-rt and other crates for CUDA.
 //!
-//! Features of a dependency are those that all of its dependents ask for, together. So a crate that
-//! forces one of several exclusive features of another crate cannot be in a program with a crate
-//! that forces another one. For each neighbour a program that depends on both is generated under
-//! the target directory, with a resolution of its own, and checked by the compiler (`cargo check`).
-//! Nothing is linked or run. Versions are the newest, so that this needs a network, and takes some
-//! minutes the first time: it is no part of `.ci/run`.
+//! Cargo builds a dependency with the union of the features that its dependents ask for. If two
+//! crates each force a different one of several exclusive features, no program can use both crates.
+//! For each neighbour, this task generates a program that depends on cuda-rt and on the neighbour.
+//! The program lies under the target directory and has its own lock file; the compiler checks it
+//! (`cargo check`). Nothing is linked or run. The task takes the newest versions, so it needs a
+//! network, and some minutes the first time. It is no part of `.ci/run`.
 
 mod neighbours;
 
@@ -17,10 +17,10 @@ use std::process::{Command, Output};
 
 use neighbours::{NEIGHBOURS, Neighbour};
 
-/// The most packages that a program of cuda-rt alone may build, itself not counted.
+/// The most packages that a program with cuda-rt alone may build, without the program itself.
 const MOST_PACKAGES: usize = 23;
 
-/// Checks the programs of these names, or all.
+/// Checks the programs of the neighbours called `names`, or of all neighbours.
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     if let Some(name) = names
         .iter()
@@ -51,7 +51,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
 /// A generated package.
 struct Program {
     neighbour: &'static Neighbour,
-    /// Where all generated packages are.
+    /// The directory of all generated packages.
     home: PathBuf,
     package: PathBuf,
 }
@@ -71,7 +71,7 @@ impl Program {
         program.write("Cargo.toml", &neighbour.manifest(root()))?;
         program.write("src/lib.rs", &neighbour.source(root()))?;
         program.write("build.rs", &neighbour.build_script())?;
-        // Resolved anew, to the newest versions that fit.
+        // Without a lock file, cargo resolves the newest versions that fit.
         let lock = program.package.join("Cargo.lock");
         if lock.exists() {
             fs::remove_file(lock)?;
@@ -79,7 +79,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Written only where it changes: cargo builds what was written.
+    /// Writes a file only if its content changes, because cargo builds again each file that was
+    /// written.
     fn write(&self, file: &str, text: &str) -> std::io::Result<()> {
         let file = self.package.join(file);
         if fs::read_to_string(&file).is_ok_and(|there| there == text) {
@@ -88,7 +89,7 @@ impl Program {
         fs::write(file, text)
     }
 
-    /// Checks the program; says what it was made of.
+    /// Checks the program, and describes its packages.
     fn check(&self) -> Result<String, Box<dyn Error>> {
         let packages = self.packages()?;
         let mut check = vec!["check", "--quiet", "--lib"];
@@ -117,7 +118,7 @@ impl Program {
         ))
     }
 
-    /// The packages that the program is built of, itself not counted: names and versions.
+    /// Names and versions of the packages that the program is built of, without the program itself.
     fn packages(&self) -> Result<BTreeSet<String>, Box<dyn Error>> {
         let tree = self.cargo(&[
             "tree",
@@ -129,7 +130,7 @@ impl Program {
             "{p}",
         ])?;
         let tree = String::from_utf8(tree.stdout)?;
-        // The first line is the program.
+        // The first line names the program itself.
         let packages = tree
             .lines()
             .skip(1)

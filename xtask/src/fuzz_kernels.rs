@@ -1,11 +1,11 @@
-//! Random kernels: built for the host and for the GPU, launched on both, and compared with what
-//! they must compute.
+//! `cargo xtask fuzz-kernels`: builds random kernels for the host and for the GPU, launches them on
+//! both, and compares their bytes with a reference.
 //!
-//! The kernels of a seed are always the same. Signatures ([`signatures`]) show that each argument
-//! arrives, and programs ([`program`]) that phases, shuffles, votes, shared memory, atomics and
+//! One seed always gives the same kernels. Signatures ([`signatures`]) show that each argument
+//! arrives. Programs ([`program`]) show that phases, shuffles, votes, shared memory, atomics and
 //! arithmetic mean the same on the simulated device, on a GPU, and in the reference
-//! ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary, which
-//! carries the PTX and all data with it, to be run on a machine with a GPU.
+//! ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary with the
+//! PTX and all data, which can run on another machine with a GPU.
 
 mod case;
 mod emit;
@@ -26,7 +26,7 @@ use case::Case;
 use project::Project;
 use refused::How;
 
-/// What to make, and where.
+/// The task's options: which kernels to make, and where.
 pub(crate) struct Options {
     seed: u64,
     signatures: usize,
@@ -38,8 +38,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// `--seed S --signatures N --kernels N --refused N --keep DIR --until ptx`, each of which may
-    /// be left out.
+    /// Parses `--seed S --signatures N --kernels N --refused N --keep DIR --until ptx`. Each option
+    /// may be left out.
     pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             seed: 1,
@@ -60,7 +60,7 @@ impl Options {
                 "--refused" => options.refused = value.parse()?,
                 "--until" if *value == "ptx" => options.only_ptx = true,
                 "--keep" => options.keep = Some(PathBuf::from(value)),
-                _ => return Err(format!("`{name}` is no option of `fuzz-kernels`").into()),
+                _ => return Err(format!("`fuzz-kernels` has no option `{name}`").into()),
             }
         }
         Ok(options)
@@ -118,9 +118,9 @@ mod tests {
         assert!(programs(3) != programs(4));
     }
 
-    /// What no program has is not tested.
+    /// A construct that no program has is not tested.
     #[test]
-    fn the_grammar_reaches_all_of_the_device_library_that_it_names() {
+    fn programs_use_every_construct_of_the_grammar() {
         let text = programs(1);
         for name in [
             "Index1",
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Where the outputs of a kernel are what they were, nothing it does is seen.
+    /// If a kernel leaves its outputs unchanged, a comparison of bytes shows nothing.
     #[test]
     fn kernels_change_their_outputs() {
         let changes = |number: &usize| {

@@ -1,9 +1,9 @@
-//! `cargo xtask hazards`: what the tree has on each hazard of `ui-tests/hazards.txt`, and what it
-//! lacks.
+//! `cargo xtask hazards`: lists the programs and tests for each hazard of `ui-tests/hazards.txt`,
+//! and reports missing ones.
 //!
-//! A hazard that is refused has cases, each refused as its header says, and each with a twin. One
-//! that does no harm has a test or a twin that runs. A race has two programs of raw calls: one that
-//! the checker reports, and a mended one.
+//! A hazard that is refused needs cases. Each case must be refused as its header says, and needs a
+//! twin. A hazard that does no harm needs a test or a twin that runs. A race needs two programs of
+//! raw calls: a program that the checker reports, and a mended program.
 
 mod page;
 mod tree;
@@ -18,19 +18,19 @@ use tree::{Case, Tree};
 
 const PAGE: &str = "docs/hazards.md";
 
-/// Prints the table, and writes it where it is complete.
+/// Prints the table, and writes it if it is complete.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     let page = complete_page()?;
     Ok(fs::write(root().join(PAGE), page)?)
 }
 
-/// Prints the table, and compares it with what is committed.
+/// Prints the table, and compares it with the committed page.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let page = complete_page()?;
     let committed = fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
     match committed == page {
         true => Ok(()),
-        false => Err(format!("{PAGE} is not what the tree holds: run `cargo xtask hazards`").into()),
+        false => Err(format!("{PAGE} differs from the tree: run `cargo xtask hazards`").into()),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn check_programs(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         .status()?;
     match status.success() {
         true => Ok(()),
-        false => Err("the checker does not agree".into()),
+        false => Err("a verdict differs from the checker's, or a line is no program".into()),
     }
 }
 
@@ -86,7 +86,7 @@ impl Hazard {
         self.ways.contains(&way)
     }
 
-    /// How it is refused, for readers.
+    /// How the hazard is refused, in words for readers.
     fn refusal(&self) -> String {
         let words = self.ways.iter().filter_map(|way| match way {
             Way::Compile => Some("does not compile"),
@@ -122,10 +122,12 @@ fn parse(text: &str) -> Result<Vec<Hazard>, String> {
         }
         let fields: Vec<&str> = line.split('|').map(str::trim).collect();
         let [number, ways, title] = fields[..] else {
-            return Err(wrong("not `number | how it is refused | what happens`"));
+            return Err(wrong(
+                "a line must have the form `number | how it is refused | what happens`",
+            ));
         };
         if number != format!("H{:02}", hazards.len() + 1) {
-            return Err(wrong("numbers follow one another"));
+            return Err(wrong("the number must follow the previous number"));
         }
         let ways = ways.split(", ").map(|word| match word {
             "compile" => Ok(Way::Compile),
@@ -133,11 +135,11 @@ fn parse(text: &str) -> Result<Vec<Hazard>, String> {
             "runs" => Ok(Way::Runs),
             "not yet" => Ok(Way::NotYet),
             "race" => Ok(Way::Race),
-            _ => Err(wrong(&format!("`{word}` is no way to refuse a hazard"))),
+            _ => Err(wrong(&format!("`{word}` does not name a way to refuse a hazard"))),
         });
         let ways: BTreeSet<Way> = ways.collect::<Result<_, _>>()?;
         if ways.iter().all(|way| *way == Way::Race) {
-            return Err(wrong("how is it refused?"));
+            return Err(wrong("no word says how the hazard is refused"));
         }
         hazards.push(Hazard {
             section: section.clone(),
@@ -149,7 +151,7 @@ fn parse(text: &str) -> Result<Vec<Hazard>, String> {
     Ok(hazards)
 }
 
-/// What is missing or wrong, a line each.
+/// Lists missing and wrong entries, a line for each.
 fn problems(hazards: &[Hazard], tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for hazard in hazards {
@@ -157,7 +159,7 @@ fn problems(hazards: &[Hazard], tree: &Tree) -> Vec<String> {
         let no_case = tree.cases_of(&hazard.number).next().is_none();
         if hazard.is(Way::NotYet) {
             if !no_case {
-                lacks("it is said not to be there yet, and has cases");
+                lacks("the list says `not yet`, but it has cases");
             }
             continue;
         }
@@ -166,7 +168,7 @@ fn problems(hazards: &[Hazard], tree: &Tree) -> Vec<String> {
         }
         let runs = tree.tests_of(&hazard.number).count() + tree.twins_named_after(&hazard.number).count();
         if hazard.is(Way::Runs) && runs == 0 {
-            lacks("no test or twin that runs");
+            lacks("no test and no twin runs");
         }
         for verdict in ["race", "ok"] {
             let found = tree
@@ -190,7 +192,9 @@ fn problems(hazards: &[Hazard], tree: &Tree) -> Vec<String> {
 
 fn problem(name: &str, case: &Case, tree: &Tree, known: impl Fn(&str) -> bool) -> Option<String> {
     let Some(header) = &case.header else {
-        return Some("the first line is not `// HNN (E0000): what would go wrong`".to_owned());
+        return Some(
+            "the first line does not have the form `// HNN (E0000): what would go wrong`".to_owned(),
+        );
     };
     let number = &header.hazard;
     let twin = case.twin(name);
@@ -205,7 +209,7 @@ fn problem(name: &str, case: &Case, tree: &Tree, known: impl Fn(&str) -> bool) -
     }
     (header.expected != case.refusals).then(|| {
         format!(
-            "should be refused with {:?}, is with {:?}",
+            "should be refused with {:?}, but is refused with {:?}",
             header.expected, case.refusals
         )
     })
@@ -245,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The problems of `whole` after a change.
+    /// The problems of `whole()` after a change.
     fn after(change: impl FnOnce(&mut Tree)) -> Vec<String> {
         let mut tree = whole();
         change(&mut tree);
@@ -253,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_has_no_problems() {
+    fn a_complete_tree_has_no_problems() {
         assert_eq!(after(|_| {}), [""; 0]);
     }
 
     #[test]
-    fn what_is_missing_is_reported() {
+    fn missing_entries_are_reported() {
         assert_eq!(
             after(|tree| tree.twins.clear()),
             ["case h01_read: ui-tests/twins/h01_read.rs is missing"]
@@ -266,7 +270,7 @@ mod tests {
         assert_eq!(after(|tree| tree.cases.clear()), ["H01 (read): no case"]);
         assert_eq!(
             after(|tree| tree.tests.clear()),
-            ["H02 (forget): no test or twin that runs"]
+            ["H02 (forget): no test and no twin runs"]
         );
         let mended_only = after(|tree| tree.programs.retain(|program| program.verdict == "ok"));
         assert_eq!(
@@ -287,12 +291,12 @@ mod tests {
         });
         assert_eq!(
             found,
-            [r#"case h01_read: should be refused with {"E0277"}, is with {"E0382"}"#]
+            [r#"case h01_read: should be refused with {"E0277"}, but is refused with {"E0382"}"#]
         );
     }
 
     #[test]
-    fn a_twin_named_in_the_case_stands_for_its_own() {
+    fn a_case_may_name_the_twin_of_another_case() {
         let variant = "// H01 (E0277): in a loop.\n// Twin: h01_read\n";
         let found = after(|tree| {
             tree.cases
@@ -302,16 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_does_not_say_is_reported() {
+    fn cases_and_programs_of_unlisted_hazards_are_reported() {
         let refused = |number: &str| case(&format!("// {number} (E0277): x."), "error[E0277]: no");
         let early = after(|tree| {
             tree.twins.insert("h03_x".to_owned());
             tree.cases.insert("h03_x".to_owned(), refused("H03"));
         });
-        assert_eq!(
-            early,
-            ["H03 (peer): it is said not to be there yet, and has cases"]
-        );
+        assert_eq!(early, ["H03 (peer): the list says `not yet`, but it has cases"]);
         let stranger = after(|tree| drop(tree.cases.insert("h09_x".to_owned(), refused("H09"))));
         assert_eq!(stranger, ["case h09_x: H09 is no hazard"]);
         let stranger = after(|tree| tree.programs.push(program("x", "H09", "ok")));
@@ -319,16 +320,16 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_none_is_refused() {
+    fn a_malformed_list_is_refused() {
         let refused = |text: &str| parse(text).unwrap_err();
-        assert!(refused("H01 | compile | x\nH03 | compile | y").contains(":2: numbers follow"));
+        assert!(refused("H01 | compile | x\nH03 | compile | y").contains(":2: the number must follow"));
         assert!(refused("H01 | maybe | x").contains("`maybe`"));
-        assert!(refused("H01 | race | x").contains("how is it refused?"));
-        assert!(refused("H01 | compile").contains("not `number"));
+        assert!(refused("H01 | race | x").contains("no word says how"));
+        assert!(refused("H01 | compile").contains("the form `number"));
     }
 
     #[test]
-    fn the_page_says_what_there_is() {
+    fn the_page_lists_the_tree() {
         let (hazards, tree) = (parse(LIST).unwrap(), whole());
         let page = page::markdown(&hazards, &tree);
         for part in [

@@ -1,10 +1,11 @@
-//! `cargo xtask house --check`: files are short, lines are wrapped, and documents lead somewhere.
+//! `cargo xtask house --check`: checks that files are short, that lines are wrapped, and that links
+//! in documents resolve.
 //!
 //! A Rust file has at most [`MOST_LINES`] lines. A line of a comment or a document has at most
 //! [`WIDTH`] columns; tables and code blocks may be wider, and so may a word that fills its line.
-//! A relative link of a document leads to a file and a heading. A file that a document names in
+//! The file and heading of a document's relative link exist. A file that a document names in
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
-//! resolve those for few hosts only.
+//! resolve relative links for few hosts only.
 
 mod links;
 mod text;
@@ -70,7 +71,7 @@ fn files() -> Result<Vec<String>, Box<dyn Error>> {
         .current_dir(root())
         .output()?;
     if !listed.status.success() {
-        return Err("the files of the tree: `git ls-files` fails".into());
+        return Err("`git ls-files` cannot list the files of the tree".into());
     }
     let listed = String::from_utf8(listed.stdout)?;
     let files = listed.lines().map(str::to_owned);

@@ -1,10 +1,10 @@
-//! `cargo xtask invariants --check`: what comments cite exists.
+//! `cargo xtask invariants --check`: checks that everything that a comment cites exists.
 //!
-//! An invariant has a name of its own, `BUFFER-2`, which stands once at the start of a line of a
-//! comment, `BUFFER-2. Every use …`, next to the fields that it is about. Comments,
-//! [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by that
-//! name. Comments cite obligations of docs/soundness.md by number, and documents by path. The tests
-//! that documents name exist too.
+//! An invariant has a unique name, for example `BUFFER-2`. A comment next to its fields defines it:
+//! a line there begins with the name, `BUFFER-2. Every use …`. Comments,
+//! [docs/soundness.md](../../docs/soundness.md) and the descriptions of mutants cite it by this
+//! name. Comments cite obligations of docs/soundness.md by number, and documents by path. The task
+//! also checks that the tests that documents name exist.
 
 mod cited_tests;
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOUNDNESS: &str = "docs/soundness.md";
-/// Names of other people's that are written like an invariant's.
+/// Other names with the form of an invariant's name.
 const OTHERS: &[&str] = &["UTF", "SHA", "IEEE", "CUDA", "RGB", "BT"];
 
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let mut wrong = found.wrong(&obligations, exists);
     wrong.extend(cited_tests::wrong(root, &files)?);
     if wrong.is_empty() && found.defined.is_empty() {
-        return Err("no invariant is defined: has their form changed?".into());
+        return Err("no comment defines an invariant: has the form of definitions changed?".into());
     }
     match wrong.is_empty() {
         true => Ok(()),
@@ -59,22 +59,22 @@ fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
         .current_dir(root())
         .output()?;
     if !listed.status.success() {
-        return Err("the files of the tree: `git ls-files` fails".into());
+        return Err("`git ls-files` cannot list the files of the tree".into());
     }
     let listed = String::from_utf8(listed.stdout)?;
-    // Its own examples are of nothing.
+    // This file's own examples define and cite nothing.
     let files = listed.lines().filter(|file| *file != "xtask/src/invariants.rs");
     let files = files.map(PathBuf::from);
     Ok(files.filter(|file| root().join(file).is_file()).collect())
 }
 
-/// The number of an obligation, of its heading.
+/// The number of the obligation with this heading.
 fn obligation_of(line: &str) -> Option<u32> {
     let (number, _) = line.strip_prefix("### ")?.split_once(". ")?;
     number.parse().ok()
 }
 
-/// A file and a line of it, from 1.
+/// A file and a line number, from 1.
 type Place = (PathBuf, usize);
 
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ struct Citations {
     cited: BTreeMap<String, Vec<Place>>,
     obligations: Vec<(u32, Place)>,
     documents: Vec<(String, Place)>,
-    /// Invariants with names that others may have too: `B1`, or a number alone.
+    /// Definitions with names that are not unique: `B1`, or a number alone.
     short: Vec<(String, Place)>,
 }
 
@@ -105,7 +105,7 @@ impl Citations {
             }
             self.short
                 .extend(numbered_in(comment).map(|name| (name, place.clone())));
-            // A name alone is all that a contract asks for: `/// # Safety`, `/// BUFFER-1.`
+            // A line with a name alone cites it, as in a contract: `/// # Safety`, `/// BUFFER-1.`
             let item = comment.strip_prefix("- ").unwrap_or(comment);
             let first = item.split_once(' ').map_or("", |(first, _)| first);
             if let Some(name) = first.strip_suffix('.') {
@@ -139,7 +139,7 @@ impl Citations {
         }
     }
 
-    /// What is wrong, a line each.
+    /// The errors, a line for each.
     fn wrong(&self, obligations: &BTreeSet<u32>, exists: impl Fn(&Path, &str) -> bool) -> Vec<String> {
         let at = |(file, line): &Place| format!("{}:{line}", file.display());
         let mut wrong = Vec::new();
@@ -177,20 +177,22 @@ impl Citations {
     }
 }
 
-/// What a line says after `//`, `///` or `//!`.
+/// The comment of a line: the text after `//`, `///` or `//!`.
 fn comment_of(line: &str) -> Option<&str> {
     let (_, comment) = line.split_once("//")?;
     Some(comment.trim_start_matches(['/', '!']).trim_start())
 }
 
-/// Runs of letters, digits, and what stands inside names and paths; without what ends a sentence.
+/// The words of a text: runs of letters, digits and the marks inside names and paths, without marks
+/// at the end of a sentence.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !(letter.is_alphanumeric() || "-_./".contains(letter)))
         .map(|word| word.trim_matches(['.', '-', '/']))
         .filter(|word| !word.is_empty())
 }
 
-/// `BUFFER-2`, `EVENT-LEASE-1`: words of capitals, and a number.
+/// Whether a word has an invariant's form, words of capitals and a number: `BUFFER-2`,
+/// `EVENT-LEASE-1`.
 fn is_invariant(word: &str) -> bool {
     let Some((name, number)) = word.rsplit_once('-') else {
         return false;
@@ -202,7 +204,7 @@ fn is_invariant(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `B2`: which of them?
+/// Whether a word is a letter and a number, as `B2`: too short for a unique name.
 fn is_short(word: &str) -> bool {
     let (letter, number) = word.split_at_checked(1).unwrap_or_default();
     letter.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -210,7 +212,7 @@ fn is_short(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// "invariant 2" and "Invariants 1 to 3": of which type?
+/// The citations in a comment by a number alone, as "invariant 2" and "Invariants 1 to 3".
 fn numbered_in(comment: &str) -> impl Iterator<Item = String> {
     let words: Vec<&str> = words(comment).collect();
     let pairs = words.windows(2).filter(|pair| {
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_defined_once_may_be_cited() {
+    fn an_invariant_that_is_defined_once_may_be_cited() {
         let source =
             "/// BUFFER-1. Owned.\n/// - EVENT-LEASE-1. Live.\n// SAFETY: BUFFER-1 and (EVENT-LEASE-1).\n\
                       // A failed wait (docs/soundness.md, obligation 4), in UTF-8.\nlet b = A - 1;
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_defined_twice_or_nowhere_is_refused() {
+    fn invariants_defined_twice_or_nowhere_are_refused() {
         let source = "/// BUFFER-1. Owned.\n//! BUFFER-1. Again.\n";
         assert_eq!(
             wrong_in(source),
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn obligations_and_documents_that_are_not_there_are_refused() {
+    fn missing_obligations_and_documents_are_refused() {
         assert_eq!(
             wrong_in("// See obligations 1 and 17.\n"),
             ["a.rs:1: docs/soundness.md has no obligation 17"]

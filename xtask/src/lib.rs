@@ -1,25 +1,25 @@
-//! What `ui-tests` shares with the tasks: the headers of programs that must not compile.
+//! Headers of programs that must not compile, and their errors: shared by `ui-tests` and the tasks.
 //!
 //! `xtask` depends on published packages only, so that `cargo package --workspace` can verify it.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 
-/// What the first lines of a case say: `// H01 (E0277): ..`, and perhaps `// Twin: ..`.
+/// The header in a case's first lines: `// H01 (E0277): ..`, and perhaps `// Twin: ..`.
 #[derive(Debug)]
 pub struct Header {
     /// `H01`.
     pub hazard: String,
-    /// How it is refused, in the words of [`refusals`].
+    /// The expected errors, in the words of [`refusals`].
     pub expected: BTreeSet<String>,
-    /// What would go wrong.
+    /// The harm that the program would do.
     pub reason: String,
-    /// The twin, where it is another case's.
+    /// The twin's name, if the twin belongs to another case.
     pub twin: Option<String>,
 }
 
 impl Header {
-    /// Reads the header of a case; none if its first line is not as it should be.
+    /// Reads the header of a case; `None` if the first line does not have the form of a header.
     #[must_use]
     pub fn of(source: &str) -> Option<Self> {
         let (hazard, rest) = source.lines().next()?.strip_prefix("// ")?.split_once(" (")?;
@@ -34,7 +34,7 @@ impl Header {
     }
 }
 
-/// How the compiler refused a program: error codes, `lifetime`, `lint` and `macro`.
+/// The kinds of a compiler's errors: error codes, `lifetime`, `lint` and `macro`.
 #[must_use]
 pub fn refusals(stderr: &str) -> BTreeSet<String> {
     let kind = |line: &str| {

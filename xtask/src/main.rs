@@ -1,4 +1,4 @@
-//! Tasks of a maintainer: `cargo xtask <task>`.
+//! The maintainers' tasks: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
 mod coexist;
@@ -19,32 +19,33 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  mutants [NAME...]   break one guard of the core at a time in a copy, and see that a test notices; all of them, or those
-                           named; half an hour for all; into docs/mutants.md
-  mutants --check     see that the descriptions of the breaks fit the sources; builds nothing
-  fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR]
-                           random kernels: build them for both sides, run them on the simulated device and on GPUs, and
-                           compare with what they must compute; leaves a binary to run on a machine with a GPU
-  coexist [NAME...]        see that cuda-rt shares a program with candle, cubecl, and cudarc of other features; needs a network
-  hazards                  what the tree has on each hazard, into docs/hazards.md; fail where a case, a twin or a program
-                           is missing
-  hazards --check          the same, but compare
+  mutants [NAME...]        break one guard at a time in a copy of the sources, and see that a test notices; all mutants
+                           (half an hour) or the named ones; write docs/mutants.md
+  mutants --check          see that the descriptions of the mutants fit the sources; builds nothing
+  fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR] [--until ptx]
+                           build random kernels for host and GPU, run them on the simulated device and on GPUs, and
+                           compare their bytes with a reference; leaves a binary to run on a machine with a GPU
+  coexist [NAME...]        see that a program can use cuda-rt with candle, cubecl, or other features of cudarc; needs a
+                           network
+  hazards                  list the programs and tests for each hazard in docs/hazards.md; fail if a case, a twin or a
+                           program is missing
+  hazards --check          the same, but compare with docs/hazards.md
   hazards check FILE [--json]
-                           run the hazard programs of FILE, one JSON object a line, through the checker; print the
-                           verdict of each, and fail where one differs from the file's
-  house --check            see that files are short, that lines are wrapped, and that documents lead somewhere
+                           run the hazard programs of FILE, one JSON object a line, through the checker; print each
+                           verdict, and fail if one differs from the verdict in the file
+  house --check            see that files are short, lines are wrapped, and links and names of files in documents resolve
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
-  invariants --check       see that each invariant, obligation and document that comments cite exists, once, and each test
-                           that documents name
-  ptx                      build the PTX of device-kernels and of those in device-std/tests
-  ptx --check              build it again, compare, and assemble it where there is a ptxas
+  invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
+                           each test that a document names exists
+  ptx                      build the PTX of device-kernels and of the kernels in device-std/tests
+  ptx --check              build it again, compare, and assemble it if ptxas is installed
   sanitize [address|leak|thread] [TEST...]
-                           run the tests of the simulated device, or those binaries and modules named (`lib`,
-                           `typed::order`, ...), under the address, leak and thread sanitizers of nightly, or one of
-                           them; half an hour for each
-  surface                  list what other crates can name, call or implement, into docs/surface; needs nightly
-  surface --check          list it again, and compare
-  unsafe-budget            count `unsafe` in each file, into unsafe-budget.txt
+                           run the tests of the simulated device under nightly's address, leak and thread sanitizers, or
+                           under one of them; TEST names a binary or module (`lib`, `typed::order`, ...); half an hour
+                           for each sanitizer
+  surface                  list the items that other crates can name, call or implement, in docs/surface; needs nightly
+  surface --check          list them again, and compare
+  unsafe-budget            count `unsafe` in each file, in unsafe-budget.txt
   unsafe-budget --check    count again, and compare
 ";
 

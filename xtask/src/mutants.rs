@@ -1,9 +1,10 @@
-//! `cargo xtask mutants`: breaks one guard of the core at a time, and sees which tests notice.
+//! `cargo xtask mutants`: breaks one guard at a time, and finds out which tests notice.
 //!
-//! A guard whose loss no test notices may be lost unnoticed. Each file of `xtask/mutants` takes one
-//! out of a copy of the sources, under the target directory, and says what to run then; a break
-//! that every test survives is a miss. The same tests pass on the copy as it is, which is seen
-//! first: else a test that cannot pass there would count as one that noticed.
+//! If no test notices the loss of a guard, the guard may get lost. Each file of `xtask/mutants`
+//! describes a mutant: it removes one guard from a copy of the sources, under the target directory,
+//! and names the tests to run. If all tests pass, the mutant is a miss. First, the same tests must
+//! pass on the unchanged copy. Otherwise a test that cannot pass there would count as a test that
+//! noticed.
 
 mod edit;
 mod outcome;
@@ -19,11 +20,11 @@ use edit::Broken;
 use outcome::{Outcome, Verdict};
 
 const PAGE: &str = "docs/mutants.md";
-/// A core that is broken may wait for ever.
+/// Time limit of a test run: a mutant may wait for ever.
 const LIMIT_S: u32 = 900;
 
-/// Breaks the cores called `names`, or all, and then, where each was caught, writes their rows of
-/// the table.
+/// Runs the mutants called `names`, or all mutants, and writes the table's row of each mutant that
+/// a test caught.
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = descriptions()?;
     for name in names {
@@ -51,7 +52,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
         let verdict = scratch.verdict(broken)?;
         println!("{}: {verdict}", broken.name);
         std::io::stdout().flush()?;
-        // None before the first run.
+        // Before the first run there is no page.
         let old = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
         fs::write(root().join(PAGE), page(&all, (broken, &verdict), &old))?;
         if !verdict.is_caught() {
@@ -64,11 +65,12 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Whether every description still fits the sources, and the table has each; builds nothing.
+/// Checks that every description still fits the sources, and that the table has each mutant. Builds
+/// nothing.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
     let all = descriptions()?;
-    // All of them at once: code that moves is often that of several.
+    // Report all mutants at once: moved code often belongs to several.
     let moved: Vec<String> = all
         .iter()
         .filter_map(|broken| broken.apply(root()).err())
@@ -86,7 +88,9 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     }
     match page.lines().filter(|line| line.starts_with("| `")).count() == all.len() {
         true => Ok(()),
-        false => Err(format!("{PAGE} has cores that are described no more").into()),
+        false => Err(
+            format!("{PAGE} has mutants without a description in xtask/mutants: delete their rows").into(),
+        ),
     }
 }
 
@@ -111,14 +115,15 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-/// A copy of the sources, built by itself.
+/// A copy of the sources, with a target directory of its own.
 struct Scratch {
     sources: PathBuf,
     target: PathBuf,
 }
 
 impl Scratch {
-    /// What differs from the tree is written anew, and nothing else: cargo builds what was written.
+    /// Writes only the files that differ from the tree, because cargo builds again each file that
+    /// was written.
     fn new() -> Result<Self, Box<dyn Error>> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
@@ -136,7 +141,7 @@ impl Scratch {
             .filter(|file| root().join(file).is_file())
             .collect();
         if !listed.status.success() || files.is_empty() {
-            return Err("the files of the tree: `git ls-files` fails".into());
+            return Err("`git ls-files` cannot list the files of the tree".into());
         }
         for file in &files {
             scratch.write(Path::new(file), &fs::read(root().join(file))?)?;
@@ -154,7 +159,7 @@ impl Scratch {
         fs::write(to, content)
     }
 
-    /// Breaks the copy, runs what is to notice, and mends it.
+    /// Breaks the copy, runs the mutant's tests, and restores the copy.
     fn verdict(&self, broken: &Broken) -> Result<Verdict, Box<dyn Error>> {
         let changed = broken.apply(&self.sources)?;
         let whole: Vec<Vec<u8>> = changed
@@ -174,7 +179,7 @@ impl Scratch {
     fn test(&self, arguments: &str) -> Result<Outcome, Box<dyn Error>> {
         let log = self.sources.with_file_name("last.log");
         let out = File::create(&log)?;
-        // The group of `timeout`, which is that of cargo and of the tests, dies with it.
+        // `timeout` ends its whole process group, which includes cargo and the tests.
         let status = Command::new("timeout")
             .args([
                 "--kill-after=10",
@@ -197,7 +202,7 @@ impl Scratch {
     }
 }
 
-/// Removes what was copied once and is not in the tree any more.
+/// Removes copied files that the tree no longer has.
 fn remove_others(sources: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -213,21 +218,23 @@ fn remove_others(sources: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::
     Ok(())
 }
 
-/// What a row of the table says of the break itself.
+/// The first cells of a mutant's row, which describe the mutant itself.
 fn cells(broken: &Broken) -> String {
     format!("| `{}` | {} | {} |", broken.name, broken.what, broken.guards)
 }
 
-/// The table: the row of `ran`, if it was caught, and of the others those that there were.
+/// The page with a new row for `ran`, if it was caught, and the old rows of the other mutants.
 fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> String {
     let mut text = String::from(
         "# Mutants\n\n\
-         Each guard below was taken out of the core, by itself, and the tests named with it were seen to\n\
-         fail; without the break they pass. What was taken out is in `xtask/mutants`, one file each. `cargo\n\
-         xtask mutants` does all of it again, and writes this page; `cargo xtask mutants NAME` does one, and\n\
-         writes its row; `cargo xtask mutants --check` sees that the descriptions still fit the code.\n\n\
-         A program of `ui-tests/cases` has noticed where it compiles, not where it is refused in other words.\n\n\
-         | core | what is broken | guard | noticed by |\n|---|---|---|---|\n",
+         Each guard below was removed from the sources, alone. The tests in its row then failed; with the\n\
+         guard they pass. `xtask/mutants` has a file for each mutant, with the removed lines. `cargo xtask\n\
+         mutants` runs all mutants again and writes this page. `cargo xtask mutants NAME` runs one mutant and\n\
+         writes its row. `cargo xtask mutants --check` sees that the descriptions still fit the code.\n\n\
+         A program of `ui-tests/cases` has noticed a mutant if it compiles. Another message for its refusal\n\
+         does not count.\n\n\
+         | mutant | what is broken | guard | noticed by |\n\
+         |---|---|---|---|\n",
     );
     for broken in all {
         let name = format!("| `{}` |", broken.name);
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_is_replaced_and_those_of_no_description_go() {
+    fn one_row_is_replaced_and_rows_without_a_description_go() {
         let text = |what: &str| format!("{what}\nguards: §5\nrun: -p a\n@@ f\n-a\n+b\n");
         let broken = |name, what| Broken::parse(name, &text(what)).unwrap();
         let all = [broken("a", "new"), broken("b", "same"), broken("c", "never run")];

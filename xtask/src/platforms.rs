@@ -1,8 +1,8 @@
-//! `cargo xtask platforms`: whether cuda-rt compiles for the platforms beside x86-64 Linux that
-//! NVIDIA has drivers for.
+//! `cargo xtask platforms`: checks that cuda-rt compiles for the other platforms with NVIDIA
+//! drivers, besides x86-64 Linux.
 //!
-//! The targets' standard libraries are built by the pinned nightly (`-Zbuild-std`), so that none
-//! has to be installed. Nothing is linked or run.
+//! The pinned nightly builds the targets' standard libraries (`-Zbuild-std`), so no target needs to
+//! be installed. Nothing is linked or run.
 
 use std::error::Error;
 use std::path::Path;

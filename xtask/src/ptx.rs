@@ -1,4 +1,4 @@
-//! The PTX that is committed: built, or compared with what its source yields now.
+//! `cargo xtask ptx`: builds the committed PTX, or compares it with a new build.
 
 use std::error::Error;
 use std::fs;
@@ -14,8 +14,8 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-/// Crates of kernels, with the PTX that is committed of each: what is shipped, and what tests the
-/// device library and its panics.
+/// Crates of kernels, each with its committed PTX: the shipped kernels, and the kernels that test
+/// the device library and its panics.
 const CRATES: [(&str, &str); 3] = [
     ("device-kernels", "ptx/device_kernels.ptx"),
     ("device-std/tests/kernels", "ptx/library_kernels.ptx"),
@@ -37,7 +37,7 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Fails where committed PTX is not what the source yields, or `ptxas` refuses it.
+/// Fails if committed PTX differs from a new build, or if `ptxas` refuses it.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     for (path, ptx) in CRATES {
         let module = compile(path)?;
@@ -55,8 +55,8 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The first lines that differ. The first line of all names the compiler, so another compiler is
-/// told from another source.
+/// The first lines that differ. The very first line of PTX names the compiler, so the message tells
+/// a change of compiler from a change of source.
 fn difference(committed: &str, built: &str) -> Option<String> {
     let (mut left, mut right) = (committed.lines(), built.lines());
     let mut number = 0;

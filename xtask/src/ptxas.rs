@@ -1,20 +1,21 @@
-//! NVIDIA's assembler, where it is installed. It finds what LLVM lets pass, and says what a kernel
-//! costs.
+//! Runs `ptxas`, NVIDIA's assembler, if it is installed. It finds errors that LLVM lets pass, and
+//! prints the registers that a kernel uses.
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the PTX is assembled for: the oldest that it targets, and the two generations after.
+/// Architectures for which the PTX is assembled: the oldest that it targets, and the next two
+/// generations.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 
-/// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Says so
-/// where there is no `ptxas`.
+/// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Prints
+/// that it was skipped if there is no `ptxas`.
 pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     let Some(ptxas) = find() else {
         eprintln!(
-            "SKIPPED: the PTX was not assembled, for there is no ptxas: \
+            "SKIPPED: the PTX was not assembled, because there is no ptxas: \
              install CUDA or `pip install nvidia-cuda-nvcc`, or set PTXAS"
         );
         return Ok(());
@@ -28,10 +29,10 @@ pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
     result
 }
 
-/// As [`assemble`], for many kernels: of what each of them costs the sum is printed.
+/// Like [`assemble`], for many kernels: prints only the sum of their spills.
 pub(crate) fn assemble_quietly(ptx: &str) -> Result<(), Box<dyn Error>> {
     let Some(ptxas) = find() else {
-        eprintln!("SKIPPED: the PTX was not assembled, for there is no ptxas");
+        eprintln!("SKIPPED: the PTX was not assembled, because there is no ptxas");
         return Ok(());
     };
     let directory = std::env::temp_dir().join(format!("cuda-rt-ptxas-{}", std::process::id()));
@@ -86,14 +87,14 @@ struct Usage {
     spill_bytes: u32,
 }
 
-/// Reads `ptxas -v`: a kernel's name comes first, then the properties of it and of functions it
-/// calls, then its registers.
+/// Reads the output of `ptxas -v`. A kernel's name comes first, then the properties of the kernel
+/// and of the functions that it calls, then its registers.
 fn usages(log: &str) -> Vec<Usage> {
     let mut usages = Vec::new();
     let (mut kernel, mut spill_bytes) = (String::new(), 0);
     for line in log.lines() {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
-            // The entry is called as the function, two underscores and a hash.
+            // An entry's name is the function's name, two underscores and a hash.
             let symbol = rest.split('\'').next().unwrap_or("");
             kernel = symbol
                 .rsplit_once("__")
@@ -122,7 +123,8 @@ fn usages(log: &str) -> Vec<Usage> {
     usages
 }
 
-/// `$PTXAS`, or on `PATH`, or in the toolkit's usual place, or what pip installed.
+/// Looks for `ptxas` in `$PTXAS`, on `PATH`, in the toolkit's usual place, and among pip's
+/// packages.
 fn find() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("PTXAS") {
         return Some(PathBuf::from(path));
@@ -143,7 +145,8 @@ fn in_site_packages() -> Option<PathBuf> {
         .find_map(|directory| find_below(&Path::new(directory).join("nvidia"), 3))
 }
 
-/// `bin/ptxas` at most `depth` directories down: `nvidia/cu13/bin`, `nvidia/cuda_nvcc/bin`.
+/// Looks for `bin/ptxas`, at most `depth` directories down, as in `nvidia/cu13/bin` and
+/// `nvidia/cuda_nvcc/bin`.
 fn find_below(directory: &Path, depth: u32) -> Option<PathBuf> {
     let candidate = directory.join("bin/ptxas");
     if candidate.is_file() {
@@ -186,7 +189,7 @@ ptxas info    : Used 255 registers, used 0 barriers
     }
 
     #[test]
-    fn nothing_is_found_where_there_is_nothing() {
+    fn a_search_without_ptxas_finds_nothing() {
         assert_eq!(find_below(std::path::Path::new("/nonexistent"), 3), None);
     }
 }

@@ -1,12 +1,12 @@
-//! `cargo xtask sanitize`: the tests of the simulated device under the sanitizers of the compiler.
+//! `cargo xtask sanitize`: runs the tests of the simulated device under the compiler's sanitizers.
 //!
 //! The simulated device runs the library's unsafe code, and kernels, on real memory and real
-//! threads: an access out of bounds, a use after a free, a leak or a race on the host shows there
-//! without a GPU. The standard library is built with the sanitizer too, or else a lock of its own
-//! would look like a race.
+//! threads. So an access out of bounds, a use after a free, a leak or a race on the host shows
+//! without a GPU. The standard library is built with the sanitizer too; otherwise its own locks
+//! would look like races.
 //!
-//! Each binary runs by itself, with few cases (`CUDA_RT_CASES`), and one that does not end in time
-//! counts as a failure.
+//! Each binary runs by itself, with few cases (`CUDA_RT_CASES`). A binary that does not end in time
+//! counts as failed.
 
 use std::error::Error;
 use std::fs;
@@ -37,15 +37,15 @@ impl Sanitizer {
         Self::ALL.into_iter().find(|sanitizer| sanitizer.name() == name)
     }
 
-    /// Whether code is compiled otherwise for it, and so the standard library's too.
+    /// Whether it changes compiled code, so that the standard library must be built with it.
     fn instruments(self) -> bool {
         self != Self::Leak
     }
 
-    /// The variable that sets it up, and to what.
+    /// The environment variable with its options, and their value.
     fn options(self) -> (&'static str, String) {
         match self {
-            // Leaks are the leak sanitizer's.
+            // The leak sanitizer reports leaks.
             Self::Address => (
                 "ASAN_OPTIONS",
                 "detect_leaks=0:detect_stack_use_after_return=1".into(),
@@ -57,13 +57,13 @@ impl Sanitizer {
                     format!("suppressions={}:print_suppressions=0", suppressions.display()),
                 )
             }
-            // A child of `fork` starts threads of its own.
+            // In the tests, a child of `fork` starts threads.
             Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0:die_after_fork=0".into()),
         }
     }
 }
 
-/// Binaries that are left out unless they are named, and why.
+/// Binaries that run only if they are named, and the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("completion_load", "measures time"),
     ("cust", "links the CUDA driver"),
@@ -72,12 +72,12 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("readme", "builds programs"),
 ];
 
-/// Plans, seeds or orders of each test.
+/// Number of plans, seeds or orders for each test.
 const CASES: &str = "4";
-/// A binary that deadlocks must not run for ever. Its build takes as long as it takes.
+/// Time limit of a binary, so that a deadlock ends. The build has no limit.
 const LIMIT_S: u32 = 900;
 
-/// Runs the binaries called `names`, or their modules, or all binaries, under each of `sanitizers`.
+/// Runs the binaries or modules called `names`, or all binaries, under each of `sanitizers`.
 pub(crate) fn run(sanitizers: &[Sanitizer], names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = binaries()?;
     let is_known = |name: &&&str| all.iter().any(|known| known == parts(name).0);
@@ -123,7 +123,7 @@ fn is_left_out(name: &str) -> bool {
     LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
 }
 
-/// A binary, and the module of its tests that are meant: `typed::order` are those of `order`.
+/// Splits a name into its binary and module: `typed::order` stands for the tests in `order`.
 fn parts(name: &str) -> (&str, Option<&str>) {
     match name.split_once("::") {
         Some((binary, module)) => (binary, Some(module)),
@@ -131,7 +131,7 @@ fn parts(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Where unit tests are.
+/// The package with the unit tests.
 const LIBRARIES: [&str; 7] = [
     "cuda-handoff-runtime",
     "cuda-handoff-driver",
@@ -142,7 +142,7 @@ const LIBRARIES: [&str; 7] = [
     "cuda-handoff-pipeline",
 ];
 
-/// `lib`, for the unit tests, and the integration tests.
+/// The names of all binaries: `lib` for the unit tests, and the integration tests.
 fn binaries() -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = vec!["lib".to_owned()];
     for entry in fs::read_dir(root().join("cuda-rt/tests"))? {
@@ -159,7 +159,7 @@ fn binaries() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Builds and runs one binary, or a module of it; its log stays.
+/// Builds and runs one binary, or one of its modules, and keeps the log.
 fn test(sanitizer: Sanitizer, name: &str, host: &str) -> Result<&'static str, Box<dyn Error>> {
     fs::create_dir_all(logs())?;
     let log = logs().join(format!("{}-{}.log", sanitizer.name(), name.replace("::", "-")));
@@ -170,7 +170,7 @@ fn test(sanitizer: Sanitizer, name: &str, host: &str) -> Result<&'static str, Bo
     Ok(outcome(code, &String::from_utf8_lossy(&fs::read(log)?)))
 }
 
-/// `cargo test` of one binary, which prints into `log`; its exit status.
+/// Runs `cargo test` for one binary, with its output in `log`. Returns the exit status.
 fn cargo(
     sanitizer: Sanitizer,
     name: &str,
@@ -183,9 +183,10 @@ fn cargo(
     let (variable, options) = sanitizer.options();
     let mut command = Command::new("timeout");
     command
-        // 0 is no limit.
+        // 0 means no limit.
         .args(["--kill-after=10", &limit_s.unwrap_or(0).to_string()])
-        // By rustup: the `cargo` that runs this is a toolchain's own, which knows no `+nightly`.
+        // Through rustup: the `cargo` that runs this task belongs to a toolchain and does not know
+        // `+nightly`.
         .args(["rustup", "run", "nightly", "cargo", "test", "--locked"])
         .args(["--target", host])
         .args(more);
@@ -199,7 +200,7 @@ fn cargo(
         name => {
             let (binary, module) = parts(name);
             command.args(["--package=cuda-handoff", "--test", binary]);
-            // Names of tests begin with their module.
+            // A test's name begins with its module.
             command.args(module.map(|module| format!("{module}::")))
         }
     };
@@ -212,7 +213,7 @@ fn cargo(
             target().join("sanitize").join(sanitizer.name()),
         )
         .env("CARGO_TERM_COLOR", "never")
-        // Fast enough to end, with the checks of a debug build.
+        // Optimised a little, so that tests end in time, with the checks of a debug build.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
         .env("CUDA_RT_CASES", CASES)
         .env(variable, options)
@@ -223,9 +224,9 @@ fn cargo(
     Ok(status.code())
 }
 
-/// What became of a binary, by its exit status and what it printed.
+/// The outcome of a binary, from its exit status and its output.
 fn outcome(code: Option<i32>, log: &str) -> &'static str {
-    // A report does not end the tests that it comes from.
+    // Tests go on after a report, so the exit status alone is not enough.
     let reported = ["AddressSanitizer", "LeakSanitizer", "ThreadSanitizer"]
         .iter()
         .any(|name| log.contains(&format!("ERROR: {name}")) || log.contains(&format!("WARNING: {name}")));
@@ -239,7 +240,7 @@ fn outcome(code: Option<i32>, log: &str) -> &'static str {
     }
 }
 
-/// The target that nightly builds for by itself.
+/// Nightly's default target.
 fn host() -> Result<String, Box<dyn Error>> {
     let printed = Command::new("rustup")
         .args(["run", "nightly", "rustc", "-vV"])
@@ -271,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_counts_whatever_the_tests_say() {
+    fn a_report_counts_even_if_the_tests_pass() {
         let passed = "test result: ok. 3 passed; 0 failed; 0 ignored";
         assert_eq!(outcome(Some(0), passed), "ok");
         let race = format!("{passed}\nWARNING: ThreadSanitizer: data race (pid=1)");
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_there() {
+    fn the_binaries_that_are_left_out_exist() {
         let all = binaries().unwrap();
         assert!(all.len() > 15, "{all:?}");
         for (name, _) in LEFT_OUT {

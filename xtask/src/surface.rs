@@ -1,16 +1,16 @@
-//! `cargo xtask surface`: everything of the published crates that another crate can name, call or
-//! implement, against the committed lists.
+//! `cargo xtask surface`: lists all items of the published crates that another crate can name, call
+//! or implement, and compares the lists with the committed ones.
 //!
-//! Privacy is not all that keeps a function from safe code of other crates. A method of a private
-//! trait is callable through each bound that implies the trait, and a doc-hidden function by its
-//! path. So the lists are made from what rustdoc knows, and not from what it shows, and hold both,
-//! with marks:
+//! A private or hidden function may still be callable from other crates. A method of a private
+//! trait is callable through each bound that implies the trait. A doc-hidden function is callable
+//! by its path. So the lists come from rustdoc's data, which includes both, and not from the
+//! documentation that it shows. Marks tell them apart:
 //!
 //! | mark | |
 //! |---|---|
-//! | `hidden` | has a path, which documentation does not show |
-//! | `by-bound` | has no path, and is reached through a bound or a value |
-//! | `asked` | a trait without a path that is only asked of types: nobody else can call or implement it |
+//! | `hidden` | the item has a path, but documentation does not show it |
+//! | `by-bound` | the item has no path, but a bound or a value gives access to it |
+//! | `asked` | a trait without a path that types must satisfy: no other crate can call or implement it |
 //! | `[sealed]` | a trait that no other crate can implement |
 
 mod entries;
@@ -42,7 +42,7 @@ type Lists = BTreeMap<&'static str, Vec<Entry>>;
 /// Writes the lists.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     if let Some(missing) = rustdoc::missing() {
-        return Err(format!("nothing was written: it needs {missing}").into());
+        return Err(format!("nothing was written: first run {missing}").into());
     }
     let lists = read()?;
     fs::create_dir_all(root().join(FOLDER))?;
@@ -56,7 +56,7 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
 /// Compares the lists with the committed ones.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     if let Some(missing) = rustdoc::missing() {
-        eprintln!("SKIPPED: whether the callable surface is as committed: it needs {missing}");
+        eprintln!("SKIPPED: the comparison of the callable surface; to run it, first run {missing}");
         return Ok(());
     }
     let lists = read()?;
@@ -69,12 +69,13 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
         }
     }
     report(&lists);
-    // Also where nothing changed: what is written anew without a thought must not pass.
+    // Check the guards too if nothing changed: lists that were regenerated carelessly must not
+    // pass.
     let guarded = guards::check(root(), &lists).map_err(|error| error.to_string());
     let compared = match changed.is_empty() {
         true => Ok(()),
         false => Err(format!(
-            "other crates can name, call or implement other things than committed; if the change is meant, run `cargo xtask surface`{changed}"
+            "the items that other crates can name, call or implement differ from the committed lists; if the change is meant, run `cargo xtask surface`{changed}"
         )),
     };
     match (guarded, compared) {
@@ -123,7 +124,7 @@ fn report(lists: &Lists) {
     }
 }
 
-/// The lines that went and came.
+/// The lines that were removed and added.
 fn differences(committed: &str, found: &str) -> String {
     let (old, new): (BTreeSet<&str>, BTreeSet<&str>) = (committed.lines().collect(), found.lines().collect());
     let gone = old.difference(&new).map(|line| format!("  - {line}\n"));
@@ -136,7 +137,7 @@ mod tests {
     use super::differences;
 
     #[test]
-    fn lines_that_differ_are_shown_either_way() {
+    fn removed_and_added_lines_are_shown() {
         assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
         assert_eq!(differences("a\nb\n", "a\nb\n"), "");
     }

@@ -1,7 +1,8 @@
-//! `cargo xtask unsafe-budget`: how much `unsafe` each file holds, against the committed count.
+//! `cargo xtask unsafe-budget`: counts `unsafe` in each file, and compares with the committed
+//! counts.
 //!
-//! The count is of tokens, so comments and strings don't matter and the bodies of macros do, those
-//! of `quote!` included. A change either way must be committed, where a reviewer sees it.
+//! The task counts tokens. So comments and strings do not count, and the bodies of macros count,
+//! `quote!` included. Any change of a count must be committed, so that a reviewer sees it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,7 +19,7 @@ const HEADING: &str = "\
 # blocks functions    impls   traits    other  file
 ";
 
-/// Programs that must not compile, and their twins: nothing of them is built into anything.
+/// The folder of programs that must not compile; no crate contains them.
 const UNCOUNTED: &str = "ui-tests/cases";
 
 /// Writes the counts.
@@ -36,7 +37,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let differences = differences(&parse(&text)?, &counted);
     if !differences.is_empty() {
         let what = format!(
-            "{FILE} is not what the source holds; if the change is meant, run `cargo xtask unsafe-budget`"
+            "{FILE} differs from the sources; if the change is meant, run `cargo xtask unsafe-budget`"
         );
         return Err(format!("{what}\n{differences}").into());
     }
@@ -55,8 +56,8 @@ fn report(counts: &Counts) {
     println!("unsafe: {total} in {} files", counts.len());
 }
 
-/// What follows the keyword. `unsafe fn(..)` as a type counts nowhere: whoever calls it has the
-/// block.
+/// Counts of `unsafe`, by the token after the keyword. The type `unsafe fn(..)` does not count,
+/// because the code that calls it has a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     blocks: usize,
@@ -103,7 +104,7 @@ impl Count {
                     1 + usize::from(abi)
                 };
                 match (word(keyword).as_deref(), after.get(keyword + 1)) {
-                    // A name, or in `quote!` what is put there for one.
+                    // The function's name, or in `quote!` its placeholder.
                     (Some("fn"), Some(TokenTree::Ident(_))) => &mut self.functions,
                     (Some("fn"), Some(TokenTree::Punct(punct))) if punct.as_char() != '<' => {
                         &mut self.functions
@@ -154,7 +155,8 @@ impl fmt::Display for Count {
 
 type Counts = BTreeMap<String, Count>;
 
-/// The files that hold any, by their path from the root with `/` between its parts.
+/// Counts of the files that have any `unsafe`, by their path from the root, with `/` between its
+/// parts.
 fn count_all(root: &Path) -> Result<Counts, Box<dyn Error>> {
     let mut files = Vec::new();
     rust_files(root, &mut files)?;
@@ -219,7 +221,7 @@ fn parse(text: &str) -> Result<Counts, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
-            let wrong = || format!("{FILE}: not five numbers and a file: {line:?}");
+            let wrong = || format!("{FILE}: expected five numbers and a file, found {line:?}");
             let words: Vec<&str> = line.split_whitespace().collect();
             let [numbers @ .., name] = words.as_slice() else {
                 return Err(wrong());
@@ -245,7 +247,7 @@ fn parse(text: &str) -> Result<Counts, String> {
         .collect()
 }
 
-/// A line for each file whose count is not the committed one.
+/// A line for each file whose count differs from the committed count.
 fn differences(committed: &Counts, counted: &Counts) -> String {
     let mut names: Vec<&String> = committed.keys().chain(counted.keys()).collect();
     names.sort_unstable();
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_told_from_the_others() {
+    fn each_kind_of_unsafe_is_counted_apart() {
         assert_eq!(
             count("fn f() { unsafe { g() }; let x = [unsafe { h() }; 2]; }"),
             [2, 0, 0, 0, 0]
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn macros_count_and_text_does_not() {
+    fn bodies_of_macros_count_and_comments_and_strings_do_not() {
         assert_eq!(
             count("macro_rules! m { () => { unsafe { f() } } }"),
             [1, 0, 0, 0, 0]
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn written_counts_are_read_back() {
         let counts = Counts::from([
             (
                 "a.rs".into(),
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_new_gone_or_changed_is_a_difference() {
+    fn a_new_missing_or_changed_file_is_a_difference() {
         let one = Count {
             blocks: 1,
             ..Count::default()

@@ -21,12 +21,12 @@ fn errors_of_the_parser_name_the_column_and_the_fault() {
         (
             "mem d:gpu",
             7,
-            "there is no memory `gpu`: it is dev, pin, page or man",
+            "there is no kind of memory `gpu`: the kinds are dev, pin, page and man",
         ),
         (
             "str s:async",
             7,
-            "there is no kind of stream `async`: it is blk or nb",
+            "there is no kind of stream `async`: the kinds are blk and nb",
         ),
         ("str s:nb@99999999999", 10, "a device's number is too large"),
         ("cpy(a-b)", 6, "expected `<-`, found `-`"),
@@ -41,7 +41,7 @@ fn errors_of_the_parser_name_the_column_and_the_fault() {
         (
             "capBegin(s)",
             1,
-            "`capBegin`: captures and graphs are not of this grammar",
+            "`capBegin`: this grammar has no captures and graphs",
         ),
         ("é(x)", 1, "there is no statement `é`"),
         ("k(R é, ü\u{301})@s", 9, "expected `)`, found `\u{301}`"),

@@ -116,7 +116,7 @@ fn a_closure_cannot_claim_more_than_a_buffer_holds() {
         );
         assert_eq!(
             error.to_string(),
-            "source failed on item 0: 5 elements were said to be filled, of 4 that a buffer has"
+            "source failed on item 0: the stage's closure says that it filled 5 elements, but a buffer has 4"
         );
     });
 }

@@ -1,25 +1,26 @@
-//! Kernels that were written for Rust-CUDA, with its `cuda_std`, launched by cuda-rt.
+//! Kernels written for Rust-CUDA, with its `cuda_std`, and launched by cuda-rt.
 //!
 //! - `src/kernels.rs` holds the kernels; with the feature `cuda_std` they are type-checked on the
 //!   host.
-//! - `kernels.ptx` is theirs for the GPU, of a compiler that is not ours. Here it is nvcc's, of
-//!   `kernels.cu`; `docs/rust-cuda.md` says how rustc_codegen_nvvm makes it of the Rust source.
-//! - This module describes them to cuda-rt: what each parameter is, and what the kernel does on the
-//!   CPU. [`axpy`] and [`block_sums`] are then calls like those of `#[kernel]`: the buffers must be
-//!   the stream's own, inputs are no outputs.
+//! - `kernels.ptx` holds the same kernels for the GPU, built by another compiler. Here nvcc built
+//!   it from `kernels.cu`. `docs/rust-cuda.md` says how rustc_codegen_nvvm builds it from the Rust
+//!   source.
+//! - This module describes the kernels to cuda-rt: each parameter, and a function that does the
+//!   kernel's work on the CPU. [`axpy`] and [`block_sums`] are then calls like the calls of
+//!   `#[kernel]`: buffers must belong to the stream, and inputs cannot be outputs.
 
 #![cfg_attr(
     feature = "cuda_std",
     allow(
         unexpected_cfgs,
-        reason = "cuda_std's macros ask for targets that there are no more"
+        reason = "cuda_std's macros name targets that no longer exist"
     )
 )]
 
 #[cfg(feature = "cuda_std")]
 #[allow(
     unexpected_cfgs,
-    reason = "cuda_std's macros ask for targets that there are no more"
+    reason = "cuda_std's macros name targets that no longer exist"
 )]
 pub mod kernels;
 mod simulated;
@@ -27,10 +28,11 @@ mod simulated;
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 use cuda_rt::{DeviceSlice, Result, Stream, StreamTag};
 
-/// Threads of a block.
+/// Number of threads in a block.
 pub const BLOCK: usize = 256;
 
-// SAFETY: its kernels are described by hand below, and launched through `foreign_kernel` only.
+// SAFETY: the module's kernels are described by hand below, and launched through `foreign_kernel`
+// only, which states what the PTX does.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("cuda-std-kernels", include_str!("../kernels.ptx")) };
 
 const fn parameter<T>(kind: ParameterKind) -> Parameter {
@@ -79,7 +81,7 @@ static BLOCK_SUMS: Kernel = Kernel {
     cache: KernelCache::new(),
 };
 
-/// A thread for each of `threads`, in whole blocks.
+/// The shape of a launch with at least `threads` threads, in whole blocks.
 fn covering(threads: usize) -> LaunchShape {
     let blocks = u32::try_from(threads.div_ceil(BLOCK)).expect("fewer blocks than 2^32");
     LaunchShape {
@@ -94,7 +96,7 @@ fn covering(threads: usize) -> LaunchShape {
     }
 }
 
-/// `y[i] = a * x[i] + y[i]`, as far as both reach. Stream-ordered.
+/// `y[i] = a * x[i] + y[i]`, for each `i` below both lengths. Stream-ordered.
 ///
 /// # Errors
 /// [`Error::Launch`](cuda_rt::Error::Launch).
@@ -106,18 +108,18 @@ pub fn axpy<S: StreamTag>(
 ) -> Result<()> {
     let shape = covering(x.len().min(y.len()));
     let launch = stream.foreign_kernel(&AXPY).value(a).read(x).write(y);
-    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each
-    // element in one thread.
+    // SAFETY: the PTX's entry has these parameters. It reads and writes elements below both
+    // lengths, and only one thread uses each element.
     unsafe { launch.launch(&shape) }
 }
 
-/// `sums[b]` is the sum of elements `256 * b ..` of `x`. Stream-ordered.
+/// `sums[b]` is the sum of the elements `256 * b .. 256 * (b + 1)` of `x`. Stream-ordered.
 ///
 /// # Errors
 /// [`Error::Launch`](cuda_rt::Error::Launch).
 ///
 /// # Panics
-/// If `sums` has another length than there are blocks.
+/// If the length of `sums` differs from the number of blocks.
 #[track_caller]
 pub fn block_sums<S: StreamTag>(
     stream: &Stream<S>,
@@ -127,8 +129,8 @@ pub fn block_sums<S: StreamTag>(
     assert_eq!(sums.len(), x.len().div_ceil(BLOCK), "one sum for each block");
     let shape = covering(x.len());
     let launch = stream.foreign_kernel(&BLOCK_SUMS).read(x).write(sums);
-    // SAFETY: the PTX's entry has those parameters; it reads and writes below both lengths, each
-    // sum in one thread, with barriers that all threads of a block meet. The block has the 256
-    // threads that its shared memory is for.
+    // SAFETY: the PTX's entry has these parameters. It reads and writes elements below both
+    // lengths, and one thread writes each sum. All threads of a block meet its barriers. Its shared
+    // memory is for blocks of 256 threads, as here.
     unsafe { launch.launch(&shape) }
 }

@@ -1,4 +1,4 @@
-//! PTX of another compiler, launched with typed arguments.
+//! Tests that launch another compiler's PTX with typed arguments.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::SimConfig;
@@ -48,16 +48,16 @@ fn kernels_of_another_compiler_compute_what_the_source_says() {
     on_each_device(|gpu| {
         for len in [0, 1, 255, 256, 257, 100_000] {
             let elements: Vec<f32> = (0..len).map(|i| 2.0 * (i % 7) as f32 + 1.0).collect();
-            // Whole numbers, so that the order of the additions doesn't show.
+            // Integers, so that every order of the additions gives the same sum.
             let expected: Vec<f32> = elements.chunks(BLOCK).map(|block| block.iter().sum()).collect();
             assert_eq!(sums(gpu, len), expected, "of {len} elements");
         }
     });
 }
 
-/// The description is of this PTX: names and numbers of parameters.
+/// Compares the kernels' descriptions with the PTX: names and numbers of parameters.
 #[test]
-fn the_ptx_has_the_entries_that_are_described() {
+fn the_ptx_has_the_described_entries() {
     let ptx = include_str!("../kernels.ptx");
     for (entry, parameters) in [("axpy", 5), ("block_sums", 4)] {
         let (_, rest) = ptx.split_once(&format!(".visible .entry {entry}(")).unwrap();

@@ -1,5 +1,4 @@
-//! What the denoising tests share: streams to denoise, and a pipeline on a simulated device to do
-//! it.
+//! Common parts of the denoising tests: streams to denoise, and a pipeline on a simulated device.
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::io::{Read, Write};
@@ -22,7 +21,8 @@ pub(crate) const FILTER: Filter = Filter {
     sigma_range: 30.0,
 };
 
-/// A stream of this format with `frames` frames of junk, and parameters on every other frame.
+/// A stream of this format with `frames` frames of random samples, and parameters on every other
+/// frame.
 pub(crate) fn stream(width: usize, height: usize, format: &str, chroma_bytes: usize, frames: u64) -> Vec<u8> {
     let mut stream = format!("YUV4MPEG2 W{width} H{height} F24:1 {format} Xtest\n").into_bytes();
     let mut state = 1_u32;
@@ -54,7 +54,7 @@ pub(crate) fn stream_420(width: usize, height: usize, frames: u64) -> Vec<u8> {
     )
 }
 
-/// Runs the overlapped pipeline on `gpu`. `prepare` is called when the kernel's code is there.
+/// Runs the overlapped pipeline on `gpu`. Calls `prepare` after the kernel's code is loaded.
 pub(crate) fn overlapped<D: Live>(
     gpu: &Device<D>,
     source: impl Read + Send,
@@ -71,7 +71,7 @@ pub(crate) fn overlapped<D: Live>(
     pipeline.run(&mut clip, &mut output, progress)
 }
 
-/// What the overlapped pipeline makes of a stream.
+/// The overlapped pipeline's output for a stream.
 pub(crate) fn denoised(stream: &[u8], config: SimConfig, buffers: usize) -> Vec<u8> {
     let mut result = Vec::new();
     Device::simulated(config, |gpu| {
@@ -82,7 +82,7 @@ pub(crate) fn denoised(stream: &[u8], config: SimConfig, buffers: usize) -> Vec<
     result
 }
 
-/// What one stream makes of it.
+/// The serial pass's output for a stream.
 pub(crate) fn denoised_serially(stream: &[u8]) -> Vec<u8> {
     let mut result = Vec::new();
     Device::simulated(SimConfig::default(), |gpu| {
@@ -95,8 +95,8 @@ pub(crate) fn denoised_serially(stream: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Runs `test` on a thread of its own, and fails if it does not end: a deadlock must not hang the
-/// test suite.
+/// Runs `test` on a thread, and fails if it does not end in time: a deadlock must not hang the test
+/// suite.
 pub(crate) fn ends<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     let thread = thread::spawn(move || done.send(test()).expect("the other end waits"));

@@ -1,5 +1,5 @@
-//! A stage that fails half-way ends the run: no deadlock, and an error that names the stage and the
-//! frame.
+//! Tests of failures: a stage that fails ends the run without a deadlock, and the error names the
+//! stage and the frame.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Read, Write};
@@ -12,12 +12,13 @@ use cuda_rt::simulator::{Call, SimConfig, Simulator};
 use cuda_rt_examples::denoise::failure::{Stage, StageError};
 
 const FRAMES: u64 = 9;
-/// Frames of 6×4 samples and their line: some with parameters, so a little more than 42 bytes each.
+/// A clip with frames of 6×4 samples. A frame and its line take a little more than 42 bytes,
+/// because some lines have parameters.
 fn clip() -> Vec<u8> {
     stream_420(6, 4, FRAMES)
 }
 
-/// Runs on a simulated device that was told to fail, and expects an error.
+/// Runs on a simulated device that is set to fail, and expects an error.
 fn failure(buffers: usize, prepare: impl FnOnce(&Simulator) + Send + 'static) -> StageError {
     let run = move |gpu: Device<cuda_rt::Scoped<'_>>| {
         overlapped(&gpu, clip().as_slice(), io::sink(), buffers, prepare, &|_| {})
@@ -30,7 +31,7 @@ fn failure(buffers: usize, prepare: impl FnOnce(&Simulator) + Send + 'static) ->
 }
 
 #[test]
-fn a_failing_call_is_named_by_stage_and_frame() {
+fn the_error_of_a_failing_call_names_stage_and_frame() {
     for (call, stage) in [
         (Call::CopyToDevice, Stage::Upload),
         (Call::Launch, Stage::Kernel),
@@ -89,7 +90,7 @@ fn a_lost_device_ends_the_run() {
     }
 }
 
-/// Passes so many bytes, then does `then`.
+/// Passes a number of bytes, then does `then`.
 struct Limited<T> {
     inner: T,
     bytes: usize,
@@ -126,7 +127,7 @@ impl<T: Write> Write for Limited<T> {
     }
 }
 
-/// Where frame `index` of [`clip`] begins.
+/// The offset of frame `index` of [`clip`], in bytes.
 fn start_of(index: usize) -> usize {
     let clip = clip();
     let starts = clip
@@ -151,7 +152,7 @@ fn run_between(
 }
 
 #[test]
-fn a_failing_read_is_named_by_frame_and_byte() {
+fn the_error_of_a_failing_read_names_frame_and_byte() {
     for frame in [0, 4, 8] {
         for buffers in 1..=3 {
             let bytes = start_of(frame) + 20;
@@ -171,7 +172,7 @@ fn a_failing_read_is_named_by_frame_and_byte() {
 }
 
 #[test]
-fn a_truncated_clip_is_an_error_after_the_frames_that_are_whole() {
+fn a_truncated_clip_is_an_error_after_its_complete_frames() {
     let mut clip = clip();
     clip.truncate(start_of(5) + 10);
     let error = run_between(io::Cursor::new(clip), io::sink(), 2).unwrap_err();
@@ -179,7 +180,7 @@ fn a_truncated_clip_is_an_error_after_the_frames_that_are_whole() {
 }
 
 #[test]
-fn a_failing_write_is_named_by_frame() {
+fn the_error_of_a_failing_write_names_the_frame() {
     for frame in [0, 4, 8] {
         for buffers in 1..=3 {
             let then = || io::ErrorKind::StorageFull.into();
@@ -198,7 +199,7 @@ fn a_failing_write_is_named_by_frame() {
     }
 }
 
-/// Takes everything, and can keep none of it.
+/// A writer that takes all bytes, and fails when it is flushed.
 struct Unflushable;
 
 impl Write for Unflushable {
@@ -212,7 +213,7 @@ impl Write for Unflushable {
 }
 
 #[test]
-fn a_disk_that_is_full_only_when_flushed_is_a_failing_write() {
+fn a_failing_flush_is_a_failing_write() {
     let error = run_between(io::Cursor::new(clip()), Unflushable, 2).unwrap_err();
     assert_eq!((error.stage, error.frame), (Stage::Write, FRAMES - 1), "{error}");
 }

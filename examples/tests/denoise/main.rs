@@ -1,5 +1,5 @@
-//! The example `denoise`: its results, its overlap, its failures, and the program as a user meets
-//! it.
+//! Tests of the example `denoise`: its results, its overlap, its failures, and the program as users
+//! run it.
 #![forbid(unsafe_code)]
 
 #[path = "../common/mod.rs"]

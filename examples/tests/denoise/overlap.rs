@@ -1,4 +1,4 @@
-//! The stages do overlap, by the simulated device's clock.
+//! Tests that the stages overlap, by the simulated device's clock.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -12,7 +12,8 @@ const FRAMES: u64 = 200;
 const STAGE_NS: f64 = 100_000.0;
 const SAMPLES: f64 = 32.0 * 16.0;
 
-/// Upload, kernel and download of a frame take 0.1 ms each, and calls next to nothing.
+/// A device on which upload, kernel and download of a frame take 0.1 ms each, and calls take almost
+/// no time.
 fn balanced(buffers: usize) -> Pass {
     let model = Model {
         to_device_gb_per_s: SAMPLES / STAGE_NS,

@@ -1,4 +1,4 @@
-//! The program as a user meets it: exit codes, messages, files.
+//! Tests of the program as users run it: exit codes, messages, files.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -22,7 +22,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// A directory of its own for one test, with the program run in it.
+/// A temporary directory for one test, in which the program runs.
 struct Scene(TempDir);
 
 impl Scene {
@@ -38,7 +38,7 @@ impl Scene {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Files there, without order; one that is hidden would be the rest of an output.
+    /// The files in the directory, in no order. A hidden file would be left over from an output.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -58,7 +58,7 @@ impl Scene {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It may end without reading.
+        // The program may end without reading its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
@@ -70,8 +70,7 @@ impl Scene {
         output
     }
 
-    /// Expects exit code 2, one sentence, and no file that was not there before. Gives the
-    /// sentence.
+    /// Expects exit code 2, one sentence, and no new file. Returns the sentence.
     fn fail(&self, arguments: &[&str]) -> String {
         let before = self.files();
         let output = self.run(arguments, b"");
@@ -85,7 +84,7 @@ impl Scene {
 }
 
 #[test]
-fn what_is_wrong_with_the_input_is_said_with_its_place() {
+fn errors_of_the_input_name_their_place() {
     let scene = Scene::new();
     let frame = 14 * 10 + 2 * 7 * 5 + "FRAME\n".len();
     let mut clip = stream_420(14, 10, 4);
@@ -155,7 +154,7 @@ fn an_existing_output_survives_a_failure() {
 }
 
 #[test]
-fn what_ran_when_is_drawn_traced_and_charted() {
+fn a_timeline_is_drawn_traced_and_charted() {
     let scene = Scene::new();
     let made = ["--frames", "6", "--size", "64x32"];
     for name in ["run.svg", "run.json"] {
@@ -187,7 +186,7 @@ fn what_ran_when_is_drawn_traced_and_charted() {
 }
 
 #[test]
-fn an_output_that_cannot_be_is_said_before_any_work() {
+fn an_impossible_output_is_refused_before_any_work() {
     let scene = Scene::new();
     assert!(
         scene
@@ -205,7 +204,7 @@ fn an_output_that_cannot_be_is_said_before_any_work() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_said_with_the_frame() {
+fn the_error_of_a_full_disk_names_the_frame() {
     let message = Scene::new().fail(&["--size", "640x360", "--frames", "3", "-o", "/dev/full"]);
     assert_eq!(
         message,
@@ -215,7 +214,7 @@ fn a_full_disk_is_said_with_the_frame() {
 }
 
 #[test]
-fn no_gpu_is_said_when_one_is_asked_for() {
+fn a_missing_gpu_is_an_error_if_one_is_requested() {
     if Path::new("/dev/nvidiactl").exists() {
         eprintln!("SKIPPED: this machine has a GPU");
         return;
@@ -233,7 +232,7 @@ fn no_gpu_is_said_when_one_is_asked_for() {
 }
 
 #[test]
-fn standard_streams_carry_the_same_as_files() {
+fn standard_streams_carry_the_same_bytes_as_files() {
     let scene = Scene::new();
     let clip = stream_420(14, 10, 4);
     scene.write("clip.y4m", &clip);
@@ -280,7 +279,7 @@ fn json_is_one_object_and_the_only_output() {
     );
 }
 
-/// Runs ffmpeg; `None` if there is none.
+/// Runs ffmpeg; `None` if it is not installed.
 fn ffmpeg(scene: &Scene, arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new("ffmpeg");
     match command
@@ -298,14 +297,14 @@ fn ffmpeg(scene: &Scene, arguments: &[&str]) -> Option<Output> {
             Some(output)
         }
         Err(_) => {
-            eprintln!("SKIPPED: no ffmpeg here, so nothing was checked against it");
+            eprintln!("SKIPPED: ffmpeg is not installed, so nothing was compared with it");
             None
         }
     }
 }
 
 #[test]
-fn ffmpeg_makes_what_goes_in_and_reads_what_comes_out() {
+fn the_program_reads_ffmpegs_output_and_ffmpeg_reads_the_programs() {
     let scene = Scene::new();
     for format in ["yuv420p", "yuv422p", "yuv444p", "yuv411p", "yuvj420p", "gray"] {
         let source = "testsrc2=size=66x50:rate=25:duration=0.4";

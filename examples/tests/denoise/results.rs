@@ -1,4 +1,5 @@
-//! What comes out is right, and the same whatever the order, the number of buffers and the format.
+//! Tests of results: they are right, and the same in any order, for any number of buffers and any
+//! format.
 #![forbid(unsafe_code)]
 
 use crate::common::{FILTER, denoised, denoised_serially, stream, stream_420};
@@ -73,8 +74,7 @@ fn check(before: &[u8], after: &[u8], what: &str) {
         let expected = reference(&before.luma, width, height);
         let off = after.luma.iter().zip(&expected).map(|(a, b)| a.abs_diff(*b));
         assert!(off.clone().all(|off| off <= 1), "{what}: luma of frame {index}");
-        // Single and double precision may round a mean that is near a half differently, which is
-        // rare.
+        // Single and double precision may round a mean near a half differently, but rarely.
         let rounded = off.filter(|off| *off == 1).count();
         assert!(
             rounded * 100 <= expected.len().max(100),
@@ -84,7 +84,7 @@ fn check(before: &[u8], after: &[u8], what: &str) {
 }
 
 #[test]
-fn every_format_and_odd_sizes_come_out_right() {
+fn every_format_and_odd_sizes_give_right_results() {
     for (format, chroma_bytes) in [
         ("Cmono", 0),
         ("C411", 2 * 9 * 19),
@@ -123,7 +123,7 @@ fn any_order_and_any_number_of_buffers_give_the_same_bytes() {
 }
 
 #[test]
-fn no_frames_and_fewer_frames_than_buffers_pass() {
+fn zero_frames_and_fewer_frames_than_buffers_pass() {
     for count in 0..4 {
         let before = stream_420(5, 5, count);
         for buffers in 1..=4 {
@@ -137,7 +137,7 @@ fn no_frames_and_fewer_frames_than_buffers_pass() {
 }
 
 #[test]
-fn the_made_clip_loses_noise_and_keeps_its_edges() {
+fn the_generated_clip_loses_noise_and_keeps_its_edges() {
     let mut before = Vec::new();
     std::io::Read::read_to_end(&mut NoisyClip::new(160, 90, 2, 1), &mut before).unwrap();
     let clean = NoisyClip::new(160, 90, 2, 1).clean_luma(1);

@@ -1,38 +1,38 @@
-//! The programs that are generated, and what each is about.
+//! The neighbours of cuda-rt, and the programs that are generated for them.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The program that has no neighbour.
+/// The name of the program without a neighbour.
 pub(super) const ALONE: &str = "alone";
 
-/// A crate, or a way to use it, that a program may have beside cuda-rt.
+/// A crate beside cuda-rt, or one way to use it.
 pub(super) struct Neighbour {
     pub(super) name: &'static str,
-    /// What was checked, once it was.
+    /// Description of the check, which is printed afterwards.
     pub(super) about: &'static str,
-    /// Lines of `[dependencies]`, beside cuda-rt.
+    /// Lines of `[dependencies]`, in addition to cuda-rt.
     dependencies: &'static str,
     source: Source,
     /// Arguments of `cargo check`.
     pub(super) check: &'static [&'static str],
     pub(super) environment: &'static [(&'static str, &'static str)],
-    /// Whether a build script runs `nvcc`: then it is given a stub.
+    /// Whether a build script runs `nvcc`. The program then gets a stub of it.
     pub(super) asks_nvcc: bool,
     /// Packages whose versions are printed.
     pub(super) shows: &'static [&'static str],
 }
 
-/// The program itself.
+/// The program's source.
 enum Source {
-    /// This text.
+    /// The given text.
     Text(&'static str),
-    /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, against the bindings that are
-    /// among the dependencies.
+    /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, compared with the bindings in
+    /// the dependencies.
     Declarations {
-        /// The major version of CUDA: headers of 12 and 13 have later versions of some entry
-        /// points.
+        /// The major version of CUDA. The headers of CUDA 12 and 13 have later versions of some
+        /// entry points.
         of_cuda: u32,
     },
 }
@@ -106,7 +106,7 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
     },
     Neighbour {
         name: "headers-of-cuda-11",
-        about: "the declarations of the driver API are equal to the header's of CUDA 11.4",
+        about: "the declarations of the driver API equal CUDA 11.4's header",
         dependencies: r#"cudarc = { version = "*", default-features = false, features = ["std", "driver", "dynamic-loading", "cuda-11040"] }"#,
         source: Source::Declarations { of_cuda: 11 },
         check: &["--profile", "test"],
@@ -114,7 +114,7 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
     },
     Neighbour {
         name: "headers-of-cuda-13",
-        about: "the declarations of the driver API are equal to the header's of CUDA 13.0",
+        about: "the declarations of the driver API equal CUDA 13.0's header",
         dependencies: r#"cudarc = { version = "*", default-features = false, features = ["std", "driver", "dynamic-loading", "cuda-13000"] }"#,
         source: Source::Declarations { of_cuda: 13 },
         check: &["--profile", "test"],
@@ -159,8 +159,8 @@ impl Neighbour {
     }
 }
 
-/// Stands for nvcc 12.8: says its version, and makes every file that it is asked for, empty. What
-/// is checked is never run.
+/// A stub for nvcc 12.8. It prints nvcc's version, and makes each requested file, without content.
+/// Checked programs are never run.
 const NVCC: &str = r#"#!/bin/sh
 case "$*" in *--version*)
     printf 'nvcc\n\n\nCuda compilation tools, release 12.8, V12.8.93\n'
@@ -179,7 +179,7 @@ if [ -n "$folder" ]; then
 fi
 "#;
 
-/// A CUDA toolkit of which build scripts find enough to go on.
+/// Makes a CUDA toolkit with just the files that build scripts look for.
 pub(super) fn stub_toolkit(home: &Path) -> io::Result<PathBuf> {
     let toolkit = home.join("stub-toolkit");
     for folder in ["bin", "include", "lib64"] {

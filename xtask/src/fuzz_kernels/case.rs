@@ -1,23 +1,23 @@
-//! One kernel with its arguments and the bytes that its outputs must hold; and the host's code that
-//! launches and compares.
+//! [`Case`]: a kernel with its arguments and the expected bytes of its outputs, and the host's code
+//! that launches it and compares.
 
 use super::emit;
 use super::program::{Bits, Position, Program, Ty};
 use super::reference;
 
-/// A kernel to be launched once.
+/// A kernel that is launched once.
 pub(super) struct Case {
     pub(super) name: String,
     /// The module of the kernel, and of the types of its arguments.
     pub(super) module: &'static str,
-    /// The items: types, and the kernel.
+    /// The source of the kernel and of its types.
     pub(super) source: String,
-    /// Threads of the launch along each axis of the kernel's.
+    /// Number of threads of the launch along each axis that the kernel has.
     pub(super) grid: Vec<usize>,
     pub(super) arguments: Vec<Argument>,
 }
 
-/// What the launch passes, in order.
+/// An argument of the launch.
 pub(super) enum Argument {
     Scalar {
         ty: String,
@@ -37,7 +37,7 @@ pub(super) enum Argument {
 }
 
 impl Case {
-    /// A random program, and what the reference says of it.
+    /// The case of a random program, with the reference's results.
     pub(super) fn of_program(program: &Program, name: String) -> Self {
         let pack = |ty: Ty, values: &[Bits]| -> Vec<u8> {
             values
@@ -79,7 +79,7 @@ impl Case {
         }
     }
 
-    /// The function that launches it. What it needs is appended to `data`.
+    /// The source of the function that launches the kernel. Appends the function's data to `data`.
     pub(super) fn host(&self, data: &mut Vec<u8>) -> String {
         let (name, module, start) = (&self.name, self.module, data.len());
         let (mut declared, mut passed, mut compared) = (String::new(), String::new(), String::new());

@@ -1,4 +1,4 @@
-//! A random program as the Rust of a kernel.
+//! Writes a random program as the Rust source of a kernel.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::program::{
     Step, Stmt, Ty, Unary, Vote,
 };
 
-/// What every file of random kernels has.
+/// The common first part of every file of random kernels.
 pub(super) const PRELUDE: &str = "\
 use device_std::prelude::*;
 use device_std::{And, Max, Min, Or, Sum, Xor, accurate};
@@ -62,7 +62,7 @@ pub(super) fn kernel(program: &Program, name: &str) -> String {
     format!("{attribute}\npub fn {name}({parameters}) {{\n{body}}}\n")
 }
 
-/// Scratch memory of reductions, for each type that has some.
+/// The types whose reductions need scratch memory.
 fn scratch(program: &Program) -> Vec<Ty> {
     fn of(steps: &[Step], program: &Program, found: &mut Vec<Ty>) {
         for step in steps {
@@ -153,7 +153,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a thread writes at the end; it has its index as `i`.
+    /// The writes at a thread's end, where `i` is its index.
     fn outputs(&self) -> String {
         let mut text = String::new();
         for (n, output) in self.program.outputs.iter().enumerate() {
@@ -215,7 +215,7 @@ impl Emitter<'_> {
         text
     }
 
-    /// Views of the shared arrays that a phase reads, and how its closure opens them.
+    /// The views of the shared arrays that `text` reads, and the code that opens them in a closure.
     fn views(&self, text: &str) -> (String, String) {
         let used = (0..self.program.shared.len()).filter(|n| text.contains(&format!(" v{n}[")));
         let used: Vec<usize> = used.collect();
@@ -397,7 +397,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The statements, and the value.
+    /// A body's statements and its value.
     fn body(&self, body: &Body) -> (String, String) {
         (self.stmts(&body.stmts), self.expr(&body.result))
     }
@@ -466,7 +466,7 @@ impl Emitter<'_> {
             Node::Own => "own".to_owned(),
             Node::Place(place) => self.place(*place).to_owned(),
             Node::Input(n, at) => format!("in{n}[({}) as usize % in{n}.len()]", self.expr(at)),
-            // With a space, by which `views` finds it.
+            // The space before `v` lets `views` find it.
             Node::View(n, at) => format!(" v{n}[({}) as usize % v{n}.len()]", self.expr(at)),
             Node::Unary(operator, a) => {
                 let a = self.expr(a);

@@ -4,7 +4,7 @@ use super::generate::{Generator, Scope};
 use super::program::{Binary, Bits, Body, Comparison, Cond, Expr, Narrow, Node, Operator, Stmt, Ty, Unary};
 
 impl Generator {
-    /// One of these variables, of a type that is wanted, if there is one.
+    /// One of these variables that has the wanted type, if there is one.
     pub(super) fn find(
         &mut self,
         variables: &[(usize, Ty)],
@@ -27,7 +27,7 @@ impl Generator {
         self.random.pick(&all[..count])
     }
 
-    /// Bits that matter: limits, powers of two, special floats, and any.
+    /// Bits of a constant: limits, powers of two, special floats, or any bits.
     pub(super) fn constant(&mut self, ty: Ty) -> Bits {
         let any = self.random.bits();
         let small = self.random.below(40) as i64 - 8;
@@ -110,8 +110,8 @@ impl Generator {
                 let count = self.expr(Ty::U32, 1, scope);
                 let variable = self.local();
                 let mut scope = scope.clone();
-                // Not among the locals, for nothing may be assigned to it: its value is read
-                // through a variable of the body's.
+                // The loop's variable is not among the locals, because the body must not assign to
+                // it. The body reads its value through a variable of its own.
                 let first = self.local();
                 let copied = Stmt::Let(
                     first,
@@ -263,7 +263,7 @@ impl Generator {
                     ]
                 };
                 let mut operator = self.random.pick(all);
-                // Long code: seldom.
+                // These operations make long code, so they are rare.
                 if matches!(operator, B::Rem | B::RemEuclid) && ty.is_float() && self.random.chance(3, 4) {
                     operator = B::Sub;
                 }
@@ -332,7 +332,7 @@ impl Generator {
         Node::Const(self.constant(ty))
     }
 
-    /// Where an array is read: mostly by where the thread is.
+    /// An index into an array, mostly the thread's position.
     fn position(&mut self, scope: &Scope) -> Expr {
         let ty = Ty::U32;
         if scope.places.is_empty() {

@@ -1,5 +1,5 @@
-//! Random programs. They are right by construction: indices are taken modulo a length, loops end,
-//! and no operation panics.
+//! Makes random programs. They are correct by construction: indices are taken modulo a length,
+//! loops end, and no operation panics.
 
 use super::program::{
     Binary, Body, Comparison, Cond, Expr, Node, Output, OutputKind, Place, Position, Program, Shared,
@@ -8,7 +8,7 @@ use super::program::{
 use super::random::Random;
 use super::values::canonical;
 
-/// What an expression may use.
+/// The values that an expression may use.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     pub(super) places: Vec<Place>,
@@ -19,7 +19,7 @@ pub(super) struct Scope {
     pub(super) views: Vec<usize>,
 }
 
-/// A kernel of the seed: `number` tells those of one seed apart.
+/// The program `number` of the seed.
 pub(super) fn program(seed: u64, number: usize) -> Program {
     let mut generator = Generator::new(Random::of_case(seed, number));
     if number % 4 == 3 {
@@ -38,7 +38,7 @@ fn always() -> Cond {
     Cond::Compare(Comparison::Equal, zero(), zero())
 }
 
-/// A program while it grows.
+/// A program under construction.
 pub(super) struct Generator {
     pub(super) random: Random,
     pub(super) program: Program,
@@ -127,7 +127,7 @@ impl Generator {
             let body = self.body(ty, 2, &scope);
             self.program.privates.push((ty, body));
         }
-        // What shuffles, votes and matches are made of.
+        // Privates of types for shuffles, votes and matches.
         for ty in [Ty::U32, Ty::U32] {
             let mut scope = self.thread(&self.all_uniforms());
             scope.privates = false;
@@ -155,7 +155,8 @@ impl Generator {
         self.digest();
     }
 
-    /// An output that depends on all variables and shared arrays, so that what a step does is seen.
+    /// Adds an output that depends on all variables and shared arrays, so that the effect of each
+    /// step is seen.
     fn digest(&mut self) {
         let expr = |ty: Ty, node: Node| Expr { ty, node };
         let uniforms = self.program.uniforms.iter().enumerate();
@@ -205,7 +206,7 @@ impl Generator {
         (0..self.program.uniforms.len()).collect()
     }
 
-    /// A thread of a block.
+    /// The scope of a thread in a block.
     fn thread(&self, uniforms: &[usize]) -> Scope {
         let mut places = vec![Place::Index, Place::Lane, Place::Warp, Place::X, Place::Block];
         if super::reference::has_y(self.program.position) {
@@ -238,7 +239,7 @@ impl Generator {
         let threads: usize = self.program.extent.iter().product();
         for number in 0..self.random.within(2, 4) {
             let ty = self.random.pick(&Ty::ALL);
-            // Shorter than the launch at times, and longer at others.
+            // The output may be shorter or longer than the launch.
             let len = (threads * self.random.within(2, 5) / 4).max(1);
             let is_plane = matches!(self.program.position, Position::Index2 | Position::Block2(..));
             let kind = match self.random.below(8) {
@@ -360,7 +361,7 @@ impl Generator {
             3 | 4 => {
                 let shared = self.random.chance(1, 2);
                 let mut scope = if shared { reading } else { scope };
-                // The private that is changed is borrowed.
+                // The changed private is borrowed, so the body cannot read privates.
                 (scope.own, scope.privates) = (Some(ty), false);
                 Step::Update {
                     dst,

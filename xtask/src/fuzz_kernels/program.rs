@@ -1,12 +1,12 @@
-//! What a random kernel is made of: the syntax tree that [`emit`](super::emit) writes as Rust and
+//! The syntax tree of a random kernel, which [`emit`](super::emit) writes as Rust and
 //! [`reference`](super::reference) runs.
 //!
-//! Everything in it has one result, on every device. Of floats there are only operations that are
-//! rounded the same everywhere, and what is not a number becomes one and the same before its bits
-//! are looked at. Of atomics the results are thrown away, and one element is changed by one
-//! operation only, whose order does not matter.
+//! Every construct has the same result on every device. Floats have only operations that every
+//! device rounds in the same way, and each NaN is replaced by one fixed NaN before its bits are
+//! read. The results of atomic operations are thrown away. All atomic operations on one element are
+//! of one kind, whose order does not matter.
 
-/// The types of values.
+/// A type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ty {
     U32,
@@ -43,30 +43,31 @@ impl Ty {
         }
     }
 
-    /// The integer of the same size without a sign.
+    /// The unsigned integer of the same size.
     pub(super) fn bits(self) -> Self {
         if self.bytes() == 4 { Self::U32 } else { Self::U64 }
     }
 }
 
-/// A value as its bits, zeros above.
+/// The bits of a value, with zeros above.
 pub(super) type Bits = u64;
 
-/// Where a thread or block is.
+/// A coordinate of a thread or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The thread in its block, row-major.
+    /// The thread's position in its block, row-major.
     Index,
-    /// In its warp.
+    /// The thread's position in its warp.
     Lane,
-    /// The warp in the block.
+    /// The warp's position in the block.
     Warp,
-    /// Along x and y: in the block, or of an index in the launch.
+    /// The thread's position along x and y: in the block, or in the launch for a kernel that takes
+    /// an index.
     X,
     Y,
-    /// The block in the grid.
+    /// The block's position in the grid.
     Block,
-    /// The element of shared memory that is written.
+    /// The position of the element of shared memory that is written.
     At,
 }
 
@@ -140,11 +141,11 @@ pub(super) enum Node {
     Local(usize),
     /// A variable of the block-level code.
     Uniform(usize),
-    /// A parameter.
+    /// A scalar parameter.
     Scalar(usize),
-    /// The thread's own of a `Private`.
+    /// The thread's own value in a `Private`.
     Private(usize),
-    /// What the phase changes: a private value, or an element of shared memory.
+    /// The value that the phase changes: a private value, or an element of shared memory.
     Own,
     Place(Place),
     /// An element of an input, modulo its length.
@@ -154,10 +155,10 @@ pub(super) enum Node {
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
     Select(Box<Cond>, Box<Expr>, Box<Expr>),
-    /// `as`
+    /// A conversion with `as`.
     Cast(Box<Expr>),
     Narrow(Narrow, Box<Expr>),
-    /// The same bits.
+    /// A conversion that keeps the bits.
     Transmute(Box<Expr>),
 }
 
@@ -183,7 +184,7 @@ pub(super) enum Stmt {
     Let(usize, Expr),
     Assign(usize, Expr),
     If(Cond, Vec<Stmt>, Vec<Stmt>),
-    /// A loop of `count % below` rounds, whose number is a variable.
+    /// A loop of `count % below` rounds. A variable holds the round's number.
     For {
         variable: usize,
         count: Expr,
@@ -192,14 +193,14 @@ pub(super) enum Stmt {
     },
 }
 
-/// What a closure does: statements, and a value.
+/// The body of a closure: statements and a value.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) stmts: Vec<Stmt>,
     pub(super) result: Expr,
 }
 
-/// How values are combined.
+/// An operator that combines values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Sum,
@@ -240,7 +241,7 @@ pub(super) enum Shuffle {
     Up(usize),
     Xor(usize),
     From(usize),
-    /// By the lane's own choice: a private of `u32`.
+    /// Each lane chooses its source, by a private of `u32`.
     Any(usize),
 }
 
@@ -248,7 +249,7 @@ pub(super) enum Shuffle {
 pub(super) enum Vote {
     Any,
     All,
-    /// `ballot`; of a block, `count`.
+    /// `ballot` in a warp, `count` in a block.
     Which,
 }
 
@@ -256,35 +257,35 @@ pub(super) enum Vote {
 /// `array` a shared array.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// `map`, or where `shared` is set `map_shared`.
+    /// `map`, or `map_shared` if `shared` is set.
     Map {
         dst: usize,
         shared: bool,
         body: Body,
     },
-    /// `update`, or where `shared` is set `threads_with`.
+    /// `update`, or `threads_with` if `shared` is set.
     Update {
         dst: usize,
         shared: bool,
         body: Body,
     },
-    /// Every element anew.
+    /// Writes every element.
     Write {
         array: usize,
         body: Body,
     },
-    /// Each thread its own element.
+    /// Each thread changes its own element.
     Each {
         array: usize,
         body: Body,
     },
-    /// Each thread its own of the first `mid`, while the others are read.
+    /// Each thread changes its own of the first `mid` elements, and may read the later ones.
     Split {
         array: usize,
         mid: usize,
         body: Body,
     },
-    /// An atomic operation on a shared array, where `guard` holds.
+    /// An atomic operation on a shared array, if `guard` holds.
     SharedAtomic {
         array: usize,
         operator: Operator,
@@ -292,7 +293,7 @@ pub(super) enum Step {
         at: Expr,
         body: Body,
     },
-    /// The same on an output.
+    /// An atomic operation on an output, if `guard` holds.
     Atomic {
         output: usize,
         guard: Cond,
@@ -355,7 +356,7 @@ pub(super) enum Step {
         then: Vec<Step>,
         otherwise: Vec<Step>,
     },
-    /// `count % below` rounds, whose number is a uniform variable.
+    /// A loop of `count % below` rounds. A uniform variable holds the round's number.
     For {
         variable: usize,
         count: Expr,
@@ -364,7 +365,7 @@ pub(super) enum Step {
     },
 }
 
-/// What a kernel writes.
+/// An output of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     pub(super) ty: Ty,
@@ -374,12 +375,13 @@ pub(super) struct Output {
 
 #[derive(Clone, Debug)]
 pub(super) enum OutputKind {
-    /// At the end, where `guard` holds.
+    /// Each thread writes an element at its end, if `guard` holds.
     PerThread {
         guard: Cond,
         body: Body,
     },
-    /// Several elements of each thread: the value for `k` has `k` as its element of shared memory.
+    /// Each thread writes several elements. The value for the element `k` has `k` as its place
+    /// [`Place::At`].
     Chunk {
         elements: usize,
         body: Body,
@@ -403,22 +405,22 @@ pub(super) struct Shared {
     pub(super) init: Body,
 }
 
-/// What tells threads or blocks apart.
+/// The kernel's first parameter: an index or a block, with its dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     Index1,
     Index2,
     Index3,
-    /// Threads of a block along x; and along y, where it has two dimensions.
+    /// A block's threads along x, and along y if it has two dimensions.
     Block(usize),
     Block2(usize, usize),
 }
 
-/// A kernel, and what it is launched with.
+/// A kernel and its launch.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) position: Position,
-    /// Threads of the launch along each axis.
+    /// Number of threads of the launch along each axis.
     pub(super) extent: [usize; 3],
     pub(super) scalars: Vec<(Ty, Bits)>,
     pub(super) inputs: Vec<(Ty, Vec<Bits>)>,
@@ -427,12 +429,12 @@ pub(super) struct Program {
     pub(super) privates: Vec<(Ty, Body)>,
     pub(super) uniforms: Vec<(Ty, Expr)>,
     pub(super) steps: Vec<Step>,
-    /// The numbers of variables are below this.
+    /// Number of variables; each variable's number is below it.
     pub(super) locals: usize,
 }
 
 impl Program {
-    /// Threads of a block along x and y; of a kernel without one, of what it is launched in.
+    /// Threads of a block along x and y; `[1, 1]` for a kernel that takes an index.
     pub(super) fn block(&self) -> [usize; 2] {
         match self.position {
             Position::Block(x) => [x, 1],

@@ -1,4 +1,4 @@
-//! The packages of random kernels: written, built and run.
+//! Writes, builds and runs the packages of random kernels.
 
 use std::error::Error;
 use std::fs;
@@ -16,7 +16,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const ROOT: &str = "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\n#![allow(warnings)]\n";
 
-/// A workspace of its own, outside of this one's members: `kernels` and the binary `fuzzed`.
+/// A separate workspace with two members: `kernels` and the binary `fuzzed`.
 pub(super) struct Project {
     root: PathBuf,
     target: PathBuf,
@@ -29,7 +29,7 @@ fn workspace() -> &'static Path {
 }
 
 impl Project {
-    /// In the directory `keep`, or under the target directory.
+    /// Puts the workspace into the directory `keep`, or under the target directory.
     pub(super) fn new(keep: Option<PathBuf>) -> Result<Self> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
@@ -44,14 +44,14 @@ impl Project {
     fn put(&self, path: &str, text: impl AsRef<[u8]>) -> Result<()> {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().expect("a file has a directory"))?;
-        // What is as it was stays, so that cargo finds nothing to build again.
+        // Unchanged files are not written, so that cargo does not build them again.
         if fs::read(&path).is_ok_and(|there| there == text.as_ref()) {
             return Ok(());
         }
         Ok(fs::write(path, text)?)
     }
 
-    /// A package of kernels in the directory `name`.
+    /// Writes a package of kernels in the directory `name`.
     fn put_kernels(&self, name: &str, library: &str) -> Result<()> {
         let dependency = |name: &str, package: &str| {
             format!(
@@ -100,7 +100,8 @@ impl Project {
         Kernels::new(self.root.join(package)).compile(self.target.join("ptx"))
     }
 
-    /// Fails unless each compiler names each of these kernels in an error.
+    /// Builds kernels that must be refused. Fails unless the errors of each compiler name each of
+    /// them.
     pub(super) fn must_not_build(&self, kernels: &[Refused]) -> Result<()> {
         if kernels.is_empty() {
             return Ok(());
@@ -128,12 +129,12 @@ impl Project {
                 |kernel| kernel.on_device,
             ),
             Ok(_) if kernels.iter().all(|kernel| !kernel.on_device) => Ok(()),
-            Ok(_) => Err("the device's compiler builds what must not build".into()),
+            Ok(_) => Err("the device's compiler builds kernels that must not build".into()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Writes the kernels, the binary that launches them, and its data.
+    /// Writes the kernels, the binary that launches them, and the binary's data.
     pub(super) fn write(&self, seed: u64, cases: &[Case]) -> Result<()> {
         let mut data = Vec::new();
         let launches: String = cases.iter().map(|case| case.host(&mut data)).collect();
@@ -176,7 +177,7 @@ impl Project {
         self.put("fuzzed/src/main.rs", main)
     }
 
-    /// Builds the kernels for the GPU, as a user's are built, and shows them to `ptxas`.
+    /// Builds the kernels for the GPU, as users build theirs, and assembles them with `ptxas`.
     pub(super) fn build_ptx(&self, count: usize) -> Result<()> {
         let module = self.compile("kernels")?;
         if module.entries.len() != count {
@@ -199,17 +200,13 @@ impl Project {
 
     pub(super) fn run(&self, binary: &Path) -> Result<()> {
         if !Command::new(binary).status()?.success() {
-            return Err(format!(
-                "kernels differ from what they must compute: see {}",
-                self.root.display()
-            )
-            .into());
+            return Err(format!("kernels differ from the reference: see {}", self.root.display()).into());
         }
         Ok(())
     }
 }
 
-/// Whether an error points into each kernel that is `wanted`.
+/// Checks that an error points into each `wanted` kernel.
 fn all_refused(
     whose: &str,
     errors: &str,
@@ -217,7 +214,7 @@ fn all_refused(
     kernels: &[Refused],
     wanted: impl Fn(&Refused) -> bool,
 ) -> Result<()> {
-    // Only of constants that do not evaluate, and of traits: no other error counts.
+    // Only errors of constants that do not evaluate, and of traits, count.
     let reasons = errors
         .split("\nerror")
         .filter(|error| error.starts_with("[E0080]") || error.starts_with("[E0277]"));
@@ -246,7 +243,7 @@ fn all_refused(
     .into())
 }
 
-/// The part of the binary that is always the same.
+/// The constant part of the binary's source.
 const HOST: &str = r##"//! Launches random kernels on the simulated device and on each GPU, and compares bytes. Names as arguments choose among them.
 #![forbid(unsafe_code)]
 #![allow(warnings)]
@@ -258,7 +255,7 @@ use cuda_rt::simulator::SimConfig;
 use cuda_rt::{bytemuck, Device, DeviceBuffer, Element, Grid1, Grid2, Grid3, Live, Scoped, Stream, StreamTag};
 
 cuda_rt::streams! {
-    /// All work.
+    /// The stream of all work.
     Main;
 }
 
@@ -266,7 +263,7 @@ static DATA: &[u8] = include_bytes!("../data.bin");
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// What is left of a case's data.
+/// The rest of a case's data.
 struct Data(&'static [u8]);
 
 impl Data {
@@ -319,7 +316,7 @@ where
     }
 }
 
-/// How many cases fail on a device.
+/// Number of cases that fail on a device.
 fn run(gpu: &Device<Scoped<'_>>) -> usize {
     let main = gpu.stream::<Main<_>>().expect("a device has a stream");
     let names: Vec<String> = std::env::args().skip(1).collect();
@@ -332,7 +329,7 @@ fn run(gpu: &Device<Scoped<'_>>) -> usize {
             failed += 1;
         }
     }
-    println!("{}: {} of {count} kernels of seed {SEED} give the bytes that they must", gpu.properties().name, count - failed);
+    println!("{}: {} of {count} kernels of seed {SEED} give the expected bytes", gpu.properties().name, count - failed);
     failed
 }
 

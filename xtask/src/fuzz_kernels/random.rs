@@ -1,11 +1,11 @@
-//! Numbers that look random, the same for one seed on every machine (SplitMix64).
+//! Pseudo-random numbers (SplitMix64), the same for one seed on every machine.
 
 /// The generator.
 pub(super) struct Random(u64);
 
 impl Random {
-    /// A generator of its own for the case `number`, so that one case does not depend on how many
-    /// there are before it.
+    /// The generator for the case `number`. A generator for each case makes the case independent of
+    /// earlier cases.
     pub(super) fn of_case(seed: u64, number: usize) -> Self {
         let mut random = Self(seed ^ (number as u64 + 1).wrapping_mul(0xa076_1d64_78bd_642f));
         random.bits();
@@ -30,7 +30,7 @@ impl Random {
         start + self.below(last - start + 1)
     }
 
-    /// True `times` times in `of`.
+    /// Returns true with the probability `times` in `of`.
     pub(super) fn chance(&mut self, times: usize, of: usize) -> bool {
         self.below(of) < times
     }

@@ -1,5 +1,5 @@
-//! What a random kernel computes: its syntax tree, run thread by thread in plain Rust. It shares no
-//! code with `device_std`.
+//! The reference: runs the syntax tree of a random kernel thread by thread, in plain Rust. It
+//! shares no code with `device_std`.
 
 use super::program::{
     Bits, Body, Cond, Expr, Node, Operator, OutputKind, Place, Position, Program, Shuffle, Step, Stmt, Ty,
@@ -9,7 +9,7 @@ use super::values::{binary, canonical, cast, combine, compare, identity, narrow,
 
 const WARP: usize = 32;
 
-/// What the outputs hold in the end.
+/// Runs a program and returns the final values of its outputs.
 pub(super) fn run(program: &Program) -> Vec<Vec<Bits>> {
     let mut outputs: Vec<Vec<Bits>> = program
         .outputs
@@ -40,7 +40,7 @@ pub(super) fn run(program: &Program) -> Vec<Vec<Bits>> {
     outputs
 }
 
-/// One block of a launch; or one thread, of a kernel that takes an index.
+/// A block of a launch, or a thread of a kernel that takes an index.
 struct Block<'a> {
     program: &'a Program,
     at: [usize; 2],
@@ -51,17 +51,17 @@ struct Block<'a> {
     outputs: &'a mut Vec<Vec<Bits>>,
 }
 
-/// What an expression may see of the thread that computes it.
+/// The thread's values that an expression may read.
 #[derive(Clone)]
 struct Env {
-    /// In the block; for a kernel that takes an index in the launch.
+    /// Position in the block, or in the launch for a kernel that takes an index.
     x: usize,
     y: usize,
     index: usize,
-    /// The element that is written.
+    /// The position of the element that is written.
     at: usize,
     own: Bits,
-    /// Where the part of a shared array begins that is read.
+    /// The start of the part of a shared array that is read.
     mid: Option<(usize, usize)>,
     locals: Vec<Bits>,
 }
@@ -95,7 +95,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The thread's position in the launch, where that lies in its extent.
+    /// The thread's position in the launch, if it lies inside the extent.
     fn in_launch(&self, thread: usize) -> Option<[usize; 2]> {
         let at = [
             self.at[0] * self.size[0] + thread % self.size[0],
@@ -155,7 +155,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What one thread writes at the end. The position is along x and y, and row-major.
+    /// Writes one thread's outputs at its end. The position is given along x and y, and row-major.
     fn write_outputs(&mut self, env: &Env, position: Option<([usize; 2], usize)>) {
         let Some((at, position)) = position else { return };
         for (number, output) in self.program.outputs.iter().enumerate() {
@@ -212,7 +212,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What each thread makes of its own value.
+    /// The new value of each thread, from its own value.
     fn each_thread(
         &self,
         own: impl Fn(usize) -> Bits,
@@ -359,13 +359,14 @@ impl<'a> Block<'a> {
                     self.uniforms[*variable] = u64::from(round);
                     self.steps(body);
                 }
-                // The variable is gone after the loop, and the one of this number is 0 again.
+                // The loop's variable ends with the loop, and its number reads as 0 again.
                 self.uniforms[*variable] = 0;
             }
         }
     }
 
-    /// Threads below `len` change their elements; what else they read is as it was before.
+    /// Threads below `len` change their elements. All other elements that they read keep their old
+    /// values.
     fn own_elements(&mut self, array: usize, len: usize, mid: Option<(usize, usize)>, body: &Body) {
         let before = &self.shared[array];
         let own = |thread: usize| before[thread.min(len.saturating_sub(1))];
@@ -405,7 +406,7 @@ impl<'a> Block<'a> {
                 Shuffle::From(other) => other,
                 Shuffle::Any(choice) => self.privates[choice][thread] as usize % WARP,
             };
-            // Beyond the warp a lane keeps its own.
+            // A lane whose source lies beyond the warp keeps its own value.
             first + if other < WARP { other } else { lane }
         };
         let values = (0..self.threads())
@@ -527,7 +528,7 @@ fn by_warp<T>(values: &[T], f: impl Fn(&[T]) -> Bits) -> Vec<Bits> {
     values.chunks(WARP).flat_map(|warp| [f(warp); WARP]).collect()
 }
 
-/// Lanes in pairs, pairs in fours, and so on.
+/// Reduces a warp: lanes in pairs, pairs in fours, and so on.
 fn tree(operator: Operator, ty: Ty, warp: &[Bits]) -> Bits {
     if let [one] = warp {
         return *one;
@@ -536,7 +537,7 @@ fn tree(operator: Operator, ty: Ty, warp: &[Bits]) -> Bits {
     combine(operator, ty, tree(operator, ty, left), tree(operator, ty, right))
 }
 
-/// Each lane with those before it, over distances of 1, 2, 4, 8 and 16.
+/// The inclusive scan of a warp, over distances of 1, 2, 4, 8 and 16 lanes.
 fn warp_scan(operator: Operator, ty: Ty, warp: &[Bits]) -> Vec<Bits> {
     let mut values = warp.to_vec();
     for distance in [1, 2, 4, 8, 16] {
@@ -548,14 +549,14 @@ fn warp_scan(operator: Operator, ty: Ty, warp: &[Bits]) -> Vec<Bits> {
     values
 }
 
-/// One lane on, with the identity first.
+/// Shifts a scan by one lane, with the identity first.
 fn shifted(operator: Operator, ty: Ty, warp: &[Bits]) -> Vec<Bits> {
     let mut values = vec![identity(operator, ty)];
     values.extend(&warp[..WARP - 1]);
     values
 }
 
-/// Whether the position of a kernel has an axis y.
+/// Whether the kernel's position has a y axis.
 pub(super) fn has_y(position: Position) -> bool {
     !matches!(position, Position::Index1 | Position::Block(_))
 }

@@ -1,5 +1,5 @@
-//! Signatures that no side may build: each is refused by the host's compiler and by the device's,
-//! in an error that names it.
+//! Signatures that must not build: the host's and the device's compilers refuse each, with an error
+//! that names it.
 
 use super::random::Random;
 use super::signatures::{Type, Types};
@@ -7,18 +7,18 @@ use super::signatures::{Type, Types};
 /// A kernel that must not build.
 pub(super) struct Refused {
     pub(super) source: String,
-    /// Whether the device's compiler refuses it too; of what all parameters take together only the
-    /// host knows.
+    /// Whether the device's compiler refuses it too. Only the host checks the size of all
+    /// parameters together.
     pub(super) on_device: bool,
 }
 
-/// How a kernel is refused: types that cannot cross are seen first, and hide what constants would
-/// say.
+/// The kind of error that refuses a kernel. Errors of types come first, and hide errors of
+/// constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// By a constant that does not evaluate (E0080).
+    /// A constant that does not evaluate (E0080).
     Size,
-    /// By a trait (E0277).
+    /// A trait that a type lacks (E0277).
     Type,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn refused(seed: u64, number: usize, how: How) -> Refused {
     Refused { source, on_device }
 }
 
-/// A type without bytes, by one of the ways there are.
+/// A type of no size, of a random kind.
 fn of_no_size(types: &mut Types<'_>, depth: usize) -> Type {
     let primitive = types.of_size(0, 16);
     let inner = if depth == 0 {
@@ -107,7 +107,7 @@ fn by_size(types: &mut Types<'_>, number: usize) -> (String, bool) {
             let count = (48 << 10) / primitive.size + types.random.within(1, 100);
             (format!("refused: BlockUninit<{}, {count}>", primitive.name), true)
         }
-        // A product that wraps to little or nothing.
+        // A size whose product wraps to a small number or 0.
         _ => {
             let count = (1u128 << 64) / primitive.size.max(2) as u128 + types.random.below(3) as u128;
             let name = if primitive.size == 1 {

@@ -1,10 +1,10 @@
-//! Random signatures: kernels whose outputs get what their other arguments hold, so that an
-//! argument which arrives elsewhere, or as another, is seen in the bytes.
+//! Random signatures: kernels that copy their other arguments to their outputs. If an argument
+//! arrives in the wrong place, the bytes show it.
 
 use super::case::{Argument, Case};
 use super::random::Random;
 
-/// What every file of random signatures has.
+/// The common first part of every file of random signatures.
 pub(super) const PRELUDE: &str = "\
 use device_std::prelude::*;
 use device_std::bytemuck::{Pod, Zeroable};
@@ -32,13 +32,13 @@ const PRIMITIVES: [(&str, usize); 12] = [
     ("isize", 8),
 ];
 
-/// An element, as the kernels' crate calls it, with its layout as it must be.
+/// An element's type: its name in the kernels' crate, and its expected layout.
 #[derive(Clone)]
 pub(super) struct Type {
     pub(super) name: String,
     pub(super) size: usize,
     pub(super) align: usize,
-    /// Whether it is passed by value too.
+    /// Whether it may also be passed by value.
     pub(super) is_scalar: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Of any size, zero included.
+    /// A type of any size, zero included.
     fn any(&mut self, depth: usize, max_align: usize) -> Type {
         match self.random.below(if depth == 0 { 1 } else { 6 }) {
             0 | 1 => {
@@ -118,7 +118,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// A struct of these fields, and of fields where there would be padding.
+    /// A struct of these fields, with more fields in the place of padding.
     pub(super) fn structure(&mut self, fields: &[Type], align: Option<usize>) -> Type {
         let name = format!("{}T{}", self.prefix, self.structs);
         self.structs += 1;
@@ -163,13 +163,13 @@ fn size_to(size: usize, align: usize) -> usize {
     size.next_multiple_of(align) - size
 }
 
-/// A parameter of the kernel as text, and the argument for it; shared memory has none.
+/// A parameter's text, and its argument; shared memory has no argument.
 struct Parameter {
     text: String,
     argument: Option<Argument>,
 }
 
-/// What a signature is made of while it grows.
+/// A signature under construction.
 #[derive(Default)]
 struct Draft {
     parameters: Vec<Parameter>,
@@ -226,11 +226,11 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
     }
     shuffle(&mut draft.parameters, types.random);
 
-    // The lengths, in an output of their own. It comes last, and tells its own too.
+    // The last output holds the lengths of all arguments, its own included.
     let own = threads.max(draft.lens.len() + 1);
     let mut lens: Vec<u64> = draft.lens.iter().map(|(_, len)| *len as u64).collect();
     lens.push(own as u64);
-    // Only as many as there are threads are told.
+    // Each thread writes one length, so there are at most as many lengths as threads.
     lens.truncate(threads);
     lens.resize(own, 0);
     let expected = lens.iter().flat_map(|len| len.to_le_bytes()).collect();
@@ -296,7 +296,7 @@ fn shuffle<T>(list: &mut [T], random: &mut Random) {
     }
 }
 
-/// A value, which each thread writes.
+/// Adds a scalar, which each thread copies.
 fn scalar(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     if types.random.chance(1, 6) {
         let value = types.random.below(2) as u8;
@@ -332,14 +332,14 @@ fn scalar(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     draft.copies += &format!("o{n}.set(i, s{n});\n");
 }
 
-/// A slice, of which each thread copies one element.
+/// Adds a slice; each thread copies one element.
 fn slice(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     let ty = types.of_size(3, 256);
     let len = types.random.within(0, 2 * threads);
     let bytes = types.random.bytes(ty.size * len);
     let copied = len.min(threads);
     let mut expected = bytes[..copied * ty.size].to_vec();
-    // One more, which no one writes.
+    // The output has one more element, which no thread writes.
     expected.extend(vec![0; ty.size]);
     draft.input(&format!("in{n}"), &ty, len, bytes);
     draft.output(
@@ -352,7 +352,7 @@ fn slice(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     draft.copies += &format!("if i.get() < {copied} {{ o{n}.set(i, in{n}[i.get()]); }}\n");
 }
 
-/// A slice, of which each thread copies several elements at once.
+/// Adds a slice; each thread copies several elements at once.
 fn chunk(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     let ty = types.of_size(2, 256);
     let each = types.random.within(1, 5);
@@ -372,8 +372,8 @@ fn chunk(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
     draft.copies += &format!("o{n}.set(i, in{n}.chunk_or::<{each}>(i.get(), Zeroable::zeroed()));\n");
 }
 
-/// A slice that goes through shared memory. All arrays are filled before one is read, so that two
-/// of them at one place are seen.
+/// Adds a slice that goes through shared memory. All arrays are filled before any is read, so
+/// arrays that overlap give wrong bytes.
 fn shared(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize, bytes_so_far: &mut usize) {
     let (ty, elements) = (types.of_size(2, 16), types.random.within(1, 70));
     let bytes = (ty.size * elements).next_multiple_of(16);

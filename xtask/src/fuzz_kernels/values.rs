@@ -1,4 +1,4 @@
-//! Arithmetic on values that are held as their bits: the reference's own, in plain Rust.
+//! The reference's arithmetic, in plain Rust, on values as bits.
 
 use super::program::{Binary, Bits, Comparison, Narrow, Operator, Ty, Unary};
 
@@ -96,7 +96,7 @@ values! {
     f64, |bits| f64::from_bits(bits), |value| value.to_bits();
 }
 
-/// What is not a number, in one form.
+/// The value with any NaN replaced by one fixed NaN.
 pub(super) fn canonical(ty: Ty, bits: Bits) -> Bits {
     match ty {
         Ty::F32 if f32::of(bits).is_nan() => 0x7fc0_0000,
@@ -172,7 +172,7 @@ where
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
-        // By comparison: `f32::min` may return either of two zeros.
+        // This compares, because `f32::min` may return either of two zeros.
         Binary::Min => {
             if b < a {
                 b
@@ -220,9 +220,8 @@ pub(super) fn narrow(through: Narrow, ty: Ty, bits: Bits) -> Bits {
     })
 }
 
-/// What a reduction, a scan or an atomic operation makes of two values. Of floats `Min` and `Max`
-/// are those of `device_std`: what is not a number counts only where nothing else is there, and -0
-/// is below +0.
+/// The result of a reduction, a scan or an atomic operation for two values. `Min` and `Max` of
+/// floats follow `device_std`: a NaN counts only if both values are NaN, and -0 is below +0.
 pub(super) fn combine(operator: Operator, ty: Ty, a: Bits, b: Bits) -> Bits {
     if ty.is_float() {
         return with_float!(ty, T => {
@@ -250,7 +249,7 @@ pub(super) fn combine(operator: Operator, ty: Ty, a: Bits, b: Bits) -> Bits {
     binary(operator, ty, a, b)
 }
 
-/// What leaves every value as it is.
+/// The operator's identity.
 pub(super) fn identity(operator: Operator, ty: Ty) -> Bits {
     match operator {
         Operator::Sum if ty.is_float() => with_float!(ty, T => (-0.0 as T).bits()),

@@ -9,18 +9,18 @@ use super::{Hazard, Way};
 const INTRODUCTION: &str = "\
 # Hazards
 
-Written by `cargo xtask hazards`, which fails where something is missing; the list is
-[`ui-tests/hazards.txt`](../ui-tests/hazards.txt).
+`cargo xtask hazards` writes this page, and fails if a case, a twin or a program is missing. The list
+of hazards is [`ui-tests/hazards.txt`](../ui-tests/hazards.txt).
 
-*Cases* are programs that must not compile; beside each lies what rustc says of it. *Twins* are the
+*Cases* are programs that must not compile; beside each lies rustc's message. *Twins* are the
 corrected programs, which run. *Raw programs* are the same races as sequences of CUDA calls, in
-[`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl): the checker reports the race, and
-nothing in the mended one. Besides rustc's error codes, `lifetime` is an error about lifetimes,
-which has no code, `lint` is the crate's `#![forbid(unsafe_code)]`, and `macro` is an error of one
-of our macros.
+[`programs.jsonl`](../cuda-rt/tests/litmus/programs.jsonl). The checker reports the race in one
+program, and nothing in the mended program. The errors are rustc's error codes and three words.
+`lifetime` is an error about lifetimes, which has no code. `lint` is the crate's
+`#![forbid(unsafe_code)]`. `macro` is an error of one of cuda-rt's macros.
 ";
 
-/// What is printed.
+/// The table as text for a terminal.
 pub(super) fn text(hazards: &[Hazard], tree: &Tree) -> String {
     let mut out = String::new();
     for hazard in hazards {
@@ -56,7 +56,7 @@ pub(super) fn text(hazards: &[Hazard], tree: &Tree) -> String {
     out
 }
 
-/// The page.
+/// The page, `docs/hazards.md`.
 pub(super) fn markdown(hazards: &[Hazard], tree: &Tree) -> String {
     let mut out = INTRODUCTION.to_owned();
     line(&mut out, &format!("\n{}\n", summary(hazards, tree)));
@@ -125,7 +125,7 @@ fn details(out: &mut String, hazard: &Hazard, tree: &Tree) {
     }
 }
 
-/// Twins with the hazard's number that are no case's.
+/// Twins with the hazard's number that belong to no case.
 fn lone_twins<'a>(tree: &'a Tree, number: &'a str) -> impl Iterator<Item = &'a String> {
     let twins = tree.twins_named_after(number);
     twins.filter(|twin| !tree.cases.contains_key(*twin))

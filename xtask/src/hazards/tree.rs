@@ -1,4 +1,4 @@
-//! What the tree has on hazards: cases, twins, tests and raw programs.
+//! Reads the tree's entries for hazards: cases, twins, tests and raw programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -12,7 +12,7 @@ use xtask::{Header, refusals};
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) header: Option<Header>,
-    /// How the compiler refused it.
+    /// The compiler's errors for this case.
     pub(super) refusals: BTreeSet<String>,
 }
 
@@ -24,18 +24,18 @@ impl Case {
         }
     }
 
-    /// The twin of this case, which has that name itself.
+    /// The name of the twin of the case `name`: by default the same name.
     pub(super) fn twin<'a>(&'a self, name: &'a str) -> &'a str {
         let named = self.header.as_ref().and_then(|header| header.twin.as_deref());
         named.unwrap_or(name)
     }
 }
 
-/// A line of the checker's programs.
+/// A line of `programs.jsonl`, the checker's programs.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawProgram {
     pub(super) id: String,
-    /// None where it is about CUDA's own rules, or about the host alone.
+    /// Empty for a program about CUDA's own rules, or about the host alone.
     #[serde(default)]
     pub(super) hazards: Vec<String>,
     pub(super) description: String,
@@ -46,7 +46,7 @@ pub(super) struct RawProgram {
 pub(super) struct Tree {
     pub(super) cases: BTreeMap<String, Case>,
     pub(super) twins: BTreeSet<String>,
-    /// Test functions that are named after a hazard, after the path of their file.
+    /// Paths of files, with the test functions in them that are named after a hazard.
     pub(super) tests: BTreeSet<(String, String)>,
     pub(super) programs: Vec<RawProgram>,
 }
@@ -100,7 +100,7 @@ impl Tree {
         self.twins.iter().filter(move |name| name.starts_with(&prefix))
     }
 
-    /// The twins of its cases, and those that have its number and no case.
+    /// The twins of the hazard's cases, and twins with its number that have no case.
     pub(super) fn twins_of<'a>(&'a self, number: &'a str) -> BTreeSet<&'a str> {
         let of_cases = self.cases_of(number).map(|(name, case, _)| case.twin(name));
         of_cases
@@ -118,7 +118,7 @@ fn prefix(number: &str) -> String {
     format!("{}_", number.to_lowercase())
 }
 
-/// The functions of a file that are called `hNN_..` and are tests.
+/// The test functions of a file that are called `hNN_..`.
 fn named_after_hazards(source: &str) -> impl Iterator<Item = &str> {
     let lines = source.lines().map(str::trim);
     let after = lines.clone().skip(1);
@@ -138,7 +138,7 @@ fn stem(path: &Path) -> String {
         .into_owned()
 }
 
-/// The Rust files in a folder and below.
+/// The Rust files in a folder and its subfolders.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Where the links of documents lead, and whether the files that they name exist.
+//! Checks that the links of documents resolve, and that the files that documents name exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use super::text::is_fence;
 /// Kinds of files that a document names as files of the tree.
 const KINDS: &[&str] = &["rs", "md", "toml", "jsonl", "edit", "supp", "stderr", "svg", "py"];
 
-/// What stands for any name, so that the word names no file.
+/// Characters of patterns and placeholders. A word with one of them names no file.
 const PLACEHOLDERS: &[char] = &['*', '<', '>', '{', '}', '$', '~', '…', ' ', ':', '(', '"'];
 
 /// The files and folders that documents may name.
@@ -28,7 +28,7 @@ impl<'a> Tree<'a> {
         Self { root, paths }
     }
 
-    /// What is wrong in a document; one that is the page of a package has no relative links.
+    /// The errors in a document. The page of a package may have no relative links.
     pub(super) fn wrong_in(&self, file: &str, document: &str, is_page: bool) -> Vec<String> {
         let mut in_block = false;
         let mut wrong = Vec::new();
@@ -69,7 +69,8 @@ impl<'a> Tree<'a> {
         (!headings(&text).contains(heading)).then(|| format!("{target} has no heading #{heading}"))
     }
 
-    /// Whether a name stands for a file: from the document, from the root, or the end of its path.
+    /// Whether a name stands for a file: a path from the document or from the root, or the end of a
+    /// path.
     fn has(&self, file: &str, name: &str) -> bool {
         let end = format!("/{name}");
         self.paths.contains(&resolve(folder_of(file), name))
@@ -113,7 +114,7 @@ fn names_of(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What links call the headings of a document.
+/// The names by which links refer to the headings of a document.
 fn headings(document: &str) -> BTreeSet<String> {
     let mut in_block = false;
     let mut found = BTreeSet::new();

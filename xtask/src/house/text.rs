@@ -2,20 +2,20 @@
 
 use super::{MOST_LINES, WIDTH};
 
-/// Where the first line of a program is its header.
+/// Folders of programs whose first line is a header.
 const HEADERS: &[&str] = &["ui-tests/cases/", "ui-tests/hostile/refused/"];
 
-/// Documents whose lists are written by a task, an item a line.
+/// Documents that a task writes, with one item on each line.
 const GENERATED: &[&str] = &["docs/hazards.md"];
 
-/// What is wrong with a file of too many lines.
+/// The error of a file with too many lines.
 pub(super) fn length(file: &str, source: &str) -> Option<String> {
     let lines = source.lines().count();
     (lines > MOST_LINES).then(|| format!("{file}: {lines} lines, of {MOST_LINES} at most"))
 }
 
-/// Comments that are too wide. Code blocks and tables in them may be, and so may the header of a
-/// program that must not compile, which is one line.
+/// The errors of comments that are too wide. Code blocks and tables in comments may be wider, and
+/// so may the header of a program that must not compile, which is one line.
 pub(super) fn wide_comments(file: &str, source: &str) -> Vec<String> {
     let mut in_block = false;
     let mut wrong = Vec::new();
@@ -38,7 +38,8 @@ fn is_header(file: &str) -> bool {
     HEADERS.iter().any(|folder| file.starts_with(folder))
 }
 
-/// Lines of a document that are too wide. Code blocks and tables may be, and what a task writes.
+/// The errors of lines in a document that are too wide. Code blocks and tables may be wider, and so
+/// may documents that a task writes.
 pub(super) fn wide_lines(file: &str, document: &str) -> Vec<String> {
     if GENERATED.contains(&file) {
         return Vec::new();

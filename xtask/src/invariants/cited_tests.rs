@@ -1,7 +1,7 @@
-//! The tests that documents name: each exists, where its name says.
+//! Checks that each test that a document names exists, in the module that its path names.
 //!
 //! A document writes a test as cargo does, with its binary and its modules,
-//! `typed::memory::slot::NAME`, or by its name alone. A module stands for all tests in it.
+//! `typed::memory::slot::NAME`, or writes its name alone. A module stands for all its tests.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 2] = ["docs/soundness.md", "docs/mutants.md"];
 const BINARIES: &str = "cuda-rt/tests";
 
-/// What is wrong in the documents, a line each. `files` are those of the tree.
+/// The errors in the documents, a line for each. `files` are the tree's files.
 pub(super) fn wrong(root: &Path, files: &[PathBuf]) -> Result<Vec<String>, Box<dyn Error>> {
     let mut known = BTreeSet::new();
     for file in files.iter().filter(|file| is_source(file)) {
         known.extend(functions(&fs::read_to_string(root.join(file))?).map(str::to_owned));
-        // Programs that must not compile, twins and mutants are named by their files.
+        // Programs that must not compile, twins and mutants have the names of their files.
         known.extend(file.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
     }
     let read = |file: &str| fs::read_to_string(root.join(BINARIES).join(file)).ok();
@@ -39,7 +39,7 @@ fn is_source(file: &Path) -> bool {
         .is_some_and(|extension| extension == "rs" || extension == "edit")
 }
 
-/// Names of functions, and of the cases that a macro makes tests of.
+/// Names of functions, and of cases from which a macro makes tests.
 fn functions(source: &str) -> impl Iterator<Item = &str> {
     source.lines().filter_map(|line| {
         let (_, rest) = line.split_once("fn ")?;
@@ -51,21 +51,22 @@ fn is_of_a_name(letter: char) -> bool {
     letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_'
 }
 
-/// Paths of lower case letters between backquotes.
+/// Paths of lower-case words between backquotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     let between = line.split('`').skip(1).step_by(2);
     between.filter(|text| text.chars().all(|letter| is_of_a_name(letter) || letter == ':'))
 }
 
-/// A name that can be a test's only: a sentence, or an attack.
+/// Whether only a test can have this name: a sentence, or an attack.
 fn is_sentence(name: &str) -> bool {
     name.matches('_').count() > 3 || name.starts_with("attack_")
 }
 
-/// The text of a file of the folder of tests, where there is one.
+/// Returns the text of a file in the folder of tests, if the file exists.
 type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Looks `name` up: in its module, if it begins with a binary, or else among the `known` names.
+/// Looks `name` up. A path that begins with a binary is looked up in its module; any other name
+/// must be among the `known` names.
 fn look_up(read: Read, name: &str, known: &BTreeSet<String>) -> Result<(), String> {
     let parts: Vec<&str> = name.split("::").collect();
     let last = *parts.last().expect("one part at least");
@@ -81,7 +82,7 @@ fn look_up(read: Read, name: &str, known: &BTreeSet<String>) -> Result<(), Strin
     }
 }
 
-/// Follows the modules to a file, and looks for the test, or for a module of that name, there.
+/// Follows the modules to a file, and looks there for a test or a module called `last`.
 fn look_in(read: Read, binary: (&str, String), modules: &[&str], last: &str) -> Result<(), String> {
     let (mut folder, mut text) = (binary.0.to_owned(), binary.1);
     for module in modules {
@@ -99,7 +100,7 @@ fn look_in(read: Read, binary: (&str, String), modules: &[&str], last: &str) -> 
     }
 }
 
-/// Whether code has this word: a comment may speak of what is gone.
+/// Whether the code, without its comments, has this word. A comment may name a test that is gone.
 fn has_word(text: &str, word: &str) -> bool {
     let mut code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     code.any(|line| {

@@ -1,4 +1,4 @@
-//! A broken core, as its file in `xtask/mutants` describes it.
+//! A mutant, as its file in `xtask/mutants` describes it.
 //!
 //! ```text
 //! `acquire` does not wait
@@ -11,29 +11,29 @@
 //! +        // Does not wait.
 //! ```
 //!
-//! The first line says what is broken. Under `@@ FILE` stand lines of the file: kept (` `), taken
-//! out (`-`) and put in (`+`). The kept and taken ones must stand in the file one after another,
-//! and at one place only: where the code has moved, so must the description.
+//! The first line says what is broken. Under `@@ FILE` stand lines of the file: kept (` `), removed
+//! (`-`) and added (`+`). The kept and removed lines must stand together in the file, and at one
+//! place only. After the code has moved, fit the description to it.
 
 use std::path::{Path, PathBuf};
 
-/// A core that lacks one guard.
+/// A mutant: the sources without one guard.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     /// The file's name: `acquire_does_not_wait`.
     pub(super) name: String,
-    /// What is broken.
+    /// Description of the break.
     pub(super) what: String,
     /// The guard, in words of docs/soundness.md.
     pub(super) guards: String,
-    /// What to run: arguments of `cargo test`.
+    /// Runs that should notice: arguments of `cargo test`.
     pub(super) runs: Vec<String>,
-    /// What the compiler must say where the guard is one of the build's, and no test's.
+    /// For a guard that the build checks instead of a test: text that the compiler must print.
     pub(super) refusal: Option<String>,
     edits: Vec<Edit>,
 }
 
-/// Lines of one file that follow one another, and what stands there instead.
+/// Consecutive lines of one file, and the lines that replace them.
 #[derive(Debug, PartialEq, Eq)]
 struct Edit {
     file: PathBuf,
@@ -71,7 +71,7 @@ impl Broken {
                     "guards" => value.clone_into(&mut broken.guards),
                     "run" => broken.runs.push(value.to_owned()),
                     "refused with" => broken.refusal = Some(value.to_owned()),
-                    _ => return Err(wrong(at, "neither `guards`, `run` nor `refused with`")),
+                    _ => return Err(wrong(at, "expected `guards:`, `run:` or `refused with:`")),
                 }
             } else if !line.is_empty() {
                 return Err(wrong(at, "not `key: value`"));
@@ -79,12 +79,12 @@ impl Broken {
         }
         let complete = !broken.guards.is_empty() && !broken.runs.is_empty() && !broken.edits.is_empty();
         if !complete || broken.edits.iter().any(|edit| edit.old == edit.new) {
-            return Err(wrong(0, "it guards nothing, runs nothing, or changes nothing"));
+            return Err(wrong(0, "the description lacks `guards:`, `run:` or an edit"));
         }
         Ok(broken)
     }
 
-    /// The files that it changes, as they become.
+    /// The changed files, with their new text.
     pub(super) fn apply(&self, root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         let mut changed: Vec<(PathBuf, String)> = Vec::new();
         for edit in &self.edits {
@@ -100,7 +100,7 @@ impl Broken {
             let text = &mut changed[place].1;
             *text = edit.apply(text).map_err(|times| {
                 format!(
-                    "{}: these lines stand in {} {times} times, and should once; has the code moved?\n{}",
+                    "{}: these lines must stand once in {}, but stand there {times} times; has the code moved?\n{}",
                     self.name,
                     edit.file.display(),
                     edit.old
@@ -129,9 +129,9 @@ impl Edit {
         Ok(())
     }
 
-    /// The text with the edit; else how often the old lines were found.
+    /// The text with the edit. The error is the number of places with the old lines.
     fn apply(&self, text: &str) -> Result<String, usize> {
-        // From the start of a line to the end of one.
+        // Matches begin at the start of a line and end at the end of a line.
         let starts: Vec<usize> = text
             .match_indices(&self.old)
             .map(|(at, _)| at)
@@ -151,7 +151,7 @@ mod tests {
     const TEXT: &str = "what\nguards: §5\nrun: -p a\n\n@@ f.rs\n keep\n-old\n+new\n";
 
     #[test]
-    fn lines_are_replaced_where_they_stand_once() {
+    fn lines_that_stand_once_are_replaced() {
         let broken = Broken::parse("name", TEXT).unwrap();
         let edit = &broken.edits[0];
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_description_is_refused() {
+    fn a_malformed_description_is_refused() {
         for text in [
             "",
             "what\n",

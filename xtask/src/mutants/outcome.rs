@@ -1,19 +1,19 @@
-//! What a run of tests came to, read from what cargo prints.
+//! The outcome of a run of tests, read from cargo's output.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitStatus;
 
-/// What went wrong in one `cargo test`; nothing by default.
+/// The failures of one `cargo test`; by default no failure.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// `typed::h21_..`, or a case that compiles.
+    /// Failed tests, as `typed::h21_..`, and cases that compile.
     failed: BTreeSet<String>,
-    /// Cases that are refused, but in other words.
+    /// Cases that are refused with another message.
     other_words: BTreeSet<String>,
-    /// The last target that ran, where it crashed or did not end.
+    /// The last target, if it crashed or did not end, and how.
     died: Option<(String, String)>,
-    /// What the compiler said, where it does not build.
+    /// The compiler's errors, if the sources do not build.
     unbuilt: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Outcome {
                     // Its next line says that the program compiles.
                     (Some(case), "error") => _ = outcome.failed.insert(case.to_owned()),
                     (Some(case), "mismatch") => _ = outcome.other_words.insert(case.to_owned()),
-                    // The test that compiles all cases.
+                    // This test compiles all cases; its cases were counted above.
                     (None, "FAILED") if target == "cases" => {}
                     (None, "FAILED") => _ = outcome.failed.insert(format!("{target}::{test}")),
                     _ => {}
@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// What trybuild colours, into files too.
+/// A line without colours: trybuild colours its output even in files.
 fn without_colours(line: &str) -> String {
     let mut parts = line.split("\x1b[");
     let start = parts.next().unwrap_or_default().to_owned();
@@ -73,14 +73,14 @@ fn without_colours(line: &str) -> String {
     })
 }
 
-/// `typed` of `tests/typed.rs (target/debug/deps/typed-0f)`, `cuda_rt` of
+/// The target's name: `typed` from `tests/typed.rs (target/debug/deps/typed-0f)`, `cuda_rt` from
 /// `unittests src/lib.rs (.../cuda_rt-0f)`.
 fn target_of(running: &str) -> String {
     let binary = running.rsplit('/').next().unwrap_or(running);
     binary.split('-').next().unwrap_or(binary).to_owned()
 }
 
-/// Whether a break was noticed.
+/// Whether a test or the build noticed a mutant.
 pub(super) enum Verdict {
     Caught(Vec<String>),
     Missed(String),
@@ -130,7 +130,7 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// As many as one wants to read.
+        /// Number of tests that are named; more would be tedious to read.
         const NAMED: usize = 6;
         match self {
             Self::Missed(why) => write!(f, "MISSED: {why}"),

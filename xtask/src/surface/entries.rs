@@ -1,4 +1,4 @@
-//! The lines of a list: one for each item, method, field and implementation.
+//! Entries: the lines of a list, one for each item, method, field and implementation.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,15 +10,15 @@ use rustdoc_types::{
 use super::reach::{Reach, Way, is_hidden};
 use super::text::{Text, header};
 
-/// One line.
+/// A line of a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
-    /// Without parameters: what reasons and cases call it.
+    /// The path without parameters, by which reasons and cases name it.
     pub(super) path: String,
     pub(super) kind: Kind,
     pub(super) hidden: bool,
     pub(super) way: Way,
-    /// All of it but its marks.
+    /// The line's text without its marks.
     pub(super) text: String,
 }
 
@@ -29,19 +29,19 @@ pub(super) enum Kind {
     },
     Macro,
     Trait(TraitMarks),
-    /// Of a trait of another crate, whose methods its user can call.
+    /// An implementation of another crate's trait; users can call the trait's methods.
     Implementation {
         of: String,
     },
     Other,
 }
 
-/// Who may implement a trait, and its functions by name.
+/// A trait's marks, which say who may implement it, and the names of its functions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TraitMarks {
     pub(super) is_sealed: bool,
     pub(super) is_unsafe: bool,
-    /// It has a type of objects, which implements it whatever its promise is.
+    /// `dyn Trait` exists. It implements the trait, even if the trait makes a promise.
     pub(super) has_objects: bool,
     pub(super) functions: Vec<String>,
 }
@@ -69,7 +69,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// All lines of what is reached so far. `text` remembers what stands in them.
+/// All lines of the items reached so far. `text` remembers the items that the lines name.
 pub(super) fn of(reach: &Reach<'_>, text: &Text) -> Vec<Entry> {
     let mut list = List {
         reach,
@@ -215,7 +215,7 @@ impl<'c> List<'_, 'c> {
         }
     }
 
-    /// A function, or a method of an `impl`, whose type and bounds are given.
+    /// Adds a function, or a method of an `impl` with the given type and bounds.
     fn function(&mut self, item: &Item, at: At<'_>, of: Option<String>, mut wheres: Vec<String>) {
         let ItemEnum::Function(function) = &item.inner else {
             return;
@@ -350,8 +350,9 @@ impl<'c> List<'_, 'c> {
         }
     }
 
-    /// What a trait is implemented for. Of automatic implementations only `Send` and `Sync`; none
-    /// that follows from an implementation for all types, and none of the compiler's own traits.
+    /// Adds an implementation of a trait. Of automatic implementations it adds only `Send` and
+    /// `Sync`. It leaves out implementations that follow from a blanket implementation, and the
+    /// compiler's own traits.
     fn implementation(&mut self, id: Id) {
         let Some(Item {
             inner: ItemEnum::Impl(of),

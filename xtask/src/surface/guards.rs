@@ -1,13 +1,13 @@
-//! What must hold of the lists, whatever is committed.
+//! Guards: rules for the lists, which hold whatever is committed.
 //!
-//! 1. A safe function or a macro that only this workspace should call does no harm whoever calls
-//!    it: `docs/surface/harmless.txt` says of each why. So it says of what a type that
-//!    documentation does not show implements, `Clone` and `Default` among it.
-//! 2. The promise of a sealed trait, or of one that is `unsafe` to implement, is not kept by
-//!    `dyn Trait`, which implements it of itself: there is no `dyn Trait`, or the same file says
-//!    why not.
-//! 3. The methods of each sealed trait are called through a bound by a program that says so in a
-//!    comment: a case or twin of `ui-tests`, or a test of the device library.
+//! 1. A safe function or macro that documentation does not show does no harm, whoever calls it:
+//!    `docs/surface/harmless.txt` gives the reason for each. It also gives the reason for each
+//!    trait that a type without documentation implements, `Clone` and `Default` included.
+//! 2. A sealed trait, or a trait that is `unsafe` to implement, makes a promise. `dyn Trait` would
+//!    implement the trait without keeping the promise. So `dyn Trait` must not exist, or the same
+//!    file says why it does no harm.
+//! 3. A program calls the methods of each sealed trait through a bound, and says so in a comment.
+//!    The program is a case or twin of `ui-tests`, or a test of the device library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -19,17 +19,17 @@ use super::entries::{Entry, Kind, TraitMarks};
 use super::reach::Way;
 
 const REASONS: &str = "docs/surface/harmless.txt";
-/// What a program says of the traits whose methods it calls.
+/// The comment by which a program names the traits whose methods it calls.
 const MARK: &str = "// Through a bound: ";
 
 impl Entry {
-    /// Whether documentation does not show it.
+    /// Whether documentation does not show the entry.
     pub(super) fn is_unseen(&self) -> bool {
         self.hidden || self.way == Way::Bound
     }
 }
 
-/// Fails with a line for each problem.
+/// Checks all three rules. The error has a line for each problem.
 pub(super) fn check(root: &Path, lists: &Lists) -> Result<(), Box<dyn Error>> {
     let entries: Vec<&Entry> = lists.values().flatten().collect();
     let reasons = fs::read_to_string(root.join(REASONS)).map_err(|error| format!("{REASONS}: {error}"))?;
@@ -41,7 +41,8 @@ pub(super) fn check(root: &Path, lists: &Lists) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// `path | reason`, where a `*` at the end of a path stands for anything.
+/// Lists the entries without a reason, and reasons without an entry. A line of `reasons` has the
+/// form `path | reason`, where a `*` at the end of the path matches any text.
 fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut patterns: BTreeMap<&str, bool> = BTreeMap::new();
@@ -53,7 +54,9 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
             Some((pattern, reason)) if !reason.trim().is_empty() => {
                 patterns.insert(pattern.trim(), false);
             }
-            _ => problems.push(format!("{REASONS}: not `path | reason`: {line}")),
+            _ => problems.push(format!(
+                "{REASONS}: a line must have the form `path | reason`: {line}"
+            )),
         }
     }
     for entry in entries {
@@ -61,7 +64,7 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
             Kind::Function { is_unsafe: false } if entry.is_unseen() => {
                 (entry.path.clone(), "safe code of any crate can call it")
             }
-            // What only shows a value, or says where it may go, gives nobody anything.
+            // Traits that only show or compare a value, or say where it may go, give no new access.
             Kind::Implementation { of }
                 if entry.is_unseen()
                     && !matches!(&**of, "Debug" | "Drop" | "Eq" | "PartialEq" | "Send" | "Sync") =>
@@ -109,7 +112,7 @@ const PROGRAMS: [&str; 3] = [
     "device-std/tests/kernels/tests/device_library",
 ];
 
-/// The programs that may call methods of sealed traits, by name.
+/// The texts of the programs that may call methods of sealed traits, by name.
 fn programs(root: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let mut programs = BTreeMap::new();
     for folder in PROGRAMS {
@@ -126,7 +129,7 @@ fn programs(root: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
 
 fn uncalled(entries: &[&Entry], programs: &BTreeMap<String, String>) -> Vec<String> {
     let mut problems = Vec::new();
-    // A trait may be on two lists, with functions of one target only.
+    // A trait may be on two lists, each with the functions of one target.
     let mut sealed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
         if let Kind::Trait(marks) = &entry.kind
@@ -153,7 +156,7 @@ fn uncalled(entries: &[&Entry], programs: &BTreeMap<String, String>) -> Vec<Stri
         let sources = called.get(path).map(Vec::as_slice).unwrap_or_default();
         if sources.is_empty() {
             problems.push(format!(
-                "{path}: no program says `{MARK}{path}`, and calls the methods of this sealed trait"
+                "{path}: no program with the comment `{MARK}{path}` calls the methods of this sealed trait"
             ));
             continue;
         }
@@ -204,7 +207,7 @@ mod tests {
     const UNSAFE: Kind = Kind::Function { is_unsafe: true };
 
     #[test]
-    fn a_safe_function_that_is_not_shown_needs_a_reason() {
+    fn a_safe_undocumented_function_needs_a_reason() {
         for (hidden, way) in [(true, Way::Path), (false, Way::Bound)] {
             let found = entry("a::take", SAFE, hidden, way);
             assert_eq!(unreasoned(&[&found], "").len(), 1);
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_a_sealed_trait_are_called_by_a_program_that_says_so() {
+    fn a_program_calls_the_methods_of_each_sealed_trait_and_says_so() {
         let found = entry("a::Parts", sealed(&["take", "put"], false), false, Way::Bound);
         let problems =
             |source: &str| uncalled(&[&found], &[("cases/x.rs".to_owned(), source.to_owned())].into());

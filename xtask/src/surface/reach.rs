@@ -1,5 +1,5 @@
-//! Which items of a crate another crate gets at, and how: by a path, or only through the bounds and
-//! signatures of what has a path.
+//! Finds the items of a crate that another crate can reach: by a path, or only through the bounds
+//! and signatures of items with a path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,23 +10,24 @@ use rustdoc_types::{
 use super::entries;
 use super::text::Text;
 
-/// How an item is reached.
+/// A reached item: its path, and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FinishedEvent {
+pub(super) struct Reached {
     pub(super) path: String,
-    /// Its path, or each of its paths, is `#[doc(hidden)]`.
+    /// Every path to the item is `#[doc(hidden)]`.
     pub(super) hidden: bool,
     pub(super) way: Way,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
-    /// By a path.
+    /// The item has a path.
     Path,
-    /// It has none. Its methods can be called on values, or through a bound that implies it.
+    /// The item has no path. Its methods can be called on values, or through a bound that implies
+    /// it.
     Bound,
-    /// It has none, and only asks something of a type: no bound that another crate can write
-    /// implies it.
+    /// The item is a trait without a path that types must satisfy. No bound that another crate can
+    /// write implies it.
     Asked,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Alias {
 #[derive(Debug)]
 pub(super) struct Reach<'c> {
     pub(super) krate: &'c Crate,
-    pub(super) items: BTreeMap<Id, FinishedEvent>,
+    pub(super) items: BTreeMap<Id, Reached>,
     pub(super) aliases: Vec<Alias>,
 }
 
@@ -73,7 +74,7 @@ impl<'c> Reach<'c> {
         self.items.get(&id).map(|reached| reached.path.as_str())
     }
 
-    /// Names all that public modules lead to, first by paths that are shown.
+    /// Names all items that public modules lead to. Documented paths come first.
     fn follow_paths(&mut self) {
         let krate = self.krate;
         let root = &krate.index[&krate.root];
@@ -110,7 +111,7 @@ impl<'c> Reach<'c> {
                 }
             }
         }
-        // Exported macros are at the root, wherever they are written.
+        // Exported macros are at the root, wherever their source is.
         for item in krate.index.values() {
             if item.attrs.contains(&Attribute::MacroExport) && !self.items.contains_key(&item.id) {
                 self.name(item.id, join(&name, item), is_hidden(item));
@@ -136,7 +137,7 @@ impl<'c> Reach<'c> {
                 }
                 enter(*id, path);
             }
-            // The variants of an enum: values that its own path gives too.
+            // The variants of an enum, which the enum's own path gives too.
             Some(_) if of.is_glob => {}
             Some(item) => self.name(item.id, path, hidden),
             None => self.aliases.push(Alias {
@@ -156,10 +157,10 @@ impl<'c> Reach<'c> {
             return;
         }
         let way = Way::Path;
-        self.items.insert(id, FinishedEvent { path, hidden, way });
+        self.items.insert(id, Reached { path, hidden, way });
     }
 
-    /// Adds what has no path and stands in a signature, until nothing is new.
+    /// Adds items without a path that stand in a signature, until no item is new.
     fn follow_signatures(&mut self) {
         loop {
             let text = Text::default();
@@ -178,7 +179,7 @@ impl<'c> Reach<'c> {
                     ItemEnum::Trait(_) => Way::Asked,
                     _ => Way::Bound,
                 };
-                let reached = FinishedEvent {
+                let reached = Reached {
                     path: path.unwrap_or_else(|| format!("#{}", id.0)),
                     hidden: false,
                     way,
@@ -188,8 +189,8 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// Finds the traits without a path whose methods can be called: those that a trait with a path
-    /// implies, and those of values.
+    /// Finds the traits without a path whose methods can be called: traits that a trait with a path
+    /// implies, and traits of values.
     fn follow_bounds(&mut self) {
         let text = Text::default();
         let _ = entries::of(self, &text);
@@ -223,7 +224,8 @@ impl<'c> Reach<'c> {
         }
     }
 
-    /// Whether other crates can't implement it, for it asks for a trait that they can't name.
+    /// Whether other crates can't implement the trait, because it requires a trait that they can't
+    /// name.
     pub(super) fn is_sealed(&self, id: Id) -> bool {
         let Some(Item {
             inner: ItemEnum::Trait(of),
@@ -237,7 +239,7 @@ impl<'c> Reach<'c> {
     }
 }
 
-/// What a trait asks of its types, after its name or after `where`.
+/// The bounds of a trait on its types, after its name or after `where`.
 fn asked(of: &Trait) -> impl Iterator<Item = Id> {
     let predicates = of.generics.where_predicates.iter();
     let more = predicates.flat_map(|predicate| match predicate {

@@ -1,4 +1,4 @@
-//! What rustdoc knows of each crate: its JSON, made by nightly.
+//! Rustdoc's data of each crate: the JSON that nightly's rustdoc writes.
 
 use std::error::Error;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 const TOOLCHAIN: &str = "nightly";
 
-/// A crate, built in one way.
+/// A crate, built with one set of features for one target.
 pub(super) struct Source {
     /// The name of its list.
     pub(super) list: &'static str,
@@ -18,13 +18,13 @@ pub(super) struct Source {
     library: &'static str,
     features: &'static str,
     target: Option<&'static str>,
-    /// The list that its own adds to: what both hold stands there only.
+    /// Another list, whose entries this crate's list leaves out.
     pub(super) adds_to: Option<&'static str>,
 }
 
 const DEVICE: &str = "nvptx64-nvidia-cuda";
 
-/// The crates that are published. The feature `nvtx` adds nothing that can be called, and needs
+/// The published crates. The feature `nvtx` is left out: it adds no callable item, and needs
 /// libclang.
 pub(super) const SOURCES: [Source; 13] = [
     Source::new(
@@ -86,8 +86,8 @@ impl Source {
         }
     }
 
-    /// Documents the crate, and reads the result. Private items are in it: what cannot be named can
-    /// still be reached.
+    /// Runs rustdoc on the crate, and reads the result. It includes private items: an item without
+    /// a name outside may still be reached.
     pub(super) fn read(&self, root: &Path) -> Result<Crate, Box<dyn Error>> {
         let target = target_directory(root);
         let mut command = rustup("cargo");
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// Reads the JSON, if it is of the format that `rustdoc-types` describes.
+/// Reads the JSON, if it has the format version of `rustdoc-types`.
 fn parse(json: &str) -> Result<Crate, Box<dyn Error>> {
     #[derive(Deserialize)]
     struct Version {
@@ -143,7 +143,7 @@ fn parse(json: &str) -> Result<Crate, Box<dyn Error>> {
     Ok(serde_json::from_str(json)?)
 }
 
-/// What is missing to make the lists, if something is.
+/// The command that installs a missing tool, if the lists cannot be made without it.
 pub(super) fn missing() -> Option<String> {
     let output = |argument: &[&str]| {
         let output = rustup("rustc")
@@ -161,8 +161,8 @@ pub(super) fn missing() -> Option<String> {
     (!core.is_file()).then(|| format!("`rustup component add rust-src --toolchain {TOOLCHAIN}`"))
 }
 
-/// A program of nightly's, free of the build in which this one runs. Through `rustup run`, for a
-/// toolchain's own cargo knows no `+nightly`.
+/// A command of nightly, without the environment of the build that runs this task. It goes through
+/// `rustup run`, because a toolchain's own cargo does not know `+nightly`.
 fn rustup(program: &str) -> Command {
     let mut command = Command::new("rustup");
     for name in [
@@ -186,7 +186,7 @@ fn target_directory(root: &Path) -> PathBuf {
     target.join("surface")
 }
 
-/// A libcuda to build the feature `cust` with; nothing calls it.
+/// A stub of libcuda, to build the feature `cust`. No code calls it.
 fn stub_libcuda(root: &Path, target: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let stub = target.join("stub-libcuda");
     let status = Command::new(root.join(".ci/stub-libcuda"))
@@ -204,7 +204,7 @@ mod tests {
     use super::{FORMAT_VERSION, parse};
 
     #[test]
-    fn another_format_is_refused_in_words() {
+    fn another_format_is_refused_with_a_message() {
         let other = FORMAT_VERSION + 1;
         let error = parse(&format!(r#"{{"format_version": {other}, "root": []}}"#)).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! Types, bounds and signatures as text, and which items that text names.
+//! Writes types, bounds and signatures as text, and collects the items that the text names.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use rustdoc_types::{
     TraitBoundModifier, Type, WherePredicate,
 };
 
-/// Writes types, and remembers the items in them.
+/// Writes types as text, and remembers the items in them.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     named: RefCell<BTreeSet<Id>>,
@@ -17,13 +17,13 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// All types and traits that were written.
+    /// All types and traits that have been written.
     pub(super) fn named(&self) -> BTreeSet<Id> {
         self.named.borrow().clone()
     }
 
-    /// The traits that were written after `dyn`, or as `impl`: who gets such a value may call their
-    /// methods.
+    /// The traits that have been written after `dyn`, or as `impl`. The holder of a value may call
+    /// their methods.
     pub(super) fn objects(&self) -> BTreeSet<Id> {
         self.objects.borrow().clone()
     }
@@ -118,7 +118,7 @@ impl Text {
         types.iter().map(|ty| self.ty(ty)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The last part of its name, and its arguments.
+    /// The last part of the path's name, and its arguments.
     pub(super) fn path(&self, path: &Path) -> String {
         self.named.borrow_mut().insert(path.id);
         let name = path.path.rsplit("::").next().unwrap_or_default();
@@ -214,11 +214,11 @@ impl Text {
         }
     }
 
-    /// `<'a, T, const N: usize>`; bounds stand in [`wheres`](Self::wheres).
+    /// The parameters, as `<'a, T, const N: usize>`. Their bounds are in [`wheres`](Self::wheres).
     pub(super) fn params(&self, params: &[GenericParamDef]) -> String {
         let named = params.iter().filter_map(|param| match &param.kind {
             GenericParamDefKind::Lifetime { .. } => Some(param.name.clone()),
-            // Of `impl Trait` in the place of a type.
+            // A parameter for `impl Trait` in the place of a type.
             GenericParamDefKind::Type {
                 is_synthetic: true, ..
             } => None,
@@ -245,7 +245,7 @@ impl Text {
         }
     }
 
-    /// What is asked of parameters, wherever it is written.
+    /// The bounds of parameters, wherever they are written.
     pub(super) fn wheres(&self, generics: &Generics) -> Vec<String> {
         let inline = generics.params.iter().filter_map(|param| match &param.kind {
             GenericParamDefKind::Lifetime { outlives } if !outlives.is_empty() => {
@@ -275,7 +275,7 @@ impl Text {
         inline.chain(written).collect()
     }
 
-    /// Parameters and result.
+    /// A function's parameters and result.
     pub(super) fn signature(&self, function: &Function) -> String {
         let inputs = function
             .sig
@@ -313,7 +313,7 @@ impl Text {
     }
 }
 
-/// `const unsafe extern "C" `, or less.
+/// The words before `fn`, for example `const unsafe extern "C" `.
 pub(super) fn header(header: &FunctionHeader) -> String {
     let mut text = String::new();
     for (is, word) in [
