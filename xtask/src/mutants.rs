@@ -9,7 +9,7 @@
 mod edit;
 mod outcome;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -78,7 +78,12 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     if !moved.is_empty() {
         return Err(moved.join("\n").into());
     }
+    let binaries = test_binaries(root())?;
     for broken in &all {
+        if let Some(unknown) = broken.test_names().find(|name| !binaries.contains(*name)) {
+            let name = &broken.name;
+            return Err(format!("{name} runs the tests of `{unknown}`, which is no test binary").into());
+        }
         if !page.contains(&format!(
             "| `{}` | {} | {} |",
             broken.name, broken.what, broken.guards
@@ -92,6 +97,32 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
             format!("{PAGE} has mutants without a description in xtask/mutants: delete their rows").into(),
         ),
     }
+}
+
+/// The names of the integration tests below `folder`: `X.rs` or `X/main.rs` in a folder `tests`.
+fn test_binaries(folder: &Path) -> Result<HashSet<String>, Box<dyn Error>> {
+    let mut found = HashSet::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if !path.is_dir() || name == "target" || name.starts_with('.') {
+            continue;
+        }
+        found.extend(test_binaries(&path)?);
+        if name != "tests" {
+            continue;
+        }
+        for entry in fs::read_dir(&path)? {
+            let path = entry?.path();
+            let is_test = path.join("main.rs").is_file() || path.extension().is_some_and(|it| it == "rs");
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            found.extend(stem.filter(|_| is_test).map(str::to_owned));
+        }
+    }
+    Ok(found)
 }
 
 fn descriptions() -> Result<Vec<Broken>, Box<dyn Error>> {

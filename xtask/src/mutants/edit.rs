@@ -42,6 +42,18 @@ struct Edit {
 }
 
 impl Broken {
+    /// The names of the test binaries that it runs.
+    pub(super) fn test_names(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().flat_map(|run| {
+            let words = run.split_whitespace();
+            let next = words.clone().skip(1);
+            words
+                .zip(next)
+                .filter(|(word, _)| *word == "--test")
+                .map(|(_, name)| name)
+        })
+    }
+
     pub(super) fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut lines = text.lines().enumerate();
         let wrong = |at: usize, what: &str| format!("xtask/mutants/{name}.edit:{}: {what}", at + 1);
