@@ -233,6 +233,15 @@ pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
     ..nothing()
 };
 
+/// A kernel whose type has the hash of the PTX, but 4 bytes on the host.
+#[cfg(feature = "cuda")]
+pub(crate) static FORGED_LAYOUT: Kernel = Kernel {
+    name: "conformance::forged_layout",
+    symbol: c"forged",
+    layout: &[1, 0, 0, 0, 7, 4, 4, 261],
+    ..nothing()
+};
+
 /// Writes for which architecture its module was built: the text has one for sm_80 and one for
 /// sm_90.
 #[cfg(feature = "cuda")]

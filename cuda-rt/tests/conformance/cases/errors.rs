@@ -6,7 +6,7 @@ use cuda_rt::driver::{Driver, DriverError, ErrorCode};
 use cuda_rt::kernel::{Extent, Kernel, LaunchShape};
 
 #[cfg(feature = "cuda")]
-use crate::fixtures::{BROKEN, MISSING, OTHER_LAYOUT, UNTOLD_LAYOUT};
+use crate::fixtures::{BROKEN, FORGED_LAYOUT, MISSING, OTHER_LAYOUT, UNTOLD_LAYOUT};
 use crate::fixtures::{CRASH, STEP, Step};
 use crate::support::{Block, Rig, SLOW, shape};
 
@@ -203,7 +203,14 @@ pub(crate) fn a_kernel_missing_from_its_ptx(driver: &Arc<dyn Driver>) {
 
 #[cfg(feature = "cuda")]
 pub(crate) fn layouts_that_differ(driver: &Arc<dyn Driver>) {
-    for (kernel, why) in [(&OTHER_LAYOUT, "differ"), (&UNTOLD_LAYOUT, "no layout table")] {
+    for (kernel, why) in [
+        (&OTHER_LAYOUT, "differ"),
+        (&UNTOLD_LAYOUT, "no layout table"),
+        (
+            &FORGED_LAYOUT,
+            "number 1 has [4, 4] bytes (size, alignment) on the host, and [256, 4] in the PTX",
+        ),
+    ] {
         refused(
             driver,
             kernel,
