@@ -15,7 +15,7 @@ use cuda_rt_driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
 };
 
-/// A file to load instead of the names below.
+/// A file to load instead of the names below, if the process was started with this variable.
 const FILE_VARIABLE: &str = "CUDA_RT_NCCL";
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
@@ -24,7 +24,7 @@ nccl_entry_points!(function_table [Nccl returns ncclResult_t]);
 impl Nccl {
     /// The first library that can be loaded, if it can be used; else why not.
     fn find() -> Result<Self, String> {
-        let named = std::env::var(FILE_VARIABLE).ok();
+        let named = initial_variable(FILE_VARIABLE);
         let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
         let (name, library) = function_table::load(&names).map_err(|why| {
             format!(
@@ -50,6 +50,23 @@ impl Nccl {
         let detail = detail.collect::<Vec<_>>().join("; ");
         Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
     }
+}
+
+/// The value that an environment variable had when the process was started.
+///
+/// A library that is loaded runs code. Whoever starts the process may choose it, as with
+/// `LD_PRELOAD`; the process itself may not, for `std::env::set_var` is safe before edition 2024.
+fn initial_variable(name: &str) -> Option<String> {
+    // On Linux this file holds the initial environment, and `setenv` leaves it as it is. NCCL is
+    // for Linux only.
+    value_of(name, &std::fs::read("/proc/self/environ").ok()?)
+}
+
+/// The value of a variable in a list of `NAME=value`, each of which ends in a zero byte.
+fn value_of(name: &str, environment: &[u8]) -> Option<String> {
+    let mut entries = environment.split(|byte| *byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    String::from_utf8(value.to_vec()).ok()
 }
 
 /// What NCCL says, in one line.
@@ -318,5 +335,27 @@ mod tests {
                 eprintln!("SKIPPED: {error}");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod initial_environment {
+    use super::{initial_variable, value_of};
+
+    #[test]
+    fn a_value_is_that_of_the_whole_name() {
+        let environment = b"CUDA_RT_NCCL_OLD=a\0CUDA_RT_NCCL=/b=c\0";
+        assert_eq!(value_of("CUDA_RT_NCCL", environment).as_deref(), Some("/b=c"));
+        assert_eq!(value_of("CUDA_RT", environment), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_variable_that_the_process_sets_itself_is_not_read() {
+        const NAME: &str = "CUDA_RT_TEST_OF_THE_INITIAL_ENVIRONMENT";
+        // SAFETY: no other thread of this test reads or writes the environment through C.
+        unsafe { std::env::set_var(NAME, "set") };
+        assert_eq!(std::env::var(NAME).as_deref(), Ok("set"));
+        assert_eq!(initial_variable(NAME), None);
     }
 }

@@ -76,7 +76,9 @@ pub(super) unsafe fn symbol<F: Copy>(
 pub(super) fn load(names: &[&str]) -> Result<(String, &'static Library), String> {
     let mut first = None;
     for name in names {
-        // SAFETY: these are NVIDIA's libraries; their initialisers set up their own state only.
+        // SAFETY: these are NVIDIA's libraries, or the file that whoever started the process named
+        // (docs/soundness.md, "What the proof rests on"). Their initialisers set up their own
+        // state.
         match unsafe { Library::new(*name) } {
             Ok(library) => return Ok(((*name).to_owned(), Box::leak(Box::new(library)))),
             Err(why) => first = first.or_else(|| Some(why.to_string())),
