@@ -22,5 +22,4 @@
 //!
 //! `hazards.txt` lists the hazards. `cargo xtask hazards` writes each hazard's cases and twins to
 //! `docs/hazards.md`.
-//! `docs/hazards.md`.
 #![forbid(unsafe_code)]

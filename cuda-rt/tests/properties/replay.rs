@@ -1,5 +1,5 @@
-//! Runs a log again on simulated devices, whole or with one call left out, in an order that a seed
-//! chooses.
+//! Runs a log again on simulated devices, whole or with one call left out, in an order chosen by a
+//! seed.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -16,14 +16,14 @@ use crate::log::{Call, Direction, Entry, Log, Place};
 use crate::order::Side;
 use crate::rig::Rig;
 
-/// What a replay came to.
+/// The outcome of a replay.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// A call that the recorded run made with success was refused, and the replay ended there.
+    /// A call that succeeded in the recorded run was refused, and the replay ended there.
     pub(crate) refused: Option<DriverError>,
     /// The first entry at which the host saw other bytes than in the recorded run.
     pub(crate) wrong: Option<usize>,
-    /// What the checkers report.
+    /// The reports of the checkers.
     pub(crate) races: Vec<(Side, Side)>,
 }
 
@@ -33,7 +33,7 @@ struct Replay {
     events: HashMap<(usize, u64), RawEvent>,
     graphs: HashMap<(usize, u64), RawGraph>,
     addresses: Vec<u64>,
-    /// Mapped until all is over: a mutant may copy there after its program let go of it.
+    /// Mapped until the end, because a mutant may copy there after its program released the memory.
     hosts: HashMap<usize, HostMemory>,
     wrong: Option<usize>,
 }

@@ -11,7 +11,6 @@
 //!
 //! Names of one letter or with two underscores are ours: generic parameters, and items that the
 //! macro makes.
-//! macro makes.
 
 use std::collections::BTreeSet;
 
