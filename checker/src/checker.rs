@@ -1,4 +1,4 @@
-//! Actors, their clocks, and the comparison of each access with those before it.
+//! Actors, their clocks, and the comparison of each access with earlier accesses.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -23,20 +23,18 @@ struct Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Live,
-    /// Takes no more steps; its accesses can race still.
+    /// Takes no more steps; its past accesses can still race.
     Retired,
-    /// Nothing of it can race: its slot is free.
+    /// Has no access that can still race: its slot is free.
     Vacant,
 }
 
-/// Finds races among the operations told to it, in the order in which they are told.
-///
-/// That order must be one in which nothing comes before what it happens after; the order of the
-/// calls is.
+/// Finds races among operations, given in an order in which every operation comes after all that
+/// happens before it. The order of the calls is one.
 #[derive(Debug, Default)]
 pub struct Checker {
-    /// By slot. A slot is used again once its actor is retired and nothing of it can race; its
-    /// steps count on, so that clocks which cover the old actor say nothing about the new one.
+    /// By slot. A slot is reused once its actor is retired and no access of it can race. The slot's
+    /// steps count on, so a clock that covers the old actor says nothing about the new one.
     actors: Vec<Actor>,
     vacant: Vec<u32>,
     shadow: Shadow,
@@ -46,7 +44,7 @@ pub struct Checker {
     seed: Option<u64>,
 }
 
-/// Races that are kept; more are only counted.
+/// Number of races that are kept; further races are only counted.
 const KEPT_RACES: usize = 256;
 
 impl Checker {
@@ -58,7 +56,7 @@ impl Checker {
         }
     }
 
-    /// An actor that starts after nothing.
+    /// Adds an actor. It starts after nothing.
     pub fn actor(&mut self, kind: ActorKind, name: impl Into<Box<str>>) -> ActorId {
         let (name, life) = (name.into(), Life::Live);
         if let Some(slot) = self.vacant.pop() {
@@ -90,31 +88,31 @@ impl Checker {
         self.actors[actor.0 as usize].name = name.into();
     }
 
-    /// The actor takes no more steps. Its past accesses can race still.
+    /// Marks the actor as ended: it takes no more steps. Its past accesses can still race.
     pub fn retire(&mut self, actor: ActorId) {
         self.actors[actor.0 as usize].life = Life::Retired;
     }
 
-    /// Begins the actor's next step: accesses from here on are not covered by clocks taken before.
+    /// Begins the actor's next step: clocks taken before do not cover accesses from here on.
     #[inline]
     pub fn step(&mut self, actor: ActorId) {
         let clock = &mut self.actors[actor.0 as usize].clock;
         clock.set(actor.0, clock.get(actor.0) + 1);
     }
 
-    /// All that the actor's present step happens after, itself included.
+    /// Everything that happens before the actor's present step, and the step itself.
     #[inline]
     pub fn clock(&self, actor: ActorId) -> &VectorClock {
         &self.actors[actor.0 as usize].clock
     }
 
-    /// The actor's later steps happen after all that `clock` covers.
+    /// Orders the actor's later steps after everything that `clock` covers.
     #[inline]
     pub fn wait(&mut self, actor: ActorId, clock: &VectorClock) {
         self.actors[actor.0 as usize].clock.join(clock);
     }
 
-    /// The actor's later steps happen after all of `other` so far.
+    /// Orders the actor's later steps after all steps of `other` so far.
     #[inline]
     pub fn wait_event(&mut self, actor: ActorId, other: ActorId) {
         let (own, other) = (actor.0 as usize, other.0 as usize);
@@ -128,8 +126,8 @@ impl Checker {
         own.clock.join(&other.clock);
     }
 
-    /// The actor's present step touches these bytes. Returns whether that races with an earlier
-    /// access.
+    /// Notes that the actor's present step touches these bytes. Returns whether the access races
+    /// with an earlier one.
     pub fn access(
         &mut self,
         actor: ActorId,
@@ -181,27 +179,28 @@ impl Checker {
         self.found > before
     }
 
-    /// These bytes are given out anew: what came before is about other memory.
+    /// Forgets these bytes: they were allocated anew, so earlier accesses were to other memory.
     pub fn forget(&mut self, bytes: Range<u64>) {
         self.shadow.forget(bytes);
     }
 
-    /// The races found so far, each pair of calls once, and at most 256.
+    /// The races found so far: each pair of calls once, at most 256.
     pub fn races(&self) -> &[Race] {
         &self.races
     }
 
-    /// How many accesses raced, those of the same pair of calls included.
+    /// Number of accesses that raced, repetitions of the same pair of calls included.
     pub fn races_found(&self) -> u64 {
         self.found
     }
 
-    /// Ranges and actors that it remembers.
+    /// Number of byte ranges and number of actors that the checker remembers.
     pub fn footprint(&self) -> (usize, usize) {
         (self.shadow.segments(), self.actors.len() - self.vacant.len())
     }
 
-    /// Forgets what can race no more, given that all that is still to come happens after `floor`.
+    /// Forgets accesses and actors that cannot race any more, given that everything still to come
+    /// happens after `floor`.
     pub fn collect(&mut self, floor: &VectorClock) {
         let mut in_use = vec![false; self.actors.len()];
         self.shadow.collect(floor, |slot| in_use[slot as usize] = true);

@@ -1,11 +1,11 @@
-//! The happens-before checker: finds pairs of accesses that nothing orders, in one run, whatever
-//! order that run took.
+//! The happens-before checker: finds unordered pairs of accesses in one run, whatever order that
+//! run took.
 //!
-//! It knows operations only, not the typed API: who runs them (*actors*: streams, host threads,
-//! foreign agents), what they touch (byte ranges), and what they wait for. Each actor has a
-//! [`VectorClock`]; an operation's clock says which operations of every actor happen before it. An
-//! access races with an earlier one to the same bytes if one of them writes and the clock does not
-//! cover the earlier one.
+//! The checker knows operations only, not the typed API. It is told who runs an operation (an
+//! *actor*: a stream, a host thread, a foreign agent), which byte ranges the operation touches, and
+//! what it waits for. Each actor has a [`VectorClock`]; an operation's clock says which operations
+//! of every actor happen before it. An access races with an earlier access to the same bytes if one
+//! of the two writes and the clock does not cover the earlier one.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,37 +17,40 @@
 //!
 //! # What it promises
 //!
-//! An operation is reported exactly if some earlier operation, in the order of the calls, races
-//! with it: nothing that could race is forgotten, and nothing ordered is reported. What it forgets,
-//! so that memory stays bounded, is ordered before an access to the same bytes that it keeps, or
-//! before everything that can still come. The test `tests/litmus/oracle.rs` compares it with
-//! reachability over the explicit graph.
+//! An operation is reported exactly if it races with an earlier operation, in the order of the
+//! calls. No access that could still race is forgotten, and no ordered access is reported. To bound
+//! its memory, the checker forgets two kinds of access: an access ordered before a later access to
+//! the same bytes that it keeps, and an access ordered before everything that can still come. The
+//! test `tests/litmus/oracle.rs` compares the checker with reachability over the explicit graph.
 //!
 //! # What it does not see
 //!
-//! Accesses that no operation names: pointers inside structs that a kernel follows, and what the
-//! host does with a raw pointer.
+//! The checker does not see accesses that no operation names: pointers inside structs that a kernel
+//! follows, and what the host does with a raw pointer.
 //!
 //! # Host threads
 //!
-//! In a program as text (the crate `hazard-programs`) each host thread is an actor, for there its
-//! start and its join are statements. Over a driver all host threads are *one* actor, in the order
-//! of their calls, which is the finest that reports nothing that is ordered. Threads order each
-//! other by channels, locks and joins, of which a driver sees nothing. Were each an actor of its
-//! own, a correct program would be reported in which one thread waits for an event, and then tells
-//! another, which enqueues what relies on it: the very program that the typed API makes of
-//! `synchronize`, a channel and `adopt`. Edges that could be told to the checker, such as buffers
-//! passing from host to stream, do not help: there would always be a program that orders its
-//! threads by something else, idle device memory or a mere flag, and with `CUDA_RT_CHECK=1` a
-//! report ends the work.
+//! In a text program (the crate `hazard-programs`) each host thread is an actor: its start and its
+//! join are statements there. Over a driver, all host threads are *one* actor, in the order of
+//! their calls. No finer rule would leave every ordered program unreported, because threads order
+//! each other by channels, locks and joins, which a driver does not see.
 //!
-//! What it costs: work is taken for ordered that is so only because one thread happened to make its
-//! call after another had *waited* on the host. Nothing else is lost: the order of calls alone
-//! makes no edge between streams, so two threads that enqueue on two streams race as two streams
-//! do, whichever calls first. Safe code cannot have the race that is missed. What a host thread has
-//! waited for it passes on by moving an idle bundle, and Rust lets a value reach another thread
-//! only through something that orders the two. In code that passes raw handles between threads the
-//! race shows in those runs in which the threads call in the other order.
+//! Counterexample: let each thread be an actor. One thread waits for an event and then tells
+//! another thread, which enqueues work that relies on the wait. The program is correct, and would
+//! be reported. The typed API makes this very program from `synchronize`, a channel and `adopt`.
+//! More edges told to the checker, for example when buffers pass from host to stream, do not help:
+//! some program always orders its threads by other means, for example idle device memory or a plain
+//! flag. With `CUDA_RT_CHECK=1` a false report would end its work.
+//!
+//! The cost: two operations count as ordered if one thread happened to make its call after another
+//! thread had *waited* on the host. Nothing else is lost. The order of calls alone makes no edge
+//! between streams, so two threads that enqueue on two streams still race as two streams do,
+//! whichever thread calls first.
+//!
+//! Safe code cannot have the race that is missed. A host thread passes on the result of its wait by
+//! moving an idle bundle, and Rust lets a value reach another thread only through an operation that
+//! orders the two threads. In code that passes raw handles between threads, the race shows in runs
+//! in which the threads call in the other order.
 
 mod checked;
 #[forbid(unsafe_code)]

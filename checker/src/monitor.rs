@@ -1,5 +1,5 @@
-//! The rules for the operations of a driver: non-blocking streams, events, stream-ordered memory,
-//! captures.
+//! [`Monitor`]: CUDA's ordering rules for the operations of a driver. The rules cover non-blocking
+//! streams, events, stream-ordered memory and captures.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use cuda_rt_driver::AccessKind;
 use cuda_rt_driver::Operation;
 use cuda_rt_driver::{ActorKind, Race};
 
-/// Follows the driver calls of one host's devices, each told after it succeeded and in the order of
-/// the calls.
+/// Follows the driver calls of one host's devices. It is told each call after the call succeeded,
+/// in the order of the calls.
 ///
 /// All host threads are one actor; see [the module](super).
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Monitor {
     host: ActorId,
     streams: HashMap<u64, Stream>,
     events: HashMap<u64, Record>,
-    /// Lengths of the blocks in use, by address.
+    /// Lengths in bytes of the blocks in use, by address.
     blocks: HashMap<u64, u64>,
     captures: HashMap<u64, Capture>,
     captures_begun: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Monitor {
     /// Races inside captures: they would happen at every launch.
     captured_races: Vec<Race>,
     seed: Option<u64>,
-    /// Ranges and actors at which it looks for what can be forgotten.
+    /// The footprint (ranges, actors) at which the next collection runs.
     collect_at: (usize, usize),
 }
 
@@ -48,29 +48,29 @@ struct Member {
 
 #[derive(Debug)]
 struct Record {
-    /// The capture that it was recorded in, whose clocks are its own.
+    /// The capture in which the event was recorded. The clocks of a capture are its own.
     capture: Option<u64>,
     clock: VectorClock,
 }
 
-/// What a capture records: checked within itself as it goes, and kept for the launches.
+/// The recording of a capture: checked within itself as it grows, and kept for the launches.
 #[derive(Debug)]
 struct Capture {
     origin: u64,
     checker: Checker,
     touched: Vec<Touched>,
     blocks: HashMap<u64, u64>,
-    /// Operations that began.
+    /// Number of operations that have begun.
     operations: u64,
     /// The latest operation of each stream.
     latest: HashMap<u64, u64>,
-    /// Which operation became a node that the program asked for.
+    /// The operation behind each node that the program asked for.
     nodes: HashMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Touched {
-    /// Which operation of the capture.
+    /// The operation of the capture that makes the access.
     by: u64,
     bytes: Range<u64>,
     kind: AccessKind,
@@ -81,22 +81,22 @@ struct Touched {
 struct Graph {
     touched: Vec<Touched>,
     nodes: HashMap<u64, u64>,
-    /// The last launch: two launches of one graph never overlap.
+    /// The clock of the last launch: two launches of one graph never overlap.
     last: VectorClock,
 }
 
-/// An operation that has begun, and takes accesses.
+/// An operation that has begun; its accesses follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
     Running(ActorId),
-    /// In a capture, and which operation of it.
+    /// In a capture: the capture, the actor, and the number of the operation.
     Captured(u64, ActorId, u64),
-    /// On a stream that was never seen made.
+    /// On a stream whose creation was not seen.
     Unknown,
 }
 
 impl Monitor {
-    /// Fewer ranges and actors than these are kept without a look.
+    /// Below this footprint (ranges, actors) no collection runs.
     const SMALL: (usize, usize) = (4096, 64);
 
     pub(crate) fn new(seed: Option<u64>) -> Self {
@@ -126,7 +126,7 @@ impl Monitor {
             .collect()
     }
 
-    /// Races found so far, each time they happened; grows when one is found.
+    /// Number of races found so far, repetitions included; it grows with each race.
     pub(crate) fn races_found(&self) -> u64 {
         let inside = self
             .captures
@@ -216,12 +216,12 @@ impl Monitor {
         self.checker.access(self.host, bytes, kind, operation);
     }
 
-    /// Host memory that is locked anew: what lay there before is other memory.
+    /// Host memory is page-locked anew: earlier accesses there were to other memory.
     pub(crate) fn register(&mut self, bytes: Range<u64>) {
         self.checker.forget(bytes);
     }
 
-    /// Host memory goes: a release, which no pending work may meet.
+    /// Host memory is released: the release counts as a write, so it races with pending work.
     pub(crate) fn unregister(&mut self, bytes: Range<u64>, operation: Operation) {
         self.host_access(bytes.clone(), AccessKind::Write, operation);
         self.checker.forget(bytes);
@@ -229,7 +229,8 @@ impl Monitor {
 
     pub(crate) fn alloc(&mut self, address: u64, bytes: u64, stream: u64, operation: Operation) {
         let range = address..address + bytes;
-        // A driver gives out only what nothing else uses, in an order that it knows.
+        // The driver gives out only memory that nothing else uses, in an order that the driver
+        // knows.
         self.checker.forget(range.clone());
         let begun = self.begin(stream);
         let blocks = match begun {
@@ -312,7 +313,7 @@ impl Monitor {
         }
     }
 
-    /// What the host knows to be over once it has waited for the stream.
+    /// What the host knows to be done after it has waited for the stream.
     pub(crate) fn stream_contents(&self, stream: u64) -> VectorClock {
         self.streams
             .get(&stream)
@@ -321,13 +322,14 @@ impl Monitor {
             })
     }
 
-    /// What the host knows to be over once it has waited for the event, or seen its query succeed.
+    /// What the host knows to be done after it has waited for the event, or has seen its query
+    /// succeed.
     pub(crate) fn event_contents(&self, event: u64) -> VectorClock {
         let record = self.events.get(&event).filter(|record| record.capture.is_none());
         record.map_or_else(VectorClock::default, |record| record.clock.clone())
     }
 
-    /// The host has waited.
+    /// The host has waited for `contents`.
     pub(crate) fn seen_done(&mut self, contents: &VectorClock) {
         self.checker.wait(self.host, contents);
         self.collect_now_and_then();
@@ -368,7 +370,7 @@ impl Monitor {
         }
     }
 
-    /// The capture of `stream` ended, as a graph if it did not fail.
+    /// The capture of `stream` ended, with a graph if it succeeded.
     pub(crate) fn end_capture(&mut self, stream: u64, graph: Option<u64>) {
         if let (Some(Capture { touched, nodes, .. }), Some(graph)) = (self.finish_capture(stream), graph) {
             let last = VectorClock::default();
@@ -376,19 +378,19 @@ impl Monitor {
         }
     }
 
-    /// The capture of `stream` ended, and later launches of `graph` replay it if it did not fail.
+    /// The capture of `stream` ended. If that succeeded, later launches of `graph` replay it.
     pub(crate) fn update_graph(&mut self, stream: u64, graph: Option<u64>) {
         if let (Some(recorded), Some(graph)) = (self.finish_capture(stream), graph)
             && let Some(graph) = self.graphs.get_mut(&graph)
         {
-            // By the same calls in the same order, so that operations keep their numbers, and nodes
-            // theirs.
+            // The recording came from the same calls in the same order, so operations and nodes
+            // keep their numbers.
             graph.touched = recorded.touched;
         }
     }
 
-    /// Later launches of `graph` have other accesses at `node`. Gives the operation that takes
-    /// them, in place of those that there were.
+    /// Later launches of `graph` make other accesses at `node`. Removes the old accesses, and
+    /// returns the operation that takes the new ones.
     pub(crate) fn set_launch(&mut self, graph: u64, node: u64) -> Option<u64> {
         let graph = self.graphs.get_mut(&graph)?;
         let by = *graph.nodes.get(&node)?;
@@ -455,8 +457,8 @@ impl Monitor {
         self.graphs.remove(&graph);
     }
 
-    /// Forgets what can race no more: all that is still to come is called by the host, after what
-    /// the host has seen done.
+    /// Forgets accesses that cannot race any more: all calls still to come are made by the host,
+    /// after everything that the host has seen done.
     fn collect_now_and_then(&mut self) {
         let (ranges, actors) = self.checker.footprint();
         if ranges < self.collect_at.0 && actors < self.collect_at.1 {
@@ -464,8 +466,8 @@ impl Monitor {
         }
         let floor = self.checker.clock(self.host).clone();
         self.checker.collect(&floor);
-        // Twice what stayed, so that the work is spread over as many operations as it takes to get
-        // there.
+        // The next collection comes at twice the remaining footprint, which spreads its work over
+        // the operations that fill the other half.
         let (ranges, actors) = self.checker.footprint();
         self.collect_at = (Self::SMALL.0.max(2 * ranges), Self::SMALL.1.max(2 * actors));
     }

@@ -1,4 +1,4 @@
-//! The accesses to each byte that can still race: an interval map.
+//! The accesses to each byte that can still race, in an interval map.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,8 @@ pub(super) struct Access {
 #[derive(Clone, Debug)]
 struct Segment {
     end: u64,
-    /// At most one read and one write of each actor: a later one of the same kind replaces it.
+    /// At most one read and one write of each actor: a later access of the same kind replaces the
+    /// earlier.
     accesses: Vec<Access>,
 }
 
@@ -33,8 +34,8 @@ impl Shadow {
         self.segments.len()
     }
 
-    /// Notes an access whose actor's clock is `clock`, and calls `race` for each earlier one that
-    /// it races with.
+    /// Notes an access whose actor's clock is `clock`, and calls `race` for each earlier access
+    /// that it races with.
     pub(super) fn access(
         &mut self,
         range: Range<u64>,
@@ -71,7 +72,7 @@ impl Shadow {
             gaps.push(end..range.end);
         }
         if alone {
-            // A write that ended all before it makes one segment of its range again.
+            // The write replaced all earlier accesses, so its range becomes one segment again.
             self.clear(range.clone());
             gaps = vec![range];
         }
@@ -87,11 +88,12 @@ impl Shadow {
         }
     }
 
-    /// Compares with every access of one segment, drops those that can race no more, and adds the
-    /// new one.
+    /// Compares the new access with every access of one segment, drops accesses that cannot race
+    /// any more, and adds the new one.
     ///
-    /// An earlier access that happens before the new one may go if the new one conflicts with all
-    /// that it conflicted with: whoever races with the old one later also races with the new one.
+    /// An earlier access may go if it happens before the new one, and the new one conflicts with
+    /// every access that the earlier one conflicts with. Then a later access that races with the
+    /// earlier one also races with the new one.
     #[inline]
     fn note(accesses: &mut Vec<Access>, new: Access, clock: &VectorClock, mut race: impl FnMut(&Access)) {
         accesses.retain(|old| {
@@ -121,7 +123,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets a range: what comes after is about other memory.
+    /// Forgets a range: later accesses are to other memory.
     pub(super) fn forget(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -131,15 +133,15 @@ impl Shadow {
         self.clear(range);
     }
 
-    /// As `forget`, where both ends are borders.
+    /// As `forget`, for a range whose ends are both borders.
     fn clear(&mut self, range: Range<u64>) {
         while let Some((&start, _)) = self.segments.range(range.clone()).next() {
             self.segments.remove(&start);
         }
     }
 
-    /// Forgets what happens before `floor`, and calls `kept` with the slot of each access that
-    /// stays.
+    /// Forgets accesses that happen before `floor`, and calls `kept` with the actor's slot of each
+    /// access that stays.
     pub(super) fn collect(&mut self, floor: &VectorClock, mut kept: impl FnMut(u32)) {
         self.segments.retain(|_, segment| {
             segment.accesses.retain(|access| !floor.covers(access.epoch));

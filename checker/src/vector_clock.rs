@@ -1,4 +1,4 @@
-//! Clocks: how much of every actor's work happens before a point.
+//! Vector clocks: how much of every actor's work happens before a point.
 
 /// One step of one actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl VectorClock {
         self.0[slot] = at;
     }
 
-    /// All that happens before either point happens before this one.
+    /// Joins the clock with `other`: everything before either point is now before this one.
     #[inline]
     pub fn join(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
@@ -44,7 +44,7 @@ impl VectorClock {
         }
     }
 
-    /// Becomes `other`, in the memory it has.
+    /// Copies `other` into this clock's memory.
     pub(super) fn assign(&mut self, other: &Self) {
         self.0.clone_from(&other.0);
     }

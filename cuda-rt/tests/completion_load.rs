@@ -1,5 +1,5 @@
-//! Waits on behalf of tasks while all processors are busy. Alone in its process, which it keeps
-//! busy.
+//! Waits for tasks while all processors are busy. The test has its own process, because it keeps
+//! the processors busy.
 #![forbid(unsafe_code)]
 
 use std::future::{Future, IntoFuture};
@@ -17,7 +17,7 @@ cuda_rt::streams! { Compute; }
 
 const FILLS: u32 = 2000;
 
-/// Busy threads for each processor: one that yields waits for all of them.
+/// Busy threads for each processor: a thread that yields waits for all of them.
 const BUSY: usize = 4;
 
 struct Unpark(Thread);
@@ -39,7 +39,7 @@ fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
     }
 }
 
-/// How long `wait` takes for the fills of a lazy device, of which nothing has run.
+/// Measures how long `wait` takes for the fills of a lazy device on which nothing has run.
 fn timed(name: &str, wait: impl FnOnce(Handoff<DeviceBuffer<u32>>)) -> Duration {
     let config = SimConfig::new().order(Order::Lazy).most_pending(usize::MAX);
     let gpu = Device::open_or_simulate_with(config).unwrap();
@@ -55,8 +55,8 @@ fn timed(name: &str, wait: impl FnOnce(Handoff<DeviceBuffer<u32>>)) -> Duration 
     took
 }
 
-/// The thread that asks runs an operation with each question. When it yielded after each one, it
-/// waited each time for all that kept the processors busy.
+/// The thread that queries the device runs one operation at each query. A thread that yielded after
+/// each query waited each time for all busy threads.
 #[test]
 fn a_wait_beside_busy_threads_takes_no_time_for_each_operation() {
     let stop = AtomicBool::new(false);
@@ -79,7 +79,7 @@ fn a_wait_beside_busy_threads_takes_no_time_for_each_operation() {
                 assert!(ran.recv().unwrap());
             }),
         ];
-        // Before anything can fail, or the busy threads go on for ever.
+        // Stop the busy threads before an assertion can fail, or they never end.
         stop.store(true, Ordering::Relaxed);
         for took in waits {
             assert!(took < Duration::from_secs(5), "{took:?} for {FILLS} fills");

@@ -1,4 +1,5 @@
-//! The completion threads of a device end with it. Alone in its process, whose threads it counts.
+//! A device's completion threads end with it. The test has its own process, whose threads it
+//! counts.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -12,7 +13,7 @@ use cuda_rt::{Bundle, Device, HandoffFuture, Result};
 
 cuda_rt::streams! { Compute; }
 
-/// Threads of this process that are ours.
+/// The number of this process's threads that belong to the library.
 fn ours() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
@@ -48,7 +49,7 @@ fn the_completion_thread_starts_with_the_first_wait_and_ends_with_the_device() {
             let buffer = compute.alloc_zeroed::<u32>(8).unwrap();
             assert_eq!(ours(), 0);
             drop(compute.release(buffer).unwrap().into_future());
-            // So much work that the first poll can't see the end of it.
+            // So much work that the first poll cannot finish it.
             let many: Vec<_> = (0..100)
                 .map(|_| compute.release(compute.alloc_zeroed::<u32>(8).unwrap()).unwrap())
                 .collect();
@@ -61,7 +62,7 @@ fn the_completion_thread_starts_with_the_first_wait_and_ends_with_the_device() {
             while poll(&mut last).is_pending() {
                 std::thread::yield_now();
             }
-            // Idle, it stays for the next.
+            // The idle thread stays for the next wait.
             assert_eq!(ours(), 1);
             if leak {
                 let mut leaked = compute
@@ -77,7 +78,7 @@ fn the_completion_thread_starts_with_the_first_wait_and_ends_with_the_device() {
         becomes(0);
     }
 
-    // The closure thread too.
+    // The same for the thread that runs closures.
     let gpu = Device::open_or_simulate().unwrap();
     let compute = gpu.stream::<Compute>().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -86,6 +87,6 @@ fn the_completion_thread_starts_with_the_first_wait_and_ends_with_the_device() {
         .on_done(move |done| sender.send(done.is_ok()).unwrap())
         .unwrap();
     assert!(receiver.recv().unwrap());
-    // The process-wide device stays, and so do both its threads.
+    // The process-wide device stays, and both its threads stay too.
     assert_eq!(ours(), 2);
 }

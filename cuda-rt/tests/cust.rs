@@ -1,5 +1,5 @@
-//! The crate cust and this one in one program. On a GPU, but for what is refused on a simulated
-//! device.
+//! The crate cust and this library in one program. Most tests need a GPU; a simulated device
+//! refuses cust's objects.
 #![cfg(feature = "cust")]
 
 use cuda_rt::interop::cust::cust::context::Context;
@@ -18,7 +18,7 @@ cuda_rt::streams! {
 
 const N: usize = 100_000;
 
-/// A context of cust's on the first GPU. Without a GPU, `None` and a word; with
+/// A context of cust on the first GPU. Without a GPU it prints a message and returns `None`; with
 /// `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 fn context() -> Option<Context> {
     match cust::quick_init() {
@@ -57,13 +57,13 @@ fn buffers_of_either_origin_are_adopted_with_what_they_hold() {
         // SAFETY: `numbers` outlives the copy, which adoption waits for.
         let pooled = unsafe { DeviceBuffer::from_slice_async(&numbers, &theirs) }.unwrap();
         for buffer in [allocated, pooled] {
-            // SAFETY: no slice of it is kept, and there is one context.
+            // SAFETY: the test keeps no slice of the buffer, and there is one context.
             let ours = unsafe { compute.adopt_cust_buffer(buffer) }.unwrap();
             let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
             compute.copy_to_host(&ours, &mut host).unwrap();
             let (ours, host) = compute.release((ours, host)).unwrap().synchronize().unwrap();
             assert_eq!(host[..], numbers[..]);
-            // And back, with what was written meanwhile.
+            // Back to cust, with the values written meanwhile.
             let mut ours = compute.acquire(cuda_rt::Handoff::ready(ours)).unwrap();
             compute.fill(&mut ours, 7.5).unwrap();
             let idle = compute.release(ours).unwrap().synchronize().unwrap();
@@ -73,24 +73,24 @@ fn buffers_of_either_origin_are_adopted_with_what_they_hold() {
             assert_eq!(read, vec![7.5; N]);
         }
         let empty = DeviceBuffer::<f32>::from_slice(&[]).unwrap();
-        // SAFETY: it holds nothing.
+        // SAFETY: the buffer is empty.
         assert!(unsafe { compute.adopt_cust_buffer(empty) }.unwrap().is_empty());
     });
 }
 
-/// What cust enqueued before is waited for: no type says that it is over.
+/// Adoption waits for work that cust enqueued before, because no type says that this work is done.
 #[test]
 fn a_buffer_with_work_pending_is_adopted_after_it() {
     on_cust(|gpu| {
         let (compute, theirs) = (gpu.stream::<Compute<_>>().unwrap(), stream());
         const BYTES: usize = 1 << 28;
-        // SAFETY: written below, before it is read.
+        // SAFETY: the buffer is written below, before it is read.
         let mut buffer = unsafe { DeviceBuffer::<u8>::uninitialized_async(BYTES, &theirs) }.unwrap();
         for value in 0..50 {
-            // SAFETY: in bounds, and read only after adoption.
+            // SAFETY: the fill is in bounds, and the buffer is read only after adoption.
             unsafe { buffer.set_8_async(value, &theirs) }.unwrap();
         }
-        // SAFETY: no slice of it is kept, and there is one context.
+        // SAFETY: the test keeps no slice of the buffer, and there is one context.
         let ours = unsafe { compute.adopt_cust_buffer(buffer) }.unwrap();
         let mut host = compute.adopt(gpu.pinned::<u8>(BYTES).unwrap()).unwrap();
         compute.copy_to_host(&ours, &mut host).unwrap();
@@ -99,14 +99,14 @@ fn a_buffer_with_work_pending_is_adopted_after_it() {
     });
 }
 
-/// Cust's safe copies do not wait, and its drop waits only for memory that is not from a pool.
+/// Cust's safe copies do not wait. Cust's drop waits only for memory outside pools.
 #[test]
 fn work_of_custs_safe_calls_reaches_no_memory_of_the_pool() {
     on_cust(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         const BYTES: usize = 1 << 28;
         let pattern = DeviceBuffer::from_slice(&vec![0xab_u8; BYTES]).unwrap();
-        // What is ahead of the copy on the default stream: long enough for what follows here.
+        // Work ahead of the copy on the default stream, which takes longer than the test.
         let mut busy = DeviceBuffer::from_slice(&vec![0_u8; BYTES]).unwrap();
         let idle = compute
             .release(compute.alloc_zeroed::<u8>(BYTES).unwrap())
@@ -139,12 +139,12 @@ fn work_of_both_on_one_stream_is_in_its_order() {
                 ours.fill(&mut data, 3.0)?;
                 device_kernels::scale(ours, Grid1::covering(N), &data, &mut copy, 2.0)?;
                 let pointer = copy.cust_pointer();
-                // SAFETY: the first half of `copy`.
+                // SAFETY: the slice is the first half of `copy`.
                 let mut half = unsafe { cust::memory::DeviceSlice::from_raw_parts_mut(pointer, N / 2) };
-                // SAFETY: on the stream that is lent; any bits are an `f32`.
+                // SAFETY: the fill runs on the lent stream; any bits are an `f32`.
                 let set = |stream: &Stream| unsafe { half.set_32_async(1.0_f32.to_bits(), stream) };
                 let call = ours.foreign("set").writes(&mut copy);
-                // SAFETY: one fill on the stream that is lent, of memory that is stated.
+                // SAFETY: the closure enqueues one fill, on the lent stream, of the stated memory.
                 unsafe { call.enqueue_cust(set) }?.unwrap();
                 ours.release(copy)
             })
@@ -187,10 +187,10 @@ fn a_stream_of_another_context_is_refused() {
 
 const SQUARE: &str = include_str!("../../examples/from-cust/square.ptx");
 
-// SAFETY: launched through the door for foreign kernels only.
+// SAFETY: the kernels are launched only through the call for foreign kernels.
 static IMAGE: ModuleImage = unsafe { ModuleImage::new("tests, adopted", "") };
 
-/// Its module is cust's: the text has none.
+/// The kernel's module is loaded by cust: the image's text is empty.
 static KERNEL: Kernel = Kernel {
     name: "cust::square",
     symbol: c"square",
@@ -218,8 +218,8 @@ static KERNEL: Kernel = Kernel {
 fn a_kernel_of_custs_module_is_launched_with_typed_arguments() {
     on_cust(|gpu| {
         let module = Module::from_ptx(SQUARE, &[]).unwrap();
-        // SAFETY: it was loaded in the primary context, and holds the one kernel that refers to the
-        // image.
+        // SAFETY: the module was loaded in the primary context. It is kept loaded, and holds the
+        // one kernel that refers to the image.
         assert!(unsafe { gpu.adopt_cust_module(&IMAGE, module) }.unwrap());
         let again = Module::from_ptx(SQUARE, &[]).unwrap();
         // SAFETY: as above.
@@ -239,7 +239,7 @@ fn a_kernel_of_custs_module_is_launched_with_typed_arguments() {
             },
         };
         let launch = compute.foreign_kernel(&KERNEL).write(&mut data);
-        // SAFETY: the entry has those parameters, and writes that many elements.
+        // SAFETY: the entry has these parameters, and writes this many elements.
         unsafe { launch.launch(&shape) }.unwrap();
         let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
         compute.copy_to_host(&data, &mut host).unwrap();
@@ -248,7 +248,7 @@ fn a_kernel_of_custs_module_is_launched_with_typed_arguments() {
     });
 }
 
-/// cust's own launch, of memory that is ours meanwhile.
+/// A launch by cust, of memory that this library owns meanwhile.
 #[test]
 fn a_launch_of_custs_on_a_stream_of_ours() {
     on_cust(|gpu| {
@@ -261,16 +261,16 @@ fn a_launch_of_custs_on_a_stream_of_ours() {
         let blocks = N.div_ceil(256) as u32;
         let call = compute.foreign("square").writes(&mut data);
         let launch = |stream: &Stream| {
-            // SAFETY: those are the kernel's parameters, and it writes `n` elements from there.
+            // SAFETY: these are the kernel's parameters, and it writes `n` elements from there.
             unsafe { launch!(square<<<blocks, 256, 0, stream>>>(pointer, n)) }
         };
-        // SAFETY: one launch on the stream that is lent, of memory that is stated.
+        // SAFETY: the closure makes one launch, on the lent stream, of the stated memory.
         unsafe { call.enqueue_cust(launch) }.unwrap().unwrap();
         let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
         compute.copy_to_host(&data, &mut host).unwrap();
         let host = compute.release(host).unwrap().synchronize().unwrap();
         assert!(host.iter().all(|x| *x == 16.0));
-        // The module is unloaded here: all that it had to do is done.
+        // The module is unloaded here: all its work is done.
     });
 }
 
@@ -290,7 +290,7 @@ fn a_simulated_device_has_nothing_for_cust() {
     .unwrap();
 }
 
-/// What the safe doors are safe for.
+/// Misuse of the safe methods does not compile.
 #[test]
 fn misuse_does_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/cust/*.rs");

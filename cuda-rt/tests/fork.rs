@@ -1,7 +1,7 @@
 //! A process that forks: threads stay in the parent, and a child that would wait for them gets an
-//! error instead.
+//! error.
 //!
-//! In a binary of its own, for a child is made of all threads but one that the test runs on.
+//! The test has its own binary, because a child has only the thread that forked.
 
 use std::future::{Future, IntoFuture};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,22 +32,22 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Runs `body` in a child process; whether it ended without a panic.
+/// Runs `body` in a child process. Returns whether the child ended without a panic.
 fn in_a_child(body: impl FnOnce()) -> bool {
-    // SAFETY: no arguments. The child runs on a copy of this thread alone, and ends without a
-    // return from here; the allocator is ready after a fork (glibc), and no other thread of this
-    // test holds a lock that it takes.
+    // SAFETY: the call has no arguments. The child runs on a copy of this thread alone, and never
+    // returns from this function. After a fork the allocator works (glibc), and no other thread of
+    // this test holds a lock that the child takes.
     let child = unsafe { fork() };
     assert!(child >= 0, "cannot fork");
     if child == 0 {
-        // SAFETY: no pointers. A child that waits for ever is ended by the signal.
+        // SAFETY: the call takes no pointer. The signal ends a child that waits for ever.
         unsafe { alarm(100) };
         let done = catch_unwind(AssertUnwindSafe(body)).is_ok();
-        // SAFETY: ends the process here, and runs nothing of it.
+        // SAFETY: the call ends the process at once, and runs no destructor.
         unsafe { _exit(i32::from(!done)) };
     }
     let mut status = 0;
-    // SAFETY: a child of this process, and a place for its status.
+    // SAFETY: `child` is a child of this process, and `status` has room for its status.
     let waited = unsafe { waitpid(child, &raw mut status, 0) };
     assert_eq!(waited, child);
     status == 0
@@ -64,7 +64,7 @@ fn downloading(gpu: &Device, fills: u32) -> Handoff<PinnedBuffer<u32>> {
     download.release(host).unwrap()
 }
 
-/// Asks again and again, as no executor does: a child has none. `None` if it stays pending.
+/// Polls in a loop, because a child has no executor. Returns `None` if the future stays pending.
 fn wait<T>(future: impl IntoFuture<Output = T>) -> Option<T> {
     let mut future = pin!(future.into_future());
     let start = Instant::now();
@@ -77,7 +77,7 @@ fn wait<T>(future: impl IntoFuture<Output = T>) -> Option<T> {
     None
 }
 
-/// The first value of a download, by a closure.
+/// The first value of a download, received from a closure.
 fn heard(download: Handoff<PinnedBuffer<u32>>) -> u32 {
     let (sender, ran) = mpsc::channel();
     let told = download.on_done(move |host| sender.send(host.unwrap()[0]).unwrap());
@@ -95,7 +95,7 @@ fn is_of_a_fork(error: &Error) {
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs, and so keeps the simulated device locked, until it is told to go on.
+/// Runs until it is told to stop, and keeps the simulated device locked meanwhile.
 #[kernel]
 fn hold_the_device(i: Index1, mut out: PerThread<u32>) {
     if let Some(out) = out.get_mut(i) {
@@ -107,7 +107,7 @@ fn hold_the_device(i: Index1, mut out: PerThread<u32>) {
     }
 }
 
-/// One test: a child of two at once would have half of the other's.
+/// One test only: a child forked during two tests would have half of the other test's state.
 #[test]
 fn a_child_that_needs_its_parents_threads_gets_an_error() {
     let open = || {
@@ -115,7 +115,7 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
         Device::open_or_simulate_with(config).unwrap()
     };
 
-    // A child that opens the device has threads of its own.
+    // A child that opens a device gets its own threads.
     assert!(in_a_child(|| {
         let gpu = open();
         assert_eq!(heard(downloading(&gpu, 50)), 49);
@@ -127,7 +127,7 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
         eprintln!("SKIPPED ON CUDA: a context is of no use in a child");
         return;
     }
-    // The threads start.
+    // This starts the threads.
     assert_eq!(heard(downloading(&gpu, 50)), 49);
     assert_eq!(wait(downloading(&gpu, 50)).unwrap().unwrap()[0], 49);
     assert!(in_a_child(|| {
@@ -137,17 +137,17 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
                 .unwrap_err(),
         );
         is_of_a_fork(&downloading(&gpu, 50).on_done(|_| ()).unwrap_err());
-        // What a child waits for itself needs no thread.
+        // A wait of the child's own needs no thread.
         assert_eq!(downloading(&gpu, 50).synchronize().unwrap()[63], 49);
     }));
 
-    // A wait that began before the fork. The thread that waits stays behind in a kernel, with the
-    // device locked.
+    // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
+    // with the device locked.
     let compute = gpu.stream::<Compute>().unwrap();
     let mut out = compute.alloc_zeroed::<u32>(1).unwrap();
     hold_the_device(&compute, Grid1::covering(1), &mut out).unwrap();
     let mut future = compute.release(out).unwrap().into_future();
-    // Asks once, which runs what stands before the kernel.
+    // Polls once, which runs the operations before the kernel.
     let polled = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending());
     while !RUNNING.load(Ordering::SeqCst) {
@@ -163,7 +163,7 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
         assert!(error.to_string().contains("this process was forked"), "{error}");
         is_of_a_fork(&wait(&mut future).expect("it stays pending").unwrap_err());
     });
-    // Before anything can fail, or the kernel runs for ever.
+    // Stop the kernel before an assertion can fail, or it runs for ever.
     GO_ON.store(true, Ordering::SeqCst);
     wait(future).expect("it stays pending").unwrap();
     assert!(done);

@@ -1,6 +1,6 @@
-//! Attacks by a crate that calls itself `cuda_rt` and `device_std`, as what procedural macros write
-//! names them. It keeps the macros that it cannot write itself without `unsafe`, and has its own
-//! for whatever else they could be brought to use.
+//! Attacks by a crate that defines its own `cuda_rt` and `device_std`, the names that procedural
+//! macros write. It keeps the macros that it could not write without `unsafe`, and replaces
+//! everything else that they could be made to use.
 #![forbid(unsafe_code)]
 #![allow(
     dead_code,
@@ -30,7 +30,8 @@ real::streams! {
 // The simulated device reads no PTX.
 real_std::kernel_module!("conformance/kernels.ptx");
 
-/// What the expansion calls is real, or it does not build; what it could call besides is not.
+/// The items that the expansion calls are real, or it does not build. All other items here are
+/// fake.
 pub mod kernel {
     pub use real::kernel::{ArgumentsOf, PositionOf, ReadArg, ReadBy, Simulate, WriteArg, WriteBy, launch};
 
@@ -43,7 +44,7 @@ pub mod kernel {
     }
 }
 
-/// A `core` of the user's as well.
+/// The user's own `core`.
 pub mod __private {
     pub mod core {
         pub use std::{assert, marker, mem, primitive};

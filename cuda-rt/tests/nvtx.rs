@@ -1,7 +1,7 @@
-//! Stages as NVTX ranges, seen as a profiler sees them: by an injection library, which here is
-//! linked in.
+//! Stages as NVTX ranges, as a profiler sees them: through an injection library, here linked into
+//! the test.
 //!
-//! The types of the injection are those of `nvtxDetail/nvtxTypes.h` of NVTX 3.
+//! The types of the injection are the types in `nvtxDetail/nvtxTypes.h` of NVTX 3.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
@@ -27,7 +27,7 @@ fn note(event: Event) -> c_int {
 }
 
 extern "C" fn push(name: *const c_char) -> c_int {
-    // SAFETY: NVTX passes the string that it was given.
+    // SAFETY: NVTX passes on the string that it was given.
     note(Event::Push(
         unsafe { CStr::from_ptr(name) }.to_str().unwrap().to_owned(),
     ))
@@ -54,24 +54,24 @@ const RANGE_POP: usize = 11;
 extern "C" fn inject(export_table: ExportTable) -> c_int {
     let callbacks = export_table(EXPORT_CALLBACKS);
     let (mut table, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: NVTX's own table, which lives for ever.
+    // SAFETY: this is NVTX's own table, which is never freed.
     let functions = unsafe { (*callbacks).functions };
     assert_eq!(functions(MODULE_CORE, &raw mut table, &raw mut size), 1);
     assert!(size as usize > RANGE_POP);
     for (id, function) in [(RANGE_PUSH_A, push as Function), (RANGE_POP, pop as Function)] {
-        // SAFETY: within the table, whose length is `size`.
+        // SAFETY: the entry is inside the table, whose length is `size`.
         let slot = unsafe { table.add(id) };
-        // SAFETY: an entry of the table.
+        // SAFETY: the pointer is to an entry of the table.
         let slot = unsafe { *slot };
-        // SAFETY: it points to the pointer that NVTX calls through, and the function is of the type
-        // that it calls.
+        // SAFETY: the slot holds the pointer that NVTX calls through, and the function has the type
+        // of that pointer.
         unsafe { *slot = function };
     }
     1
 }
 
-/// What NVTX looks for before it looks for a library.
-// SAFETY: the name is NVTX's, and its declaration of it is weak.
+/// NVTX looks for this symbol before it looks for a library.
+// SAFETY: the name and the type are NVTX's; NVTX declares the symbol weak.
 #[unsafe(no_mangle)]
 #[used]
 #[allow(non_upper_case_globals)]
@@ -83,7 +83,7 @@ fn seen(body: impl FnOnce()) -> Vec<(ThreadId, Event)> {
     std::mem::take(&mut *EVENTS.lock().unwrap())
 }
 
-/// One test: the events are the process's.
+/// One test only: the events are of the whole process.
 #[test]
 fn scopes_and_stages_are_ranges_of_their_threads() {
     let events = seen(|| {
@@ -117,7 +117,7 @@ fn scopes_and_stages_are_ranges_of_their_threads() {
     for stage in ["source", "upload", "download", "sink"] {
         let pushes = |(_, event): &&_| *event == Event::Push(stage.into());
         let of_stage: Vec<_> = events.iter().filter(pushes).collect();
-        // The source asks for a sixth item, and there is none.
+        // The source asks for a sixth item, which does not exist.
         let expected = if stage == "source" { 6 } else { 5 };
         assert_eq!(of_stage.len(), expected, "{stage}: {events:?}");
         let thread = of_stage[0].0;

@@ -1,5 +1,5 @@
-//! A pipeline allocates nothing for an item once its slots have gone round. In a test binary of its
-//! own: it counts every allocation of the process.
+//! A pipeline allocates nothing for an item once its slots have been used. The test has its own
+//! binary, because it counts every allocation of the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,22 +19,22 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is the system allocator's, which keeps the promises.
+// SAFETY: every call goes to the system allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract is passed on.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 }
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations from item 500 to item 2500.
+/// Counts the allocations from item 500 to item 2500.
 fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
     let mut at = (0, 0);
     Pipeline::new(gpu, 3)
@@ -66,8 +66,8 @@ fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
 
 #[test]
 fn a_pipeline_allocates_nothing_for_an_item() {
-    // In this order no operation waits in a queue of the simulated device, which would allocate for
-    // itself, as the checker does.
+    // In this order no operation waits in a queue of the simulated device. A queue allocates memory
+    // itself, and a checker does too.
     let config = SimConfig::new().order(Order::Eager).check(Check::Off);
     let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
     eprintln!("{simulated} allocations on the simulated device");

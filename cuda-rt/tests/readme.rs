@@ -1,5 +1,5 @@
-//! The README tells the truth: what it says rustc says, rustc says, and the kernel that it shows is
-//! one that is shipped. That its example runs is a doctest's business.
+//! The README is true: rustc prints the messages that it quotes, and the kernel that it shows is
+//! shipped. A doctest runs its example.
 #![forbid(unsafe_code)]
 
 const README: &str = include_str!("../../README.md");
@@ -27,7 +27,7 @@ fn the_example_does_not_compile_without_its_handoff() {
 
 #[test]
 fn the_message_is_what_rustc_says() {
-    // Gutters are as wide as the largest line number, and files lie elsewhere.
+    // The width of gutters depends on the largest line number, and the files have other paths.
     let trim = |line: &'static str| {
         line.trim_start()
             .replace("tests/readme/without_handoff.rs", "src/main.rs")

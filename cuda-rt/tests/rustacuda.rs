@@ -1,4 +1,4 @@
-//! Types that derive `DeviceCopy`, as parameters and, wrapped, as elements.
+//! Types with `DeviceCopy`, as parameters and, in a wrapper, as elements.
 #![cfg(feature = "rustacuda")]
 
 mod devices;
@@ -14,7 +14,7 @@ use rustacuda_derive::DeviceCopy;
 
 cuda_rt::streams! { Compute; }
 
-/// As another crate might have it: no `Element`, and any bits are a value.
+/// A type as another crate might have it: it has no `Element`, and any bits are a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy, Pod, Zeroable)]
 #[repr(C)]
 struct Pixel {
@@ -22,7 +22,7 @@ struct Pixel {
     index: u32,
 }
 
-/// Not an element: 2 is no `bool`, and there is padding.
+/// Not an element: 2 is not a valid `bool`, and the type has padding.
 #[derive(Clone, Copy, DeviceCopy)]
 #[repr(C)]
 struct Settings {
@@ -63,7 +63,7 @@ fn types_of_another_size_have_another_layout() {
     assert_ne!(<DeviceCopied<u32> as Element>::LAYOUT, <u32 as Element>::LAYOUT);
 }
 
-// SAFETY: launched through the door for foreign kernels only.
+// SAFETY: the kernels are launched only through the call for foreign kernels.
 static IMAGE: ModuleImage =
     unsafe { ModuleImage::new("tests, rustacuda", include_str!("rustacuda/settings.ptx")) };
 
@@ -75,7 +75,7 @@ const fn parameter<T>(kind: ParameterKind) -> Parameter {
     }
 }
 
-/// `data[i] = (invert ? -gain : gain) * i + offset`, in one thread for each.
+/// Computes `data[i] = (invert ? -gain : gain) * i + offset`, one thread for each element.
 static APPLY: Kernel = Kernel {
     name: "rustacuda::apply",
     symbol: c"apply",
@@ -99,7 +99,7 @@ unsafe fn simulate(_: &LaunchShape, parameters: *const *const c_void) {
     let data = unsafe { argument::<u64>(parameters, 0) };
     // SAFETY: the parameter is a length.
     let length = unsafe { argument::<u64>(parameters, 1) };
-    // SAFETY: the parameter is what the host passed.
+    // SAFETY: the parameter is the `Settings` that the host passed.
     let settings = unsafe { argument::<Settings>(parameters, 2) };
     let gain = if settings.invert {
         -settings.gain
@@ -115,11 +115,11 @@ unsafe fn simulate(_: &LaunchShape, parameters: *const *const c_void) {
 }
 
 /// # Safety
-/// Parameter `index` is there and is a `T`.
+/// Parameter `index` exists and is a `T`.
 unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T {
-    // SAFETY: there is a pointer for each parameter.
+    // SAFETY: by this function's contract there is a pointer at `index`.
     let value = unsafe { parameters.wrapping_add(index).read() };
-    // SAFETY: it points to a live T.
+    // SAFETY: by this function's contract the pointer is to a live `T`.
     unsafe { value.cast::<T>().read() }
 }
 
@@ -149,8 +149,8 @@ fn types_passed_by_value_keep_all_their_bits() {
                 .foreign_kernel(&APPLY)
                 .write(&mut data)
                 .device_copy(&settings);
-            // SAFETY: the entry has those parameters, with `Settings` as `repr(C)` lays it out, and
-            // writes that many elements.
+            // SAFETY: the entry has these parameters, with `Settings` laid out as by `repr(C)`, and
+            // writes this many elements.
             unsafe { launch.launch(&shape) }.unwrap();
             let mut host = compute.adopt(gpu.pinned::<f32>(N).unwrap()).unwrap();
             compute.copy_to_host(&data, &mut host).unwrap();
@@ -164,8 +164,8 @@ fn types_passed_by_value_keep_all_their_bits() {
     });
 }
 
-/// A graph's launches are compared when it is updated, byte by byte, and padding has no bytes that
-/// may be read: what is passed with it is set anew each time, also where nothing changed.
+/// An update of a graph compares its launches byte by byte, but padding bytes may not be read. So
+/// parameters with padding are set anew at each update, even where nothing changed.
 #[test]
 fn attack_compare_padding_in_an_update_of_a_graph() {
     use cuda_rt::simulator::Call;
@@ -218,8 +218,8 @@ fn attack_compare_padding_in_an_update_of_a_graph() {
     });
 }
 
-/// The message says why `DeviceCopy` is too little. (With cust about, rustc tells two types called
-/// `Stream` apart in it.)
+/// The message says why `DeviceCopy` is not enough. (With cust as a dependency, rustc also
+/// distinguishes two types called `Stream` in the message.)
 #[cfg(not(feature = "cust"))]
 #[test]
 fn types_with_invalid_bits_are_no_elements() {

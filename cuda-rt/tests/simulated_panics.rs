@@ -1,5 +1,5 @@
-//! A panic inside a simulated device loses the device, and nothing else happens: no call unwinds,
-//! no block gets a second owner, and nothing waits for its own thread.
+//! A panic inside a simulated device loses the device, and has no other effect: no call unwinds, no
+//! block gets a second owner, and no thread waits for itself.
 #![forbid(unsafe_code)]
 
 use std::panic::{self, AssertUnwindSafe, catch_unwind, panic_any};
@@ -22,7 +22,7 @@ cuda_rt::streams! {
 // The simulated device reads no PTX.
 device_std::kernel_module!("conformance/kernels.ptx");
 
-/// The panic hook is the process's, and so is the driver that kernels call.
+/// The panic hook, and the driver that kernels call, belong to the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn lazy(seed: u64) -> SimConfig {
@@ -48,8 +48,8 @@ fn ends(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Whether the block of `mine` is that of another buffer; if so, what its owner finds in a buffer
-/// that was zeroed.
+/// Whether the block of `mine` belongs to another buffer too. If so, returns what its owner finds
+/// in a buffer that was zeroed.
 fn two_owners<'id>(
     gpu: &Device<Scoped<'id>>,
     mut mine: DeviceBuffer<u32, Compute<Scoped<'id>>>,
@@ -83,8 +83,8 @@ fn throw_a_bomb(i: Index1, mut out: PerThread<u32>) {
     }
 }
 
-/// The payload was dropped out of the device's own `catch_unwind`: the device counted one operation
-/// less than it ran, and gave the block of a pending free to two streams.
+/// Regression: the payload was dropped outside the device's own `catch_unwind`. The device counted
+/// one operation less than it had run, and gave the block of a pending free to two streams.
 #[test]
 fn a_kernel_that_panics_with_a_payload_whose_drop_panics_loses_the_device() {
     ends(|| {
@@ -110,7 +110,8 @@ fn a_kernel_that_panics_with_a_payload_whose_drop_panics_loses_the_device() {
     });
 }
 
-/// Where the host's modelled clock overflowed, a free had ended its block and enqueued nothing.
+/// Regression: when the host's modelled clock overflowed, a free had ended its block but enqueued
+/// nothing.
 #[test]
 fn a_clock_at_its_end_stays_there_and_frees_go_on() {
     ends(|| {
@@ -157,7 +158,7 @@ fn new_driver() -> Arc<SimDriver> {
     driver
 }
 
-/// Asks the driver from inside: a call that waits for the lock would wait for its own thread.
+/// Calls the driver from inside. If the call waited for the lock, it would wait for its own thread.
 fn ask() {
     let driver = driver();
     ANSWERS.lock().unwrap().push(driver.memory_info());
@@ -186,7 +187,7 @@ fn fail(i: Index1, mut out: PerThread<u32>) {
     }
 }
 
-/// What the driver said to kernels and hooks so far.
+/// The driver's answers to kernels and hooks so far.
 fn answers() -> Vec<ErrorCode> {
     let answers = std::mem::take(&mut *ANSWERS.lock().unwrap());
     answers
@@ -197,7 +198,7 @@ fn answers() -> Vec<ErrorCode> {
 
 #[test]
 fn a_kernel_or_a_panic_hook_that_calls_its_driver_gets_an_error() {
-    /// Times that the hook asks.
+    /// Number of times that the hook called the driver.
     static HOOKED: AtomicU32 = AtomicU32::new(0);
     ends(|| {
         let before = panic::take_hook();
@@ -206,7 +207,7 @@ fn a_kernel_or_a_panic_hook_that_calls_its_driver_gets_an_error() {
             if HOOKED.load(Ordering::SeqCst) > 0 {
                 HOOKED.fetch_sub(1, Ordering::SeqCst);
                 ask();
-                // Finds nothing, but must not panic: the process would end.
+                // This finds nothing, but must not panic: the process would end.
                 let counters = driver().simulator().unwrap().counters();
                 assert_eq!(counters.streams_live, 0);
             }
@@ -250,8 +251,7 @@ fn a_kernel_that_looks_at_its_device_is_lost() {
     });
 }
 
-/// The faults that a simulated device has on demand are counted outside its lock: a number that is
-/// not one panics here.
+/// The faults of a simulated device are counted outside its lock: the number 0 panics there.
 #[test]
 fn a_fault_without_a_number_panics_and_leaves_the_device_as_it_was() {
     ends(|| {

@@ -1,5 +1,5 @@
-//! Destructors of thread-locals that use a device, and drop what it holds: simulated kernels run
-//! there, when the locals of the library may be gone.
+//! Destructors of thread-locals that use a device, and drop its objects. Simulated kernels run
+//! there, when the library's own thread-locals may already be destroyed.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ cuda_rt::streams! {
     Reader;
 }
 
-/// Some of the tests count on the order of one stream's work.
+/// Some of the tests depend on the order of one stream's work.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn device() -> Device {
@@ -29,7 +29,7 @@ fn device() -> Device {
 
 type Last = Box<dyn FnOnce()>;
 
-/// Runs what it holds when it is dropped.
+/// Runs its closure when it is dropped.
 struct Late(RefCell<Option<Last>>);
 
 impl Drop for Late {
@@ -42,8 +42,8 @@ impl Drop for Late {
 
 thread_local!(static LATE: Late = const { Late(RefCell::new(None)) });
 
-/// Runs `last` in the destructor of a thread-local, after those that a kernel on that thread has
-/// made are gone.
+/// Runs `last` in the destructor of a thread-local, after the thread-locals that a kernel made on
+/// that thread are destroyed.
 fn after_the_locals<R: Send + 'static>(last: impl FnOnce(Device) -> R + Send + 'static) -> R {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let gpu = device();
@@ -51,11 +51,11 @@ fn after_the_locals<R: Send + 'static>(last: impl FnOnce(Device) -> R + Send + '
     thread::spawn(move || {
         let late = gpu.clone();
         let last: Last = Box::new(move || {
-            // Out of a destructor nothing may unwind: the process would end.
+            // Nothing may unwind out of a destructor: the process would end.
             let result = catch_unwind(AssertUnwindSafe(|| last(late)));
             let _ = sender.send(result.map_err(drop));
         });
-        // First, and so dropped last.
+        // Initialised first, and so dropped last.
         LATE.with(|late| *late.0.borrow_mut() = Some(last));
         let compute = gpu.stream::<Compute>().unwrap();
         assert_eq!(double(&gpu, &mut compute.alloc_zeroed(64).unwrap()), 42.0);
@@ -67,7 +67,7 @@ fn after_the_locals<R: Send + 'static>(last: impl FnOnce(Device) -> R + Send + '
     result.expect("a call unwound")
 }
 
-/// Twice 21, by a kernel.
+/// A kernel that doubles 21.
 fn double(gpu: &Device, out: &mut DeviceBuffer<f32, Compute>) -> f32 {
     let compute = gpu.stream::<Compute>().unwrap();
     let mut input = compute.alloc_zeroed::<f32>(64).unwrap();
@@ -79,7 +79,7 @@ fn double(gpu: &Device, out: &mut DeviceBuffer<f32, Compute>) -> f32 {
     back[0]
 }
 
-/// A kernel was waited for, and had not run.
+/// Regression: a wait for a kernel ended, and the kernel had not run.
 #[test]
 fn a_kernel_runs_in_the_destructor_of_a_thread_local() {
     let doubled = after_the_locals(|gpu| {
@@ -89,8 +89,8 @@ fn a_kernel_runs_in_the_destructor_of_a_thread_local() {
     assert_eq!(doubled, 42.0);
 }
 
-/// The kernel panicked under the lock of the simulated device, which then counted one operation
-/// less than it had run.
+/// Regression: the kernel panicked under the lock of the simulated device. The device then counted
+/// one operation less than it had run.
 #[test]
 fn blocks_freed_behind_a_kernel_in_a_destructor_have_one_owner() {
     after_the_locals(|gpu| {
@@ -110,7 +110,8 @@ fn blocks_freed_behind_a_kernel_in_a_destructor_have_one_owner() {
     });
 }
 
-/// The record that a lease ends with did not happen, and the writer did not wait for it.
+/// Regression: the record at a lease's end did not happen, and the writer did not wait for the
+/// lease.
 #[test]
 fn a_lease_ends_behind_a_kernel_in_a_destructor() {
     let read = after_the_locals(|gpu| {
@@ -135,7 +136,8 @@ fn a_lease_ends_behind_a_kernel_in_a_destructor() {
     assert_eq!(read, [1; 64]);
 }
 
-/// The process ended: the kernel that the free waited for panicked in a destructor.
+/// Regression: the process ended, because the kernel that the free waited for panicked in a
+/// destructor.
 #[test]
 fn a_thread_local_holds_buffers_that_a_kernel_still_uses() {
     thread_local!(static HELD: RefCell<Vec<DeviceBuffer<f32, Compute>>> = const { RefCell::new(Vec::new()) });
@@ -146,7 +148,7 @@ fn a_thread_local_holds_buffers_that_a_kernel_still_uses() {
         let compute = gpu.stream::<Compute>().unwrap();
         let input = compute.alloc_zeroed::<f32>(64).unwrap();
         let mut out = compute.alloc_zeroed::<f32>(64).unwrap();
-        // Enough that frees make work run.
+        // Enough frees that some work runs.
         for _ in 0..5000 {
             scale(&compute, Grid1::covering(64), &input, &mut out, 2.0).unwrap();
         }

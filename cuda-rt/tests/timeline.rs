@@ -1,4 +1,4 @@
-//! Timelines of pipelines, on the simulated device and on every GPU there is.
+//! Timelines of pipelines, on the simulated device and on every GPU.
 #![forbid(unsafe_code)]
 
 mod devices;
@@ -20,7 +20,7 @@ cuda_rt::streams! {
 const ITEMS: usize = 12;
 const LEN: usize = 1 << 14;
 
-/// Uploads, scales and downloads `ITEMS` items on three streams, with `buffers` for each.
+/// Uploads, scales and downloads `ITEMS` items on three streams, with `buffers` buffers for each.
 fn pipeline<D: Live>(gpu: &Device<D>, buffers: usize) -> Result<()> {
     let (upload, compute, download) = (
         gpu.stream::<Upload<D>>()?,
@@ -72,7 +72,7 @@ fn pipeline<D: Live>(gpu: &Device<D>, buffers: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies and kernels of 100 µs each, and calls that cost next to nothing.
+/// A configuration with copies and kernels of 100 µs each, and nearly free calls.
 fn balanced() -> SimConfig {
     let bytes = (LEN * 4) as f64;
     let model = Model {
@@ -94,7 +94,7 @@ fn recorded<D: Live>(gpu: &Device<D>, buffers: usize) -> Timeline {
     recording.finish().unwrap()
 }
 
-/// By the model's own spans, or by events, which are all that CUDA has.
+/// Spans come from the model, or from events, which CUDA always has.
 #[test]
 fn every_operation_has_its_span_on_every_device() {
     for_each_device(|gpu| check_spans(gpu, || gpu.record_timeline()));
@@ -134,7 +134,7 @@ fn check_spans<D: Live>(gpu: &Device<D>, record: impl Fn() -> Result<timeline::R
             "a stream runs in order"
         );
     }
-    // What is handed over comes first: an item's copy before its kernel before its copy back.
+    // The order of an item: its copy, then its kernel, then its copy back.
     let starts = |kind| {
         let mut spans: Vec<_> = timeline.spans().iter().filter(|span| span.kind == kind).collect();
         spans.sort_by_key(|span| span.start_ns);
@@ -172,7 +172,7 @@ fn events_tell_what_the_model_knows() {
         })
         .unwrap()
     };
-    // One buffer, so that streams do wait.
+    // One buffer, so that streams have to wait.
     let (model, events) = (by(false), by(true));
     assert_eq!(model.rows(), events.rows());
     let near = |a: u64, b: u64| a.abs_diff(b) < 10_000;
@@ -194,7 +194,7 @@ fn events_tell_what_the_model_knows() {
                     .collect::<Vec<_>>()
             };
             let (model, events) = (of(&model), of(&events));
-            // The model also knows how long a stream waits before its first operation.
+            // The model also knows how long a stream waited before its first operation.
             let first = usize::from(kind == Kind::Wait && model.len() > events.len());
             assert_eq!(model.len() - first, events.len(), "{kind:?} of row {row}");
             for (a, b) in model[first..].iter().zip(&events) {
@@ -257,7 +257,7 @@ fn two_buffers_keep_the_bound_busy_and_the_figures_say_so() {
         .engines
         .iter()
         .map(|engine| engine.steady_utilisation().unwrap());
-    // Buffers are zeroed on the compute engine before the first kernel.
+    // The compute engine zeroes the buffers before the first kernel.
     assert!(steady.clone().all(|share| share > 0.9), "{two}");
     let ideal = ITEMS as f64 / (ITEMS as f64 + 2.0);
     assert!((two.efficiency().unwrap() - ideal).abs() < 0.03, "{two}");
@@ -357,7 +357,7 @@ fn scopes_reach_the_recordings_that_are_going_on() {
             spend(5);
         }
         let timeline = recording.finish().unwrap();
-        // Tests run side by side in one process, and scopes are everyone's.
+        // Tests run side by side in one process, and share their scopes.
         let mine: Vec<_> = timeline
             .spans()
             .iter()
@@ -384,7 +384,7 @@ fn host_threads_have_rows_of_their_own() {
             }
         });
         let timeline = recording.finish().unwrap();
-        // Tests run side by side in one process, and their scopes have rows here too.
+        // Tests run side by side in one process, and the scopes of others have rows here too.
         let mut names: Vec<_> = timeline
             .rows()
             .iter()
@@ -441,8 +441,8 @@ fn work_on_an_engine_only_counts_there() {
     .unwrap();
 }
 
-/// The two ways to measure see the same work. Needs a GPU, `libcupti`, and no profiler; says so
-/// where it is skipped.
+/// Both ways of measuring see the same work. Needs a GPU, `libcupti`, and no profiler; prints a
+/// message if it is skipped.
 #[cfg(feature = "cupti")]
 #[test]
 fn cupti_and_events_agree() {

@@ -22,7 +22,8 @@ const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 nccl_entry_points!(function_table [Nccl returns ncclResult_t]);
 
 impl Nccl {
-    /// The first library that can be loaded, if it can be used; else why not.
+    /// The first library that can be loaded; the error says why it cannot be used, or why there is
+    /// none.
     fn find() -> Result<Self, String> {
         let named = initial_variable(FILE_VARIABLE);
         let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
@@ -36,15 +37,15 @@ impl Nccl {
         Self::of(library).map_err(|missing| format!("{name} has no {missing}: NCCL 2.13 or later is needed"))
     }
 
-    /// Whether the call of this name succeeded; NCCL's own words go into the error.
+    /// `Ok` if the call of this name succeeded; the error contains NCCL's own words.
     fn check(&self, call: &'static str, status: ncclResult_t) -> DriverResult<()> {
         if status == ncclResult_t::ncclSuccess {
             return Ok(());
         }
-        // SAFETY: takes any number, and gives a string of the library's that is never freed, or
-        // null.
+        // SAFETY: the function accepts any number, and returns null or a string of the library that
+        // is never freed.
         let meaning = text(unsafe { (self.ncclGetErrorString)(status) });
-        // SAFETY: the communicator is not looked at, and may be null.
+        // SAFETY: the function does not look at the communicator, which may be null.
         let last = text(unsafe { (self.ncclGetLastError)(ptr::null_mut()) });
         let detail = [meaning, last].into_iter().filter(|part| !part.is_empty());
         let detail = detail.collect::<Vec<_>>().join("; ");
@@ -69,12 +70,12 @@ fn value_of(name: &str, environment: &[u8]) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
-/// What NCCL says, in one line.
+/// NCCL's message in one line.
 fn text(said: *const c_char) -> String {
     if said.is_null() {
         return String::new();
     }
-    // SAFETY: not null, so a string of NCCL's that ends in 0.
+    // SAFETY: the pointer is not null, so it is a NUL-terminated string of NCCL.
     let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -87,10 +88,10 @@ fn library() -> DriverResult<&'static Nccl> {
         .map_err(|why| DriverError::with_detail("dlopen", ErrorCode::OPERATING_SYSTEM, why.as_str()))
 }
 
-/// The version of the NCCL that is installed, as it counts: 22809 for 2.28.9.
+/// Version of the installed NCCL in NCCL's own counting: 22809 for 2.28.9.
 ///
 /// # Errors
-/// None is installed, or not one that can be used; the message says what to do.
+/// No NCCL is installed, or the installed one cannot be used. The message says what to do.
 pub fn nccl_version() -> DriverResult<u32> {
     let nccl = library()?;
     let mut version: c_int = 0;
@@ -100,22 +101,22 @@ pub fn nccl_version() -> DriverResult<u32> {
     Ok(version.unsigned_abs())
 }
 
-/// One rank of NCCL's.
+/// One rank of an NCCL communicator.
 #[derive(Clone, Copy, Debug)]
 struct Rank(ncclComm_t);
 
-// SAFETY: a communicator may be used from any thread, by one at a time, which the lock around it
-// sees to.
+// SAFETY: a communicator may be used from any thread, by one thread at a time. The lock around the
+// ranks ensures that.
 unsafe impl Send for Rank {}
 
 /// GPUs of this process, as ranks of NCCL.
 pub(super) struct NcclCommunicator {
     nccl: &'static Nccl,
-    /// Any device: what is called in its context goes by the communicator.
+    /// The driver of any of the devices: NCCL finds the rank's own device through the communicator.
     driver: Arc<CudaDriver>,
     /// # Invariants
-    /// NCCL-1. Live, each of one rank, by rank; empty once aborted. Calls on them are made under
-    /// this lock.
+    /// NCCL-1. Each communicator is live and of one rank; they are ordered by rank. The list is
+    /// empty after an abort. Calls on a communicator are made under this lock.
     ranks: Mutex<Vec<Rank>>,
     count: usize,
 }
@@ -155,7 +156,7 @@ impl NcclCommunicator {
         })
     }
 
-    /// The ranks; a thread that panicked in here, which none should, left them as they were.
+    /// The ranks. A thread that panicked under the lock (no thread should) left them unchanged.
     fn lock(&self) -> MutexGuard<'_, Vec<Rank>> {
         self.ranks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,7 +172,7 @@ impl NcclCommunicator {
         ))
     }
 
-    /// One rank's call, inside a group.
+    /// Makes one rank's call, inside a group.
     ///
     /// # Safety
     /// As [`Communicator::enqueue`], for this rank.
@@ -189,7 +190,8 @@ impl NcclCommunicator {
         let number = data_type(number);
         let (call, status) = match collective {
             Collective::AllReduce(by) => ("ncclAllReduce", {
-                // SAFETY: the caller's: ranges and stream are live and the rank's; NCCL-1.
+                // SAFETY: by this function's contract the ranges and the stream are live and belong
+                // to the rank; the communicator is live (NCCL-1).
                 unsafe { (nccl.ncclAllReduce)(send, receive, count, number, operation(by), comm, stream) }
             }),
             Collective::ReduceScatter(by) => ("ncclReduceScatter", {
@@ -202,7 +204,7 @@ impl NcclCommunicator {
             }),
             Collective::Broadcast { root } => ("ncclBroadcast", {
                 let root = c_int::try_from(root).unwrap_or(-1);
-                // SAFETY: as above; ranks that send nothing give their own memory.
+                // SAFETY: as above; a rank that sends nothing passes its own memory.
                 unsafe { (nccl.ncclBroadcast)(send, receive, count, number, root, comm, stream) }
             }),
         };
@@ -245,18 +247,18 @@ unsafe impl Communicator for NcclCommunicator {
         let ranks = self.lock();
         self.check_live(&ranks, "ncclGroupStart")?;
         let _entered = self.driver.context.enter()?;
-        // SAFETY: takes nothing; the group is ended below, on this thread.
+        // SAFETY: the call has no arguments; the group is ended below, on this thread.
         let begun = unsafe { (self.nccl.ncclGroupStart)() };
         self.nccl.check("ncclGroupStart", begun)?;
         let mut all = ranks.iter().zip(parts);
-        // SAFETY: the caller's.
+        // SAFETY: this function's contract, for each rank and its part.
         let made = all.try_for_each(|(rank, part)| unsafe {
             self.enqueue_rank(*rank, collective, number, count, part)
         });
-        // SAFETY: begun above.
+        // SAFETY: the group was begun above, on this thread.
         let ended = unsafe { (self.nccl.ncclGroupEnd)() };
         let ended = self.nccl.check("ncclGroupEnd", ended);
-        // The first of the two says what went wrong.
+        // The first error of the two says what went wrong.
         made.and(ended)
     }
 
@@ -278,22 +280,23 @@ unsafe impl Communicator for NcclCommunicator {
     fn abort(&self) {
         let ranks = std::mem::take(&mut *self.lock());
         for Rank(comm) in ranks {
-            // SAFETY: NCCL-1, and it is not used again. After an error there is nothing left to do
-            // about it.
+            // SAFETY: the communicator is live (NCCL-1), and the list no longer has it. An error is
+            // ignored: nothing more can be done.
             unsafe { (self.nccl.ncclCommAbort)(comm) };
         }
     }
 }
 
 impl Drop for NcclCommunicator {
-    /// Waits for what is pending, unless that went wrong.
+    /// Waits for pending collectives, unless one has failed.
     fn drop(&mut self) {
         if self.status().is_err() {
             return self.abort();
         }
         let entered = self.driver.context.enter();
         for Rank(comm) in std::mem::take(&mut *self.lock()) {
-            // SAFETY: NCCL-1, and it is not used again. An error leaks the rank.
+            // SAFETY: the communicator is live (NCCL-1), and is not used again. An error leaks the
+            // rank.
             unsafe { (self.nccl.ncclCommDestroy)(comm) };
         }
         drop(entered);
@@ -304,8 +307,8 @@ impl Drop for NcclCommunicator {
 mod tests {
     use super::*;
 
-    /// Without a GPU NCCL can be loaded and asked, where it is installed; else the error says what
-    /// to do.
+    /// Where NCCL is installed, it can be loaded and asked without a GPU. Elsewhere the error says
+    /// what to install.
     #[test]
     fn the_library_is_used_or_it_is_said_what_to_install() {
         match library() {

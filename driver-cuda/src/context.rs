@@ -1,4 +1,4 @@
-//! The primary context of a device: kept for ever, and made current where a call needs it.
+//! The primary context of a device: retained for ever, and made current where a call needs it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,33 +11,34 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// When a call on a stream or event makes sure that its context is current.
 ///
-/// Other libraries change the thread's current context, so it is never assumed; the question is
-/// only whether to ask before a call or after it was refused. A call with a context that is not the
-/// handle's is refused or works, but never goes elsewhere: streams and events belong to one
-/// context, and the default stream is never used.
+/// Other libraries change the thread's current context, so it is never assumed. A check can come
+/// before a call, or after a call was refused. A call under a wrong current context either fails or
+/// works on the right objects: streams and events belong to one context, and the default stream is
+/// never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ContextCheck {
-    /// `cuCtxGetCurrent` before each call, `cuCtxSetCurrent` where it says another one.
-    EveryCall,
-    /// None before; a call refused for its context is made again with ours, unless ours was
+    /// Calls `cuCtxGetCurrent` before each call, and `cuCtxSetCurrent` if another context is
     /// current.
+    EveryCall,
+    /// Checks nothing before a call. A refused call is made again with our context current, unless
+    /// it already was.
     WhenRefused,
 }
 
 impl ContextCheck {
-    /// What drivers start with. Measured on an H200 (driver 580): a record and a wait through the
-    /// driver take 1.11 times the raw calls with a check before each, and 1.05 times without; and
-    /// record, wait, launch, query and synchronise all succeed there with no context current, and
-    /// with another's.
+    /// The choice that drivers start with. Measured on an H200 (driver 580): a record and a wait
+    /// through the driver take 1.11 times the raw calls with a check before each, and 1.05 times
+    /// without. Record, wait, launch, query and synchronise all succeed there with no context
+    /// current, and with another context current.
     pub const DEFAULT: Self = Self::WhenRefused;
 }
 
 /// A device's primary context.
 ///
 /// # Invariants
-/// CONTEXT-1. `handle` is the primary context of `device`, retained when this was made and never
-/// released.
+/// CONTEXT-1. `handle` is the primary context of `device`. It was retained when this value was
+/// made, and is never released.
 /// CONTEXT-2. Nothing here resets or destroys a context.
 pub(crate) struct Context {
     library: &'static Library,
@@ -47,14 +48,14 @@ pub(crate) struct Context {
     check: AtomicU8,
 }
 
-// SAFETY: a CUDA context may be used from any thread; `handle` is a name for it and is never
+// SAFETY: a CUDA context may be used from any thread; `handle` is only a name for it, never
 // dereferenced here.
 unsafe impl Send for Context {}
 // SAFETY: as above, and the driver API is thread-safe.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The context itself.
+    /// The context's handle.
     pub(crate) fn handle(&self) -> ffi::CUcontext {
         self.handle
     }
@@ -94,7 +95,7 @@ impl Context {
         self.check.store(check as u8, Ordering::Relaxed);
     }
 
-    /// Makes this context the thread's current one. Returns whether it was another.
+    /// Makes this context the thread's current one. Returns whether another context was current.
     #[inline]
     fn make_current(&self) -> DriverResult<bool> {
         let mut current = ptr::null_mut();
@@ -108,10 +109,10 @@ impl Context {
 
     #[cold]
     fn set_current(&self) -> DriverResult<()> {
-        // SAFETY: CONTEXT-1: the handle is one that the driver gave out.
+        // SAFETY: CONTEXT-1: `handle` is a handle that the driver gave out.
         let set = unsafe { self.library.cuCtxSetCurrent(self.handle) };
         set.map_err(|error| match error.code() {
-            // CONTEXT-2: so someone else did it, and nothing of ours is left.
+            // By CONTEXT-2 other code did it, and all our objects are gone.
             ErrorCode::INVALID_CONTEXT => DriverError::with_detail(
                 error.call(),
                 ErrorCode::CONTEXT_IS_DESTROYED,
@@ -121,12 +122,12 @@ impl Context {
         })
     }
 
-    /// Makes calls that take their context from the thread, or that may be refused while someone
-    /// captures.
+    /// Prepares for calls that use the thread's current context, or that may be refused while other
+    /// code captures.
     ///
-    /// While the value lives the thread is in relaxed capture mode: a thread that captures in
-    /// global mode would otherwise refuse allocations, queries and module loads everywhere in the
-    /// process, and lose its capture.
+    /// While the returned value lives, the thread is in relaxed capture mode. Without it, a thread
+    /// that captures in global mode would refuse allocations, queries and module loads everywhere
+    /// in the process, and lose its capture.
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         self.make_current()?;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -139,9 +140,9 @@ impl Context {
         })
     }
 
-    /// Makes a call that only puts work on a stream, named with its context by the handles it is
-    /// given. This is the hot path, and the one place that decides when the current context is
-    /// asked for.
+    /// Makes a call that only enqueues work on a stream. The handles in the call determine its
+    /// context. This is the hot path, and the only place that decides when to check the current
+    /// context.
     #[inline]
     pub(crate) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
         if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
@@ -151,8 +152,9 @@ impl Context {
         call().or_else(|error| self.enqueue_again(error, call))
     }
 
-    /// As [`enqueue`](Self::enqueue), for a call that goes by the current context too: copies
-    /// between devices, which a context that has no access to both memories refuses, or stages.
+    /// As [`enqueue`](Self::enqueue), for a call that depends on the current context too. Example:
+    /// CUDA refuses or stages a copy between devices if the current context has no access to both
+    /// memories.
     pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
         self.make_current()?;
         call()
@@ -160,11 +162,11 @@ impl Context {
 
     #[cold]
     fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
-        // Which code a call with the wrong context gets is documented for none of them, so each is
-        // tried again but those of a device that is lost. A stale context of someone else's is not
-        // ours being lost.
+        // CUDA does not document the error for a wrong current context, so the call is retried on
+        // every error except a lost device. `CONTEXT_IS_DESTROYED` may concern a stale context of
+        // other code, so it is retried too.
         let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
-        // A refused call has enqueued nothing, so that it may be made again.
+        // A refused call has enqueued nothing, so it may be made again.
         if refused && self.make_current()? {
             call()
         } else {
@@ -181,23 +183,24 @@ impl fmt::Debug for Context {
     }
 }
 
-/// The context is current and the thread in relaxed capture mode; dropping it restores the mode.
+/// Proof that the context is current and the thread in relaxed capture mode. Dropping it restores
+/// the mode.
 ///
-/// The context stays current: putting back what was there would cost a call each time, and whoever
-/// needs another one sets it, as we do.
+/// The context stays current. Restoring the previous context would cost a call each time, and code
+/// that needs another context sets its own, as we do.
 #[must_use = "dropping it at once restores the capture mode before the call"]
 pub(crate) struct Entered<'a> {
     library: &'a Library,
     previous: CUstreamCaptureMode,
-    /// The mode is the thread's: the value must not move to another.
+    /// The mode belongs to the thread: this value must not move to another thread.
     thread: PhantomData<*const ()>,
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let mut mode = self.previous;
-        // SAFETY: the pointer is to a live mode. A failure leaves the thread relaxed, which refuses
-        // nothing.
+        // SAFETY: the pointer is to a live mode. If the call fails, the thread stays in relaxed
+        // mode, which refuses nothing.
         let _ = unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) };
     }
 }

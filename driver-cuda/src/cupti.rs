@@ -1,12 +1,12 @@
-//! Times of the engines themselves, from CUPTI's activity records.
+//! Times measured by the engines themselves, from CUPTI's activity records.
 //!
-//! CUPTI traces the whole process, and gives its records to one pair of callbacks. So there is one
-//! trace at a time, and what belongs to other contexts is left out. CUPTI reads its clock for each
-//! record; it enqueues nothing.
+//! CUPTI traces the whole process, and passes its records to one pair of callbacks. There is
+//! therefore one trace at a time, and records of other contexts are left out. CUPTI reads its clock
+//! for each record; it enqueues nothing.
 //!
-//! The library is found and loaded at run time ([`NAMES`]), and no call is made to it unless a
-//! trace is begun. Where it is missing, of a version that is not in [`VERSIONS`], or in use by a
-//! profiler, there is no trace, which is no error; [`why_none`] then says why.
+//! The library is found and loaded at run time ([`NAMES`]), and is called only when a trace begins.
+//! There is no trace if the library is missing, if its version is not in [`VERSIONS`], or if a
+//! profiler uses it. This is not an error; [`why_none`] returns the reason.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ use super::stream;
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::{RawStream, Trace, Traced};
 
-/// What the library is called, in the order of trying. The last one is where the toolkit's
-/// installer puts it, which is not on the loader's path.
+/// Names of the library, in the order of trying. The last is the path that the toolkit's installer
+/// uses; the loader does not search there.
 const NAMES: [&str; 4] = [
     "libcupti.so.13",
     "libcupti.so.12",
@@ -36,19 +36,20 @@ const NAMES: [&str; 4] = [
     "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
 ];
 
-/// Versions, as `cuptiGetVersion` has them, whose records begin as [`Transfer`] and [`Launch`] say:
-/// CUDA 11.8 to 12.9, and 13.0 to 13.5 with their updates. Seen in the headers of 12.9 and 13.5,
-/// which declare each layout that a release before wrote.
+/// Versions, as `cuptiGetVersion` returns them, whose records begin as [`Transfer`] and [`Launch`]
+/// declare: CUDA 11.8 to 12.9, and 13.0 to 13.5 with their updates. Checked in the headers of 12.9
+/// and 13.5, which declare the layouts of all earlier releases.
 ///
-/// A library writes the newest layout it knows, whatever its caller was built for. So far each has
-/// only added to the end of the one before it; that the next does too is a habit and no promise, so
-/// it is not read unseen.
+/// A library writes the newest layout it knows, whatever its caller was built for. So far each
+/// layout has only added fields to the end of the one before. NVIDIA does not promise this for the
+/// next layout, so unknown versions are not read.
 const VERSIONS: [RangeInclusive<u32>; 2] = [18..=28, 130_000..=130_599];
 
 cupti_entry_points!(function_table [Cupti returns CUptiResult]);
 
 impl Cupti {
-    /// The first library that can be loaded, if it can be used; else why not.
+    /// The first library that can be loaded; the error says why it cannot be used, or why there is
+    /// none.
     fn find() -> Result<Self, String> {
         let (name, library) = function_table::load(&NAMES)
             .map_err(|why| format!("CUPTI is not there: tried {} ({why})", NAMES.join(", ")))?;
@@ -77,11 +78,11 @@ const MEMSET: CUpti_ActivityKind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSE
 const KERNEL: CUpti_ActivityKind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
 const KINDS: [CUpti_ActivityKind; 3] = [KERNEL, MEMCPY, MEMSET];
 
-/// A record, taken out of CUPTI's buffer.
+/// A record, copied from CUPTI's buffer.
 #[derive(Debug)]
 struct Activity {
     kind: Kind,
-    /// The kernel's entry; empty for others.
+    /// The name of the kernel's entry; empty for other records.
     name: String,
     start_ns: u64,
     end_ns: u64,
@@ -91,12 +92,12 @@ struct Activity {
     correlation: u32,
 }
 
-/// Whether a trace is being taken.
+/// Whether a trace is in progress.
 static TRACING: AtomicBool = AtomicBool::new(false);
 static ACTIVITIES: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
 
 fn activities() -> MutexGuard<'static, Vec<Activity>> {
-    // Only pushed to and taken: a panic leaves it whole.
+    // The list is only pushed to and taken, so a panic leaves it whole.
     ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -107,8 +108,8 @@ fn library() -> Result<&'static Cupti, &'static str> {
 
 static WHY_NONE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Why the last trace of this process that was asked for could not be had of CUPTI; `None` if it
-/// could, or was never asked for.
+/// Why this process's last attempt to begin a trace with CUPTI failed. `None` if it succeeded, or
+/// if no trace was ever asked for.
 pub fn why_none() -> Option<String> {
     WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -118,22 +119,22 @@ const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Err(_) => panic!("a size and an alignment that fit"),
 };
 
-/// Gives CUPTI a buffer to fill; none, if there is no memory, and it then drops records.
+/// Gives CUPTI a buffer to fill. Without memory it gives no buffer, and CUPTI drops records.
 ///
 /// # Safety
-/// The pointers are to live values: CUPTI's own.
+/// The pointers are to live values of CUPTI.
 unsafe extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, most_records: *mut usize) {
     // SAFETY: the size is not 0.
     let memory = unsafe { alloc(BUFFER) };
-    // SAFETY: the caller's.
+    // SAFETY: by this function's contract the pointer is to a live value.
     unsafe { buffer.write(memory) };
     // SAFETY: as above.
     unsafe { bytes.write(if memory.is_null() { 0 } else { BUFFER.size() }) };
-    // SAFETY: as above. 0 is as many as there is room for.
+    // SAFETY: as above. 0 means as many records as fit.
     unsafe { most_records.write(0) };
 }
 
-/// Takes the records of a buffer that CUPTI is done with, and frees it.
+/// Reads the records of a buffer that CUPTI has finished, and frees the buffer.
 ///
 /// # Safety
 /// `buffer` came from [`request_buffer`], and CUPTI wrote `valid` bytes of records to it.
@@ -147,27 +148,27 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
         let mut found = activities();
         let mut record: *mut CUpti_Activity = ptr::null_mut();
         loop {
-            // SAFETY: the caller's: `valid` bytes of records; the last one found is in there, or
-            // null at first.
+            // SAFETY: by this function's contract `buffer` holds `valid` bytes of records. `record`
+            // is the last record found in it, or null at first.
             let status = unsafe { (cupti.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
             if status != CUptiResult::CUPTI_SUCCESS || record.is_null() {
                 break;
             }
-            // SAFETY: a record that CUPTI just gave.
+            // SAFETY: CUPTI just returned this record.
             found.extend(unsafe { read(record) });
         }
     }
-    // SAFETY: allocated with this layout, and CUPTI is done with it.
+    // SAFETY: the buffer was allocated with this layout, and CUPTI has finished it.
     unsafe { dealloc(buffer, BUFFER) };
 }
 
-/// What is kept of a record; `None` for kinds that were not asked for, and for those that have not
-/// ended.
+/// The data kept of a record. `None` for kinds that were not asked for, and for work without an end
+/// time.
 ///
 /// # Safety
-/// `record` is a live record of CUPTI's.
+/// `record` is a live record of CUPTI.
 unsafe fn read(record: *const CUpti_Activity) -> Option<Activity> {
-    // SAFETY: the caller's: every record begins with its kind.
+    // SAFETY: by this function's contract the record is live; every record begins with its kind.
     let kind = unsafe { &raw const (*record).kind };
     // SAFETY: as above.
     let kind = unsafe { kind.read() };
@@ -198,7 +199,8 @@ unsafe fn read(record: *const CUpti_Activity) -> Option<Activity> {
             let name = if name.is_null() {
                 String::new()
             } else {
-                // SAFETY: not null, so a string that ends in 0 and lives as long as the record.
+                // SAFETY: the name is not null, so it is a NUL-terminated string that lives as long
+                // as the record.
                 unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
             };
             Activity {
@@ -214,7 +216,7 @@ unsafe fn read(record: *const CUpti_Activity) -> Option<Activity> {
         }
         _ => return None,
     };
-    // CUPTI writes 0 where it could not take the time.
+    // CUPTI writes 0 where it could not measure the time.
     (activity.start_ns > 0 && activity.end_ns >= activity.start_ns).then_some(activity)
 }
 
@@ -228,8 +230,8 @@ fn told(call: &str, status: CUptiResult) -> Result<(), String> {
 /// A trace of one context.
 pub(super) struct CuptiTrace {
     cupti: &'static Cupti,
-    /// The handle of a context that is never released (CONTEXT-1 of [`Context`]), exposed so that
-    /// this may be sent.
+    /// The handle of a context that is never released (CONTEXT-1 of [`Context`]). It is stored as a
+    /// number so that this value is `Send`.
     context: u64,
     /// CUPTI's time when the trace began.
     zero_ns: u64,
@@ -244,8 +246,9 @@ impl std::fmt::Debug for CuptiTrace {
 }
 
 impl CuptiTrace {
-    /// Begins a trace; `None` without CUPTI, or while another trace is being taken by us or by a
-    /// profiler. The first takes some hundred milliseconds. [`why_none`] tells why.
+    /// Begins a trace. Returns `None` without CUPTI, or while this process or a profiler takes
+    /// another trace; [`why_none`] returns the reason. The first trace takes some hundred
+    /// milliseconds to begin.
     pub(super) fn begin(context: &Context) -> Option<Self> {
         let begun = Self::try_begin(context);
         let mut why = WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,13 +266,13 @@ impl CuptiTrace {
             context: context.handle().expose_provenance() as u64,
             zero_ns: 0,
         };
-        // SAFETY: the callbacks are as CUPTI's documentation asks; registering them again changes
-        // nothing.
+        // SAFETY: the callbacks have the form that CUPTI's documentation demands. Registering them
+        // again changes nothing.
         let registered = unsafe { (cupti.cuptiActivityRegisterCallbacks)(request_buffer, complete_buffer) };
         told("cuptiActivityRegisterCallbacks", registered)?;
-        // On an error what was enabled is disabled by the drop.
+        // After an error, the drop disables the kinds that were enabled.
         for kind in KINDS {
-            // SAFETY: a kind that this CUPTI knows or refuses.
+            // SAFETY: CUPTI knows the kind, or refuses it.
             let enabled = unsafe { (cupti.cuptiActivityEnable)(kind) };
             told("cuptiActivityEnable", enabled)?;
         }
@@ -281,11 +284,11 @@ impl CuptiTrace {
         Ok(trace)
     }
 
-    /// Has all buffers handed over, also those that are not full. Blocks until they are.
+    /// Makes CUPTI hand over all buffers, also partly filled ones. Blocks until it has.
     fn flush(&self) {
         const FORCED: u32 = CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.0;
-        // SAFETY: not called from a callback of CUPTI's. Records that are not handed over are
-        // missing, which is told.
+        // SAFETY: this is not inside a callback of CUPTI. After an error records are missing;
+        // nothing unsafe depends on them.
         unsafe { (self.cupti.cuptiActivityFlushAll)(FORCED) };
     }
 
@@ -296,14 +299,14 @@ impl CuptiTrace {
     /// CUPTI's numbers of the streams, with their indices.
     ///
     /// # Safety
-    /// They are live.
+    /// The streams are live.
     unsafe fn stream_ids(&self, streams: &[RawStream]) -> HashMap<u32, usize> {
         let id = |raw: &RawStream| {
             let mut id = 0;
             const OWN_DEFAULT_STREAM: u8 = 0;
             let handle = stream::handle(*raw);
-            // SAFETY: the context is live, and the caller's streams are. The pointer is to a live
-            // u32.
+            // SAFETY: the context is live (CONTEXT-1), and by this function's contract the streams
+            // are live. The pointer is to a live u32.
             let status = unsafe {
                 (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
             };
@@ -321,10 +324,10 @@ impl Trace for CuptiTrace {
     unsafe fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
         self.flush();
         let mut context = 0;
-        // SAFETY: the context is live, and the pointer is to a live u32.
+        // SAFETY: the context is live (CONTEXT-1), and the pointer is to a live u32.
         let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) };
         let known = known == CUptiResult::CUPTI_SUCCESS;
-        // SAFETY: the caller's.
+        // SAFETY: by this function's contract the streams are live.
         let streams = unsafe { self.stream_ids(streams) };
         let found = std::mem::take(&mut *activities());
         let traced = |activity: Activity| Traced {
@@ -352,7 +355,8 @@ impl Trace for CuptiTrace {
 impl Drop for CuptiTrace {
     fn drop(&mut self) {
         for kind in KINDS {
-            // SAFETY: as in `begin`. What can't be disabled costs time, and is thrown away.
+            // SAFETY: as in `begin`. A kind that cannot be disabled only costs time; its records
+            // are dropped.
             unsafe { (self.cupti.cuptiActivityDisable)(kind) };
         }
         TRACING.store(false, Ordering::Release);
@@ -363,9 +367,9 @@ impl Drop for CuptiTrace {
 mod tests {
     use super::*;
 
-    /// A buffer as CUPTI writes it; gives what was read of it.
+    /// Writes one record as CUPTI would, and returns what was read from it.
     fn read_one<T>(record: &T) -> Option<Activity> {
-        // SAFETY: the tests pass records that are live and begin as `read` expects.
+        // SAFETY: the tests pass live records that begin as `read` expects.
         unsafe { read(ptr::from_ref(record).cast()) }
     }
 
@@ -442,12 +446,12 @@ mod tests {
     #[test]
     fn the_library_is_used_or_it_is_said_why_not() {
         let loaded = NAMES.iter().find(|name| {
-            // SAFETY: loading the library runs its initialisers only.
+            // SAFETY: loading the library only runs its initialisers.
             unsafe { libloading::Library::new(**name) }.is_ok()
         });
         match (library(), loaded) {
             (Ok(_), Some(_)) => {}
-            // It finds its version only where there is a driver.
+            // CUPTI can tell its version only where a driver is installed.
             (Err(why), Some(name)) => {
                 assert!(why.contains(name), "{why}");
                 assert!(

@@ -1,9 +1,9 @@
-//! Statuses of driver calls.
+//! Conversion of driver statuses to results.
 
 use super::ffi::CUresult;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
-/// Whether the call of this name succeeded.
+/// `Ok` if the call of this name succeeded.
 #[inline]
 pub(super) fn check(call: &'static str, status: CUresult) -> DriverResult<()> {
     if status == CUresult::CUDA_SUCCESS {
@@ -13,8 +13,8 @@ pub(super) fn check(call: &'static str, status: CUresult) -> DriverResult<()> {
     }
 }
 
-/// What the status of a query says: "not ready" is an answer, and to make an error of it would
-/// allocate at each poll.
+/// The answer of a query. "Not ready" is an answer, not an error: an error would allocate at each
+/// poll.
 pub(super) fn is_done(call: &'static str, status: CUresult) -> DriverResult<bool> {
     if status == CUresult::CUDA_ERROR_NOT_READY {
         return Ok(false);
@@ -27,12 +27,12 @@ fn failed(call: &'static str, status: CUresult) -> DriverError {
     DriverError::new(public_name(call), ErrorCode(status.0))
 }
 
-/// The name by which the reference lists a call: without the version of its symbol.
+/// The call's name in CUDA's reference: the symbol without its version.
 fn public_name(symbol: &'static str) -> &'static str {
     symbol.strip_suffix("_v2").unwrap_or(symbol)
 }
 
-/// The same error, saying more.
+/// The same error with a detail added.
 pub(super) fn with_detail(error: DriverError, detail: impl Into<String>) -> DriverError {
     DriverError::with_detail(error.call(), error.code(), detail)
 }
@@ -66,7 +66,7 @@ mod tests {
         assert!(error.to_string().contains("987654"), "{error}");
     }
 
-    /// The numbers in `driver/error.rs` are the header's.
+    /// The numbers in `driver/error.rs` are the header's numbers.
     #[test]
     fn codes_have_the_names_of_the_header() {
         use cudarc::driver::sys::CUresult as Header;

@@ -30,7 +30,7 @@ pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> 
 /// As [`Events::destroy_event`](cuda_rt_driver::Events::destroy_event).
 pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: the caller gives up a live handle.
+    // SAFETY: by this function's contract the handle is live and is not used again.
     unsafe { context.library().cuEventDestroy_v2(handle(event)) }
 }
 

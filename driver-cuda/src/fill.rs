@@ -1,4 +1,4 @@
-//! Fills of any pattern length, made of the memsets that CUDA has: 1, 2 and 4 bytes, in one
+//! Fills of any pattern length, built from CUDA's memsets: values of 1, 2 and 4 bytes, in one
 //! dimension or two.
 
 use super::context::Context;
@@ -8,7 +8,7 @@ use cuda_rt_driver::{DeviceAddress, DriverResult, RawStream};
 /// One memset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Memset {
-    /// From where on, in bytes from the fill's destination.
+    /// Offset from the fill's destination, in bytes.
     offset: usize,
     /// Distance from one value to the next, in bytes.
     pitch: usize,
@@ -42,11 +42,11 @@ impl Value {
     }
 }
 
-/// The memsets that write `pattern` `count` times from `destination` on.
+/// The memsets that write `pattern` `count` times, starting at `destination`.
 ///
-/// A pattern that repeats 1, 2 or 4 bytes (zeros, mostly) takes one memset. Any other pattern takes
-/// one column for each unit, the largest that divides its length. CUDA wants each value aligned to
-/// its size, so a unit is no larger than the destination's alignment.
+/// A pattern that repeats 1, 2 or 4 bytes (mostly zeros) takes one memset. Any other pattern takes
+/// one column for each unit; the unit is the largest that divides its length. CUDA requires each
+/// value to be aligned to its size, so a unit is no larger than the destination's alignment.
 fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
     let len = pattern.len();
     let largest = 1 << destination.0.trailing_zeros().min(len.trailing_zeros()).min(2);
@@ -87,12 +87,13 @@ pub(super) unsafe fn fill(
         return Ok(());
     }
     for (index, memset) in memsets(destination, pattern, count).enumerate() {
-        // SAFETY: the memsets write `pattern.len() * count` bytes from `destination`, which the
-        // caller owns.
+        // SAFETY: the memset writes inside the `pattern.len() * count` bytes from `destination`. By
+        // this function's contract they are live, and nothing else accesses them.
         let done = unsafe { enqueue(context, destination, memset, stream) };
         if let Err(error) = done {
             if index > 0 {
-                // A call that failed leaves nothing enqueued: wait for the columns before.
+                // A failed call must leave nothing enqueued, so wait for the columns already
+                // enqueued.
                 // SAFETY: the stream is live.
                 let _ = unsafe { stream::synchronize(context, stream) };
             }
@@ -103,7 +104,7 @@ pub(super) unsafe fn fill(
 }
 
 /// # Safety
-/// What the memset writes is live and the caller's alone, and the stream is live.
+/// The memset writes only live memory that nothing else accesses, and the stream is live.
 unsafe fn enqueue(
     context: &Context,
     destination: DeviceAddress,
@@ -121,8 +122,8 @@ unsafe fn enqueue(
     let start = destination.0 + offset as u64;
     let dense = pitch == value.len();
     context.enqueue(|| match (value, dense) {
-        // SAFETY: the range is the caller's; `memsets` gave each value a place aligned to its size,
-        // and a pitch that keeps it so.
+        // SAFETY: by this function's contract the range is live and exclusive. `memsets` aligned
+        // each value to its size, and chose a pitch that keeps the alignment.
         (Value::One(value), true) => unsafe { library.cuMemsetD8Async(start, value, count, stream) },
         // SAFETY: as above.
         (Value::Two(value), true) => unsafe { library.cuMemsetD16Async(start, value, count, stream) },
@@ -147,10 +148,10 @@ unsafe fn enqueue(
 mod tests {
     use super::*;
 
-    /// Of an allocation, whose alignment is 256.
+    /// An address as an allocation has it, aligned to 256 bytes.
     const WHOLE: DeviceAddress = DeviceAddress(0x7f00);
 
-    /// What the memsets leave in memory that held 0xEE.
+    /// The bytes that the memsets leave in memory filled with 0xEE.
     fn run(destination: DeviceAddress, pattern: &[u8], count: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; pattern.len() * count + 8];
         for Memset {

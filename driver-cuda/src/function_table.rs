@@ -1,5 +1,4 @@
-//! Tables of functions: the entry points of a library that is loaded at run time, looked up at
-//! once.
+//! Function tables: the entry points of a library loaded at run time, all looked up together.
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ macro_rules! function_table {
         $(since $since:literal $(until $until:literal)?:
             fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $returned:ty)?;)*
     ) => {
-        /// Every function of the library that this backend calls.
+        /// Every function of the library that this crate calls.
         #[expect(non_snake_case, reason = "the names are the library's")]
         pub(super) struct $table { $(
             pub(super) $name:
@@ -23,7 +22,7 @@ macro_rules! function_table {
         )* }
 
         impl $table {
-            /// Looks up the entry points; gives the first that is missing, if one is.
+            /// Looks up all entry points; the error is the first missing one.
             fn of(library: &'static libloading::Library) -> Result<Self, super::function_table::Missing> {
                 Ok(Self { $(
                     // SAFETY: the field's type is the signature in the library's header:
@@ -36,13 +35,13 @@ macro_rules! function_table {
 }
 pub(super) use function_table;
 
-/// An entry point that a library lacks.
+/// An entry point that the library lacks.
 #[derive(Debug)]
 pub(super) struct Missing {
     pub(super) name: &'static str,
-    /// The version that brought it.
+    /// The library version that introduced it.
     pub(super) since: &'static str,
-    /// In the words of the system's loader.
+    /// The message of the system's loader.
     why: String,
 }
 
@@ -56,13 +55,13 @@ impl fmt::Display for Missing {
 /// Looks up one entry point.
 ///
 /// # Safety
-/// `F` is the type of the function of that name.
+/// `F` is the type of the function with this name.
 pub(super) unsafe fn symbol<F: Copy>(
     library: &'static Library,
     name: &'static str,
     since: &'static str,
 ) -> Result<F, Missing> {
-    // SAFETY: the caller states the function's type.
+    // SAFETY: by this function's contract `F` is the function's type.
     let found = unsafe { library.get::<F>(name) };
     found.map(|function| *function).map_err(|why| Missing {
         name,
@@ -71,8 +70,9 @@ pub(super) unsafe fn symbol<F: Copy>(
     })
 }
 
-/// Loads the first library of these names that there is, for the rest of the process: it may start
-/// threads, so it is never unloaded. If none can be loaded, the error says why the first one can't.
+/// Loads the first library found under these names, for the rest of the process. It may start
+/// threads, so it is never unloaded. If no library can be loaded, the error is the loader's message
+/// for the first name.
 pub(super) fn load(names: &[&str]) -> Result<(String, &'static Library), String> {
     let mut first = None;
     for name in names {

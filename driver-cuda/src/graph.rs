@@ -1,7 +1,8 @@
-//! Graphs, by stream capture.
+//! Graphs, made by stream capture.
 //!
-//! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and the graph that it
-//! was made from. The latter is only kept for its nodes, by which CUDA names those of the former.
+//! A [`RawGraph`] is the address of an [`Instance`]: the executable graph, and its source graph.
+//! The source is kept for its nodes, because CUDA names a node of the executable by the node of the
+//! source.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +14,7 @@ use super::stream;
 use cuda_rt_driver::LaunchShape;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 
-/// What a [`RawGraph`] stands for.
+/// The object behind a [`RawGraph`].
 #[derive(Clone, Copy)]
 struct Instance {
     executable: ffi::CUgraphExec,
@@ -27,8 +28,8 @@ fn pointer(graph: RawGraph) -> *mut Instance {
 /// # Safety
 /// The handle is live.
 unsafe fn instance(graph: RawGraph) -> Instance {
-    // SAFETY: a live handle is the address that `end` exposed, of an instance that `destroy` has
-    // not taken.
+    // SAFETY: a live handle is an address that `end` exposed, of an instance that `destroy` has not
+    // freed.
     unsafe { *pointer(graph) }
 }
 
@@ -36,8 +37,8 @@ unsafe fn instance(graph: RawGraph) -> Instance {
 /// As [`Graphs::begin_capture`](cuda_rt_driver::Graphs::begin_capture).
 pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to a
-    // thread.
+    // Relaxed: the other modes refuse calls of other code in the process, and tie the capture to
+    // one thread.
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the stream is live.
     unsafe {
@@ -47,7 +48,7 @@ pub(super) unsafe fn begin(context: &Context, stream: RawStream) -> DriverResult
     }
 }
 
-/// Ends a capture; gives the graph that was recorded.
+/// Ends a capture, and returns the graph that was recorded.
 ///
 /// # Safety
 /// `stream` is being captured.
@@ -57,12 +58,12 @@ unsafe fn recorded(context: &Context, stream: RawStream) -> DriverResult<ffi::CU
     // SAFETY: the pointer is to a live CUgraph, and the stream is live.
     let ended = unsafe { library.cuStreamEndCapture(stream::handle(stream), &mut graph) };
     if let Err(error) = ended {
-        // SAFETY: the stream is live, and the graph is one that was just made, if any.
+        // SAFETY: the stream is live; the graph was just made and is not used again, or is null.
         unsafe { abandon(context, stream, graph) };
         return Err(error);
     }
     if graph.is_null() {
-        // CUDA's way to say that the capture was ended by an error before.
+        // CUDA reports in this way that an earlier error ended the capture.
         return Err(DriverError::new(
             "cuStreamEndCapture",
             ErrorCode::STREAM_CAPTURE_INVALIDATED,
@@ -78,7 +79,7 @@ pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<R
     let _entered = context.enter()?;
     // SAFETY: the same contract.
     let source = unsafe { recorded(context, stream) }?;
-    // Memory that the graph allocates and does not free is freed when it is launched again.
+    // At the next launch, CUDA frees memory that the graph allocated and did not free.
     let flags = ffi::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     let mut executable = ptr::null_mut();
     // SAFETY: the pointer is to a live CUgraphExec, and the graph is live.
@@ -111,12 +112,13 @@ pub(super) unsafe fn captured_node(context: &Context, stream: RawStream) -> Driv
             &mut count,
         )
     }?;
-    // What the stream's next node comes after: the latest one, and nothing else, right after an
-    // operation.
+    // The dependencies of the stream's next node. Right after an operation there is one: the latest
+    // node.
     if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 {
         return Err(DriverError::new(CALL, ErrorCode::ILLEGAL_STATE));
     }
-    // SAFETY: an array of `count` nodes, valid until the next call on the stream.
+    // SAFETY: `dependencies` is an array of `count` nodes, 1 here; it is valid until the next call
+    // on the stream.
     let node = unsafe { *dependencies };
     Ok(RawNode(node.expose_provenance() as u64))
 }
@@ -128,14 +130,14 @@ pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStrea
     let _entered = context.enter()?;
     // SAFETY: the same contract.
     let recorded = unsafe { recorded(context, stream) }?;
-    // SAFETY: the caller's.
+    // SAFETY: by this function's contract the graph is live.
     let Instance { executable, .. } = unsafe { instance(graph) };
     let mut node = ptr::null_mut();
     let mut why = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
     // SAFETY: both graphs are live, no other thread uses them, and the pointers are to live values.
     let updated = unsafe { library.cuGraphExecUpdate(executable, recorded, &mut node, &mut why) };
-    // SAFETY: live and not used again: an update copies what it takes. An error leaks it, and
-    // leaves the update made.
+    // SAFETY: the graph is live and not used again, because an update copies what it needs. If the
+    // call fails, the graph leaks, and the update stays made.
     let _ = unsafe { library.cuGraphDestroy(recorded) };
     updated.map_err(|error| match error.code() {
         ErrorCode::GRAPH_EXEC_UPDATE_FAILURE => with_detail(error, explain(why)),
@@ -179,16 +181,16 @@ pub(super) unsafe fn set_launch(
         blockDimY: block_y,
         blockDimZ: block_z,
         sharedMemBytes: shape.shared_bytes,
-        // As for cuLaunchKernel: neither the values nor the list is written to.
+        // As for cuLaunchKernel: CUDA writes neither to the values nor to the list.
         kernelParams: parameters.as_ptr().cast_mut().cast(),
         extra: ptr::null_mut(),
     };
     let node = ptr::with_exposed_provenance_mut(node.0 as usize);
     let _entered = context.enter()?;
-    // SAFETY: the caller's.
+    // SAFETY: by this function's contract the graph is live.
     let Instance { executable, .. } = unsafe { instance(graph) };
-    // SAFETY: the graph is live and no other thread uses it; the node is one of its source, which
-    // lives as long. Parameters as for a launch.
+    // SAFETY: the graph is live, and no other thread uses it. The node is one of its source graph,
+    // which is destroyed together with it. The parameters are as for a launch.
     unsafe {
         context
             .library()
@@ -196,14 +198,14 @@ pub(super) unsafe fn set_launch(
     }
 }
 
-/// Leaves the stream as before a capture that failed.
+/// Restores the stream to its state before a capture that failed.
 ///
 /// # Safety
 /// The stream is live; `graph` is live and not used again, or null.
 unsafe fn abandon(context: &Context, stream: RawStream, mut graph: ffi::CUgraph) {
     let library = context.library();
     let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // Errors are dropped here: the one that counts is the capture's.
+    // Errors are dropped here: the capture's own error is the one to report.
     // SAFETY: the pointer is to a live status, and the stream is live.
     let known = unsafe { library.cuStreamIsCapturing(stream::handle(stream), &mut status) };
     if known.is_ok() && status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE && graph.is_null() {
@@ -219,10 +221,10 @@ unsafe fn abandon(context: &Context, stream: RawStream, mut graph: ffi::CUgraph)
 /// # Safety
 /// As [`Graphs::launch_graph`](cuda_rt_driver::Graphs::launch_graph).
 pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-    // SAFETY: the caller's.
+    // SAFETY: by this function's contract the graph is live.
     let Instance { executable, .. } = unsafe { instance(graph) };
     let stream = stream::handle(stream);
-    // SAFETY: the handles are live, and so is all that the graph uses.
+    // SAFETY: the handles are live, and all memory that the graph uses is live.
     context.enqueue(|| unsafe { context.library().cuGraphLaunch(executable, stream) })
 }
 
@@ -230,11 +232,13 @@ pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStrea
 /// As [`Graphs::destroy_graph`](cuda_rt_driver::Graphs::destroy_graph).
 pub(super) unsafe fn destroy(context: &Context, graph: RawGraph) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: the caller gives up a live handle, which `end` made of a box.
+    // SAFETY: by this function's contract the handle is live and is not used again; `end` made it
+    // from a box.
     let instance = unsafe { Box::from_raw(pointer(graph)) };
-    // SAFETY: live, and not used again; CUDA keeps it until launches that are pending are done.
+    // SAFETY: the executable is live and not used again; CUDA keeps it until pending launches are
+    // done.
     let executable = unsafe { context.library().cuGraphExecDestroy(instance.executable) };
-    // SAFETY: live, and not used again.
+    // SAFETY: the source graph is live and not used again.
     let source = unsafe { context.library().cuGraphDestroy(instance.source) };
     executable.and(source)
 }

@@ -30,12 +30,13 @@ pub(super) unsafe fn launch(
     let function = modules.function(context, kernel)?;
     let (library, stream) = (context.library(), stream::handle(stream));
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
-    // CUDA copies the values and writes to neither them nor the list, whatever its signature says.
+    // CUDA copies the values. It writes neither to them nor to the list, whatever its signature
+    // says.
     let parameters = parameters.as_ptr().cast_mut().cast::<*mut c_void>();
     let launched = context.enqueue(|| {
-        // SAFETY: the function is of this context, and the parameters are as its entry has them:
-        // that is the caller's promise of the kernel, whose entry's name and layouts were compared
-        // with the PTX.
+        // SAFETY: the function is of this context. By this function's contract there is one pointer
+        // for each of the kernel's parameters. The entry takes these parameters: its name and its
+        // layouts were compared with the PTX.
         unsafe {
             library.cuLaunchKernel(
                 function,
@@ -57,7 +58,7 @@ pub(super) unsafe fn launch(
 
 #[cold]
 fn explain(error: DriverError, kernel: &Kernel, shape: &LaunchShape) -> DriverError {
-    // A sticky error is that of a kernel before: this one never ran.
+    // A sticky error comes from an earlier kernel: this kernel never ran.
     if error.is_sticky() {
         return error;
     }

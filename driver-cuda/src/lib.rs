@@ -1,17 +1,18 @@
 //! The CUDA driver API, loaded at run time.
 //!
 //! Design choices:
-//! - One [`CudaDriver`] for each device and process, over the device's *primary* context: the one
-//!   that other CUDA code in the process uses too. It is retained once, and nothing here resets or
-//!   destroys a context.
-//! - The current context is the thread's and everyone's; it is never assumed (`context`).
+//! - There is one [`CudaDriver`] for each device and process, over the device's *primary* context,
+//!   which other CUDA code in the process uses too. The context is retained once. Nothing here
+//!   resets or destroys a context.
+//! - The current context is a property of the thread, and any code may change it; it is never
+//!   assumed (`context`).
 //! - Memory comes from a pool of our own (`memory`).
-//! - Calls that only enqueue go straight to CUDA. All others run in relaxed capture mode, so that
-//!   they neither break nor join someone's capture.
-//! - Only entry points that a driver of CUDA 11.4 has; all are looked up before the first call
+//! - Calls that only enqueue go straight to CUDA. All other calls run in relaxed capture mode, so
+//!   that they neither break nor join a capture of other code.
+//! - Only entry points of CUDA 11.4 and earlier are used. All are looked up before the first call
 //!   (`library`).
 //!
-//! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made in this folder only.
+//! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made only in this folder.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 
@@ -71,11 +72,11 @@ pub struct CudaDriver {
     pool: Pool,
     modules: Modules,
     peers: ReachedPeers,
-    /// The kernel launched last, to be named when one of them is found to have trapped.
+    /// The kernel launched last. The error of a kernel that trapped names it.
     last_kernel: AtomicPtr<Kernel>,
 }
 
-/// The drivers that were opened, by ordinal; kept until the process ends.
+/// The opened drivers, by ordinal; kept until the process ends.
 static OPEN: Mutex<BTreeMap<usize, Arc<CudaDriver>>> = Mutex::new(BTreeMap::new());
 
 impl CudaDriver {
@@ -87,8 +88,8 @@ impl CudaDriver {
         library::device_count()
     }
 
-    /// The driver of the GPU of this ordinal: the same instance each time, kept until the process
-    /// ends.
+    /// The driver of the GPU with this ordinal. Returns the same instance each time; it is kept
+    /// until the process ends.
     ///
     /// The first call for an ordinal creates the device's primary context if nobody did
     /// (`cuDevicePrimaryCtxRetain`), which takes some hundred milliseconds, and a memory pool
@@ -97,7 +98,7 @@ impl CudaDriver {
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
-        // Held while a device is opened, so that no two instances of one are made.
+        // Held while a device is opened, so that no device gets two instances.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {
             return Ok(Arc::clone(driver));
@@ -107,7 +108,7 @@ impl CudaDriver {
         Ok(driver)
     }
 
-    /// The driver of this ordinal, if it was opened.
+    /// The driver of this ordinal, if it is open.
     fn opened(ordinal: u64) -> Option<Arc<Self>> {
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.get(&usize::try_from(ordinal).ok()?).cloned()
@@ -126,14 +127,14 @@ impl CudaDriver {
         })
     }
 
-    /// Chooses when calls on streams and events ask for the current context; for benchmarks and
+    /// Chooses when calls on streams and events check the current context; for benchmarks and
     /// tests.
     #[doc(hidden)]
     pub fn set_context_check(&self, check: ContextCheck) {
         self.context.set_check(check);
     }
 
-    /// The context, for the driver that is made of cust's objects.
+    /// The context, for the driver built on cust's objects.
     #[cfg(feature = "cust")]
     pub(crate) fn context(&self) -> &Context {
         &self.context
@@ -145,8 +146,8 @@ impl CudaDriver {
         self.context.handle().addr()
     }
 
-    /// Uses a module (`CUmodule`) that someone else loaded for the kernels of `image`; `false` if
-    /// they have one already.
+    /// Uses a module (`CUmodule`) loaded by other code for the kernels of `image`. Returns `false`
+    /// if the image already has a module.
     ///
     /// # Safety
     /// The module is of this device's primary context, is never unloaded, and holds the kernels
@@ -157,7 +158,7 @@ impl CudaDriver {
         image: &'static cuda_rt_driver::ModuleImage,
         module: *mut c_void,
     ) -> bool {
-        // SAFETY: the same contract.
+        // SAFETY: this function's contract is the contract of `adopt`.
         unsafe { self.modules.adopt(image, module.cast()) }
     }
 
@@ -167,7 +168,7 @@ impl CudaDriver {
         self.modules.adopted(image).map(<*mut _>::cast)
     }
 
-    /// The result, where an error that a kernel left says which kernel was the last.
+    /// Returns `result`; to an error that a kernel left, adds which kernel was launched last.
     #[inline]
     pub(crate) fn report<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| self.name_last_kernel(error))
@@ -179,7 +180,7 @@ impl CudaDriver {
         if !error.is_sticky() || !error.detail().is_empty() || last.is_null() {
             return error;
         }
-        // SAFETY: not null, so stored by `launch` from a `&'static Kernel`.
+        // SAFETY: the pointer is not null, so `remember` stored it from a `&'static Kernel`.
         let last = unsafe { &*last };
         let detail = format!(
             "a kernel before this call failed; the last launched on the device was `{}` ({}:{})",
@@ -191,8 +192,8 @@ impl CudaDriver {
     #[inline]
     pub(crate) fn remember(&self, kernel: &'static Kernel) {
         let kernel = ptr::from_ref(kernel).cast_mut();
-        // Written only when it changes, so that threads launching one kernel don't contend for the
-        // cache line.
+        // Written only when it changes, so that threads that launch one kernel don't contend for
+        // the cache line.
         if self.last_kernel.load(Ordering::Relaxed) != kernel {
             self.last_kernel.store(kernel, Ordering::Relaxed);
         }
@@ -378,7 +379,7 @@ impl Kernels for CudaDriver {
         };
 
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
@@ -418,7 +419,7 @@ impl Graphs for CudaDriver {
     cuda_rt_driver::graph_calls! { |this|
         set_launch(graph, node, kernel, shape, parameters) => {
             let function = this.report(this.modules.function(&this.context, kernel))?;
-            // SAFETY: the same contract; the function is the kernel's.
+            // SAFETY: the same contract; the function is the kernel's own.
             let set =
                 unsafe { graph::set_launch(&this.context, graph, node, function, shape, parameters) };
             this.report(set)
@@ -426,16 +427,16 @@ impl Graphs for CudaDriver {
     }
 }
 
-// SAFETY: order is CUDA's own for non-blocking streams and events. Memory comes from a pool that
-// only this driver uses, which hands out an address again after its free in the same stream, or
-// when the free was done. Waits return Ok only when CUDA says CUDA_SUCCESS.
+// SAFETY: CUDA itself orders non-blocking streams and events as the trait demands. Memory comes
+// from a pool that only this driver uses. The pool hands out an address again after its free in the
+// same stream, or once the free was done. Waits return `Ok` only for CUDA_SUCCESS.
 unsafe impl Driver for CudaDriver {
     fn properties(&self) -> &Properties {
         &self.properties
     }
 }
 
-// SAFETY: the trace is of this context, whose streams the driver makes.
+// SAFETY: the trace is of this driver's context, and the driver makes its streams in that context.
 unsafe impl Tools for CudaDriver {
     fn simulator(&self) -> Option<&dyn Simulated> {
         None

@@ -1,4 +1,4 @@
-//! The driver library: found and loaded at run time, so that one binary starts with or without a
+//! The driver library, found and loaded at run time, so that one binary starts with or without a
 //! GPU.
 
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
@@ -10,7 +10,7 @@ use super::ffi::driver::driver_entry_points;
 use super::function_table::{self, function_table};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
-/// What NVIDIA's driver installs, in the order of trying.
+/// Names of the library that NVIDIA's driver installs, in the order of trying.
 const NAMES: &[&str] = if cfg!(windows) {
     &["nvcuda.dll"]
 } else {
@@ -22,12 +22,12 @@ const OLDEST_DRIVER: &str = "CUDA 11.4 (driver 470)";
 
 driver_entry_points!(function_table [Library returns ffi::CUresult]);
 
-/// Declares a method for each entry point, which gives its status as a `Result`.
+/// Declares a method for each entry point. The method returns the status as a `Result`.
 macro_rules! checked_methods {
     ($(since $since:literal $(until $until:literal)?: fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
         impl Library { $(
             /// # Safety
-            /// As the driver API's documentation demands of the call of this name.
+            /// What the driver API's documentation demands of the call of this name.
             #[inline]
             #[allow(
                 clippy::too_many_arguments,
@@ -36,7 +36,7 @@ macro_rules! checked_methods {
                 reason = "names and arguments are CUDA's; not every status is checked by this method"
             )]
             pub(super) unsafe fn $name(&self, $($argument: $type),*) -> DriverResult<()> {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this method's contract is the call's own contract.
                 check(stringify!($name), unsafe { (self.$name)($($argument),*) })
             }
         )* }
@@ -46,7 +46,7 @@ macro_rules! checked_methods {
 driver_entry_points!(checked_methods);
 
 impl Library {
-    /// Loads the first of these files that there is, and looks up every entry point.
+    /// Loads the first of these libraries that exists, and looks up every entry point.
     fn find(names: &[&str]) -> DriverResult<Self> {
         let (name, library) = function_table::load(names).map_err(|why| {
             let names = names.join(", ");

@@ -1,4 +1,4 @@
-//! Device memory from a pool of our own, page-locking of host memory, copies and fills.
+//! Device memory from a pool of our own, page-locking of host memory, and copies.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -13,17 +13,17 @@ use cuda_rt_driver::{
     DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
 };
 
-/// A memory pool of this process's own on one device; the device's default pool belongs to
-/// everyone.
+/// A memory pool on one device that only this process uses; all code in the process shares the
+/// device's default pool.
 ///
-/// Memory is reused in the order of one stream, or on another stream once its free was seen done
-/// (opportunistic reuse). The two settings by which the pool itself would order one stream behind
-/// another are off: edges between streams are made by handoffs only, so that what runs at once does
-/// not depend on what was freed where. It is never destroyed, as its context is not.
+/// The pool reuses memory in the order of one stream, or on another stream once the free was seen
+/// done (opportunistic reuse). Two settings would let the pool itself order one stream behind
+/// another; both are off. Only handoffs make edges between streams, so concurrency does not depend
+/// on which memory was freed where. The pool is never destroyed, because its context is not.
 #[derive(Debug)]
 pub(super) struct Pool(ffi::CUmemoryPool);
 
-// SAFETY: a memory pool may be used from any thread; the pointer is a name for it and is never
+// SAFETY: a memory pool may be used from any thread; the pointer is only a name for it, never
 // dereferenced here.
 unsafe impl Send for Pool {}
 // SAFETY: as above, and the driver API is thread-safe.
@@ -43,7 +43,7 @@ impl Pool {
             reserved: [0; 64],
         };
         let mut pool = ptr::null_mut();
-        // SAFETY: the pointers are to a live pool handle and live properties, unused parts of which
+        // SAFETY: the pointers are to a live pool handle and to live properties, whose unused parts
         // are zero.
         unsafe { context.library().cuMemPoolCreate(&mut pool, &properties) }?;
 
@@ -52,7 +52,7 @@ impl Pool {
         let mut on = 1_i32;
         use CUmemPool_attribute as Attribute;
         let settings = [
-            // Memory goes back to the system when an allocation would fail otherwise, not at each
+            // Memory returns to the system when an allocation would otherwise fail, not at each
             // synchronisation.
             (
                 Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
@@ -93,8 +93,8 @@ impl Pool {
             Ok(value)
         };
         use CUmemPool_attribute as Attribute;
-        // In this order, so that what others allocate meanwhile does not make more seem to be used
-        // than reserved.
+        // Read in this order, so that allocations made meanwhile do not make `used` larger than
+        // `reserved`.
         Ok(MemoryPoolStats {
             used_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
             used_peak_bytes: read(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
@@ -104,7 +104,7 @@ impl Pool {
         })
     }
 
-    /// Lets `device` read and write what the pool gives out, now and later.
+    /// Lets `device` read and write all memory of the pool, now and later.
     pub(super) fn grant(&self, context: &Context, device: ffi::CUdevice) -> DriverResult<()> {
         let _entered = context.enter()?;
         let access = CUmemAccessDesc {
@@ -119,7 +119,7 @@ impl Pool {
     }
 
     pub(super) fn reset_peaks(&self, context: &Context) -> DriverResult<()> {
-        // CUDA takes no value but 0 here, and starts from what there is.
+        // CUDA accepts only 0 here, and restarts the peak at the present value.
         self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
         self.set(context, CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
     }
@@ -132,11 +132,11 @@ impl Pool {
         )
     }
 
-    /// `attribute` is one whose value is a u64.
+    /// Sets an attribute whose value is a u64.
     fn set(&self, context: &Context, attribute: CUmemPool_attribute, mut value: u64) -> DriverResult<()> {
         let _entered = context.enter()?;
-        // SAFETY: the pool is live, and the value is a live u64, as CUDA asks for the attributes
-        // that the callers name.
+        // SAFETY: the pool is live. The value is a live u64, as CUDA demands for the attributes
+        // that the callers pass.
         unsafe {
             context
                 .library()
@@ -170,12 +170,12 @@ impl Pool {
         let trim = || unsafe { library.cuMemPoolTrimTo(self.0, 0) };
         match alloc() {
             Err(error) if error.code() == ErrorCode::OUT_OF_MEMORY => {
-                // The pool may hold pieces too small for this, and memory is not shared with other
-                // pools.
+                // The pool may hold only pieces that are too small for this allocation. Trimming
+                // returns them to the device.
                 trim()?;
                 alloc().map_err(|error| {
-                    // What the pool took in the attempt is kept from everyone else otherwise, new
-                    // contexts included.
+                    // Otherwise the pool keeps the memory that the attempt took, and everyone else
+                    // lacks it, new contexts included.
                     let _ = trim();
                     out_of_memory(context, error, bytes)
                 })
@@ -199,7 +199,8 @@ fn out_of_memory(context: &Context, error: DriverError, bytes: usize) -> DriverE
 /// As [`Memory::free`](cuda_rt_driver::Memory::free).
 pub(super) unsafe fn free(context: &Context, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: the caller gives up an address of ours, last used before this place in the stream.
+    // SAFETY: by this function's contract the address came from this pool, and its last use is
+    // ordered before this place in the stream.
     unsafe {
         context
             .library()
@@ -222,7 +223,8 @@ pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
 /// As [`Memory::register_host`](cuda_rt_driver::Memory::register_host).
 pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: mapped for that many bytes (HOST-MEMORY-1), and not registered yet.
+    // SAFETY: the memory is mapped for that many bytes (HOST-MEMORY-1), and by this function's
+    // contract is not registered yet.
     let registered = unsafe {
         context.library().cuMemHostRegister_v2(
             memory.address().as_ptr(),
@@ -240,7 +242,7 @@ pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> Dr
 /// As [`Memory::unregister_host`](cuda_rt_driver::Memory::unregister_host).
 pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: registered, and no work uses it.
+    // SAFETY: by this function's contract the memory is registered, and no pending work uses it.
     unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
 }
 
@@ -253,7 +255,7 @@ pub(super) unsafe fn copy_to_device(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    // An empty buffer's address is dangling: CUDA is not shown it.
+    // An empty buffer's address is dangling: CUDA must not see it.
     if bytes == 0 {
         return Ok(());
     }

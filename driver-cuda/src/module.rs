@@ -1,4 +1,4 @@
-//! Modules and the functions in them: loaded once per device, found without a lock from then on.
+//! Modules and their functions: loaded once per device, and later found without a lock.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -12,11 +12,12 @@ use super::ffi::{self, CUjit_option};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 use cuda_rt_driver::{Kernel, ModuleImage};
 
-/// What to do about PTX that doesn't fit the host code, for messages.
+/// Advice for PTX that doesn't fit the host code, for messages.
 const STALE: &str =
     "the PTX is older or newer than the host code: rebuild it (`cargo xtask ptx` where the PTX is committed)";
 
-/// The modules loaded on one device. They are never unloaded: launches may be pending at any time.
+/// The modules loaded on one device. They are never unloaded, because launches may be pending at
+/// any time.
 pub(super) struct Modules {
     loaded: Mutex<Loaded>,
     /// The device's compute capability.
@@ -27,12 +28,12 @@ pub(super) struct Modules {
 struct Loaded {
     /// Modules (`CUmodule`) by the address of their image.
     modules: HashMap<usize, usize>,
-    /// Modules (`CUmodule`) that someone else loaded and gave up, by the address of the image that
-    /// they are used for.
+    /// Modules (`CUmodule`) that other code loaded and gave up, by the address of the image that
+    /// they serve.
     #[cfg(feature = "cust")]
     adopted: HashMap<usize, usize>,
-    /// Functions (`CUfunction`) by the address of their kernel, for ordinals that `KernelCache` has
-    /// no room for.
+    /// Functions (`CUfunction`) by the address of their kernel, for ordinals without a place in
+    /// `KernelCache`.
     functions: HashMap<usize, usize>,
 }
 
@@ -44,8 +45,8 @@ impl Modules {
         }
     }
 
-    /// The function of a kernel on the context's device. Neither locks nor allocates once it was
-    /// found.
+    /// The function of a kernel on the context's device. After the first call it neither locks nor
+    /// allocates.
     #[inline]
     pub(super) fn function(
         &self,
@@ -71,8 +72,9 @@ impl Modules {
         compare_layouts(kernel, ptx)?;
         compare_parameters(kernel, ptx)?;
         let exposed = function.expose_provenance();
-        // SAFETY: found just now in the kernel's module, which is never unloaded, in the primary
-        // context of the device of this ordinal; the layouts of its parameters were compared.
+        // SAFETY: the function was just found in the kernel's module, in the primary context of
+        // this ordinal's device. The module is never unloaded, and the layouts of the parameters
+        // were compared.
         let remembered = unsafe { kernel.cache.remember(context.ordinal(), exposed as u64) };
         if !remembered {
             loaded.functions.insert(key, exposed);
@@ -80,8 +82,8 @@ impl Modules {
         Ok(function)
     }
 
-    /// Uses a module that someone else loaded for the kernels of `image`. Returns whether it does:
-    /// not if there is one already.
+    /// Uses a module loaded by other code for the kernels of `image`. Returns `false` if the image
+    /// already has a module.
     ///
     /// # Safety
     /// The module is of this device's context, is never unloaded, and holds the kernels that refer
@@ -98,7 +100,7 @@ impl Modules {
         true
     }
 
-    /// The module that was adopted for `image`.
+    /// The module adopted for `image`.
     #[cfg(feature = "cust")]
     pub(super) fn adopted(&self, image: &'static ModuleImage) -> Option<ffi::CUmodule> {
         let module = self.lock().adopted.get(&ptr::from_ref(image).addr()).copied()?;
@@ -106,7 +108,7 @@ impl Modules {
     }
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {
-        // Each entry is inserted whole, so that a panic elsewhere leaves the maps usable.
+        // Each entry is inserted as a whole, so the maps stay usable after a panic elsewhere.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +138,7 @@ impl Loaded {
     }
 }
 
-/// The module of a text that this device loads.
+/// The module of an image's text that this device loads.
 pub(crate) fn ptx_for(capability: (u32, u32), image: &'static ModuleImage) -> DriverResult<&'static str> {
     image.for_capability(capability).map_err(|targets| {
         let ((major, minor), name) = (capability, image.name);
@@ -148,7 +150,7 @@ pub(crate) fn ptx_for(capability: (u32, u32), image: &'static ModuleImage) -> Dr
     })
 }
 
-/// Compiles and loads PTX (`cuModuleLoadDataEx`); what the compiler says goes into the error.
+/// Compiles and loads PTX (`cuModuleLoadDataEx`). The error contains the compiler's log.
 fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<ffi::CUmodule> {
     const LOG_BYTES: usize = 16 << 10;
     const CALL: &str = "cuModuleLoadDataEx";
@@ -161,7 +163,7 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
-    // A value that is a number is passed in the place of a pointer.
+    // A number is passed as the pointer itself.
     let mut values = [
         log.as_mut_ptr().cast::<c_void>(),
         ptr::without_provenance_mut(LOG_BYTES),
@@ -169,8 +171,8 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
 
     let _entered = context.enter()?;
     let mut module = ptr::null_mut();
-    // SAFETY: the text ends in a NUL; there are as many options as values, and the log is as long
-    // as they say.
+    // SAFETY: the text ends in a NUL. There are as many options as values, and the log has the
+    // length that they state.
     let loaded = unsafe {
         context.library().cuModuleLoadDataEx(
             &mut module,
@@ -215,7 +217,7 @@ fn find_function(
     Ok(function)
 }
 
-/// Refuses a kernel whose parameters the device code lays out in another way than the host.
+/// Refuses a kernel if the device code lays out its parameters differently from the host.
 pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
     let device = layout_table(kernel, ptx);
     // A kernel of hand-written PTX, with no typed parameter, has no table.
@@ -236,7 +238,7 @@ pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResul
     ))
 }
 
-/// The first difference between two layout tables, whose rows are those of `device_std::rt::Row`.
+/// The first difference between two layout tables. Their rows are rows of `device_std::rt::Row`.
 fn difference(host: &[u64], device: &[u64]) -> String {
     let rows = |table: &[u64]| table.chunks(4).map(<[u64]>::to_vec).collect::<Vec<_>>();
     let (host, device) = (rows(host), rows(device));
@@ -261,9 +263,9 @@ fn difference(host: &[u64], device: &[u64]) -> String {
     }
 }
 
-/// Refuses a kernel whose entry takes other parameters than a launch passes: one more or less, and
-/// all after it would be taken for another. (`cuLaunchKernel` gets an address for each, and asks
-/// for no number and no size.)
+/// Refuses a kernel whose entry takes other parameters than a launch passes. With one parameter
+/// more or less, every later value would be taken for another parameter. `cuLaunchKernel` gets an
+/// address for each value, and checks neither number nor sizes.
 pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
     let symbol = kernel.symbol.to_str().unwrap_or_default();
     let refuse = |why: String| {
@@ -277,8 +279,8 @@ pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverRe
         ))
     };
     let Some(taken) = device_std::ptx::parameters(ptx, symbol) else {
-        // The text of a module that someone else loaded may be missing. Kernels by `#[kernel]` have
-        // an output, and so a layout.
+        // The text of a module that other code loaded may be missing. A kernel made by `#[kernel]`
+        // has an output, and therefore a layout.
         if kernel.layout.is_empty() {
             return Ok(());
         }
@@ -302,7 +304,7 @@ pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverRe
     Ok(())
 }
 
-/// The layout table in the PTX of a kernel, if it has one.
+/// The layout table of a kernel in the PTX, if there is one.
 fn layout_table(kernel: &Kernel, ptx: &str) -> Option<Vec<u64>> {
     let symbol = kernel.symbol.to_str().ok()?;
     device_std::ptx::layout_table(ptx, symbol)
@@ -314,7 +316,7 @@ mod tests {
     use cuda_rt_driver::{KernelCache, LaunchShape, Parameter, ParameterKind};
 
     const PTX: &str = ".visible .global .align 8 .b64 __cuda_rt_layout_told[2] = {1, 2};";
-    // SAFETY: never loaded.
+    // SAFETY: the image is never loaded.
     static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", PTX) };
 
     const fn kernel(symbol: &'static std::ffi::CStr, layout: &'static [u64]) -> Kernel {
@@ -327,7 +329,7 @@ mod tests {
         parameters: &'static [Parameter],
     ) -> Kernel {
         /// # Safety
-        /// None is needed.
+        /// There are no requirements.
         unsafe fn nothing(_: &LaunchShape, _: *const *const c_void) {}
         Kernel {
             name: "tests::kernel",
@@ -359,7 +361,7 @@ mod tests {
         }
     }
 
-    /// A hash of names that the user chooses can be forged: each number is compared beside it.
+    /// A user can choose names to forge an equal hash, so each number is also compared.
     #[test]
     fn a_type_of_an_equal_hash_must_have_an_equal_size_and_use() {
         const PTX: &str =
@@ -396,7 +398,8 @@ mod tests {
         }
     }
 
-    /// What a parameter of no size did: the entry has none for it, and all later ones were shifted.
+    /// Regression: a parameter of size zero. The entry had no parameter for it, and all later ones
+    /// were shifted.
     #[test]
     fn parameters_must_be_those_of_the_entry() {
         const HEADS: &str =

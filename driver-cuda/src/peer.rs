@@ -1,10 +1,10 @@
-//! Other devices: access to their memory, and copies from and to it.
+//! Other devices: access to their memory, and copies between devices.
 //!
-//! Memory of a pool knows nothing of `cuCtxEnablePeerAccess`: the pool itself is told which devices
-//! get at it (`cuMemPoolSetAccess`; CUDA Programming Guide, "Stream-Ordered Memory Allocator",
-//! device accessibility). Where that was granted a copy is a plain `cuMemcpyDtoDAsync`, as in
-//! NVIDIA's sample `streamOrderedAllocationP2P`; where the hardware has no way, `cuMemcpyPeerAsync`
-//! stages it, which a plain copy of pool memory does not.
+//! `cuCtxEnablePeerAccess` does not apply to memory of a pool. The pool itself is told which
+//! devices may access it (`cuMemPoolSetAccess`; CUDA Programming Guide, "Stream-Ordered Memory
+//! Allocator", device accessibility). With access, a copy is a plain `cuMemcpyDtoDAsync`, as in
+//! NVIDIA's sample `streamOrderedAllocationP2P`. Without a path in hardware, `cuMemcpyPeerAsync`
+//! stages the copy; a plain copy of pool memory would not.
 
 use std::sync::OnceLock;
 
@@ -12,11 +12,11 @@ use super::context::Context;
 use super::{CudaDriver, ffi, stream};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAccess, RawPeer, RawStream};
 
-/// What one device knows of each other one, once it was asked for.
+/// The access that one device has to each other device, once it was asked for.
 #[derive(Debug)]
 pub(super) struct ReachedPeers(Box<[OnceLock<Reached>]>);
 
-/// A device that was opened, and how this one gets at its memory.
+/// A device that was opened, and the kind of access to its memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     pub(super) access: PeerAccess,
@@ -26,13 +26,14 @@ pub(super) struct Reached {
 #[derive(Clone, Copy, Debug)]
 struct Handle(ffi::CUcontext);
 
-// SAFETY: a context may be named from any thread; the pointer is never dereferenced here.
+// SAFETY: a context may be named from any thread; the pointer is only a name, never dereferenced
+// here.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
 impl ReachedPeers {
-    /// Of a machine of so many devices.
+    /// Makes the table for a machine with this many devices.
     pub(super) fn new(devices: usize) -> Self {
         Self((0..devices).map(|_| OnceLock::new()).collect())
     }
@@ -43,8 +44,8 @@ impl ReachedPeers {
 }
 
 impl CudaDriver {
-    /// Grants this device access to the pool of `peer`, at the first call. A failure is not
-    /// remembered.
+    /// Grants this device access to the pool of `peer`, at the first call. A failed attempt is
+    /// repeated at the next call.
     #[inline]
     pub(super) fn reach(&self, peer: RawPeer) -> DriverResult<Reached> {
         match self.peers.of(peer).and_then(OnceLock::get) {
@@ -83,28 +84,29 @@ impl CudaDriver {
         let (to, from) = (self.reach(to)?, self.reach(from)?);
         let (library, stream) = (self.context.library(), stream::handle(stream));
         if [to, from].iter().all(|side| side.access == PeerAccess::Direct) {
-            // SAFETY: the ranges are live and in bounds, and this device gets at both; the stream
-            // is live.
+            // SAFETY: by this function's contract the ranges are live and in bounds, and the stream
+            // is live. This device has access to both memories.
             let copy = || unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) };
             return self.context.enqueue_here(copy);
         }
         let (to, from) = (to.context.0, from.context.0);
         self.context.enqueue_here(|| {
-            // SAFETY: as above; the contexts are those that the memory is of, and are never
-            // destroyed by us.
+            // SAFETY: as above; the contexts are the owners of the two memories, and we never
+            // destroy a context.
             unsafe { library.cuMemcpyPeerAsync(destination.0, to, source.0, from, bytes, stream) }
         })
     }
 }
 
-/// Turns links off where it is 0: for machines on which they do not work, and to measure.
+/// If this variable is 0, links are off: for machines whose links do not work, and for
+/// measurements.
 const ACCESS_VARIABLE: &str = "CUDA_RT_PEER_ACCESS";
 
 fn is_wanted() -> bool {
     std::env::var_os(ACCESS_VARIABLE).is_none_or(|value| value != "0")
 }
 
-/// Lets the device of `context` get at the pool of `other`, where the hardware can.
+/// Lets the device of `context` access the pool of `other`, where the hardware can.
 fn access_to(context: &Context, other: &CudaDriver) -> DriverResult<PeerAccess> {
     if context.device() == other.context.device() {
         return Ok(PeerAccess::Direct);

@@ -1,4 +1,4 @@
-//! What is fixed about a device.
+//! Reads the fixed properties of a device.
 
 use std::ffi::{CStr, c_char};
 
@@ -16,7 +16,8 @@ pub(super) fn read(context: &Context) -> DriverResult<Properties> {
         unsafe { library.cuDeviceGetAttribute(&mut value, which, context.device()) }?;
         Ok(u32::try_from(value).unwrap_or(0))
     };
-    // What is only for show: a driver that no longer tells it is no reason to refuse its device.
+    // Properties that are only displayed: a driver that no longer reports one must not make its
+    // device unusable.
     let shown = |which| attribute(which).unwrap_or(0);
     let name = name(context)?;
     if attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {

@@ -7,7 +7,7 @@ use super::error::is_done;
 use super::ffi::{self, CUstream_flags};
 use cuda_rt_driver::{DriverResult, RawStream};
 
-/// The handle as CUDA has it.
+/// The stream's handle in CUDA's type.
 #[inline]
 pub(super) fn handle(stream: RawStream) -> ffi::CUstream {
     ptr::with_exposed_provenance_mut(stream.0 as usize)
@@ -25,7 +25,7 @@ pub(super) fn create(
         context.library().cuStreamCreateWithPriority(
             &mut stream,
             CUstream_flags::CU_STREAM_NON_BLOCKING.0,
-            // Not `clamp`, which panics if a driver should report an empty range.
+            // Not `clamp`, which would panic if a driver reported an empty range.
             priority.min(least_urgent).max(most_urgent),
         )
     }?;
@@ -36,7 +36,7 @@ pub(super) fn create(
 /// As [`Streams::destroy_stream`](cuda_rt_driver::Streams::destroy_stream).
 pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
-    // SAFETY: the caller gives up a live handle.
+    // SAFETY: by this function's contract the handle is live and is not used again.
     unsafe { context.library().cuStreamDestroy_v2(handle(stream)) }
 }
 

@@ -6,12 +6,12 @@ use std::mem::MaybeUninit;
 
 use crate::Kernel;
 
-/// A launch's parameters, kept for later.
+/// Copied parameters of a launch, kept for later.
 ///
 /// # Invariants
-/// PACKED-1. `bytes` holds the kernel's parameters one after another, each at the next multiple of
-/// its alignment from the first address that is aligned for all; possibly padded, so never read as
-/// a value.
+/// PACKED-1. `bytes` holds the kernel's parameters one after another. Each stands at the next
+/// multiple of its alignment, counted from the first address that is aligned for all. The values
+/// may contain padding, so the bytes are never read as a value.
 pub struct OwnedArguments {
     kernel: &'static Kernel,
     bytes: Box<[MaybeUninit<u128>]>,
@@ -41,16 +41,17 @@ impl OwnedArguments {
         let start = packed.bytes.as_mut_ptr().cast::<u8>();
         let base = start.wrapping_add(start.align_offset(largest_alignment(kernel)));
         for ((offset, bytes), &value) in offsets(kernel).zip(parameters) {
-            // SAFETY: PACKED-1: `offset + bytes` is within the span, for which there is room after
-            // `base`.
+            // SAFETY: PACKED-1: `offset + bytes` is within the span, and the buffer has room for
+            // the span after `base`.
             let place = unsafe { base.add(offset) };
-            // SAFETY: the caller's: a live value of that size; `place` has room for it.
+            // SAFETY: `new`'s contract: `value` points to a live value of `bytes` bytes; `place`
+            // has room for it.
             unsafe { place.copy_from_nonoverlapping(value.cast(), bytes) };
         }
         packed
     }
 
-    /// The kernel whose parameters they are.
+    /// The kernel that the parameters are for.
     pub fn kernel(&self) -> &'static Kernel {
         self.kernel
     }
@@ -66,15 +67,17 @@ impl OwnedArguments {
         offsets(self.kernel).map(move |(offset, bytes)| (base.wrapping_add(offset).cast(), bytes))
     }
 
-    /// Whether the values have the same bytes; one kernel's.
+    /// Whether the values of both have the same bytes. Both are of one kernel.
     ///
     /// # Safety
     /// No value of either has padding.
     pub unsafe fn same_bytes(&self, other: &Self) -> bool {
         self.values().zip(other.values()).all(|((a, bytes), (b, _))| {
-            // SAFETY: PACKED-1, and the caller's: initialised bytes, borrowed from `self`.
+            // SAFETY: PACKED-1: `bytes` bytes of a parameter, borrowed from `self`. All are
+            // initialised, because by this function's contract no value has padding.
             let a = unsafe { std::slice::from_raw_parts(a.cast::<u8>(), bytes) };
-            // SAFETY: as above, of `other`; of one kernel, so of one size.
+            // SAFETY: as above, for `other`: it is of the same kernel, so the parameter has the
+            // same size.
             let b = unsafe { std::slice::from_raw_parts(b.cast::<u8>(), bytes) };
             a == b
         })
@@ -83,7 +86,7 @@ impl OwnedArguments {
     /// A copy with the same values.
     pub fn duplicate(&self) -> Self {
         let values: Vec<*const c_void> = self.values().map(|(value, _)| value).collect();
-        // SAFETY: PACKED-1: one pointer to the bytes of each parameter.
+        // SAFETY: PACKED-1: `values` holds one pointer to the bytes of each parameter.
         unsafe { Self::new(self.kernel, &values) }
     }
 }

@@ -1,41 +1,41 @@
-//! Collectives: operations that several devices take part in, each with a stream and memory of its
-//! own.
+//! Collectives: operations in which several devices take part, each with its own stream and memory.
 
 use std::fmt;
 
 use super::{DeviceAddress, DriverResult, RawStream};
 
-/// What becomes of the elements that the ranks give for one place.
+/// How a reduction combines the elements that the ranks send for one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// Their sum; integers wrap.
     Sum,
     /// Their product; integers wrap.
     Product,
-    /// The least.
+    /// The smallest element.
     Min,
-    /// The greatest.
+    /// The largest element.
     Max,
 }
 
-/// What all ranks do together.
+/// The operation that all ranks do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
-    /// All receive the reduction of what all send (`ncclAllReduce`).
+    /// Every rank receives the reduction of what all ranks send (`ncclAllReduce`).
     AllReduce(Reduction),
-    /// All receive what this rank sends (`ncclBroadcast`).
+    /// Every rank receives what the rank `root` sends (`ncclBroadcast`).
     Broadcast {
-        /// The rank.
+        /// The rank that sends.
         root: usize,
     },
-    /// All receive what each sends, one after another by rank (`ncclAllGather`).
+    /// Every rank receives what each rank sends, one after another by rank (`ncclAllGather`).
     AllGather,
-    /// Each receives its part, by rank, of the reduction of what all send (`ncclReduceScatter`).
+    /// Every rank receives its part, by rank, of the reduction of what all send
+    /// (`ncclReduceScatter`).
     ReduceScatter(Reduction),
 }
 
 impl Collective {
-    /// Its name in reports.
+    /// The collective's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::AllReduce(_) => "all-reduce",
@@ -45,9 +45,8 @@ impl Collective {
         }
     }
 
-    /// Elements that one of `ranks` sends and receives, where `count` is what NCCL counts: those
-    /// that a rank receives of a reduction that is scattered, and those that it sends of everything
-    /// else.
+    /// Number of elements that each of `ranks` ranks sends, and number that each receives. `count`
+    /// follows NCCL: the receive length for reduce-scatter, the send length for all others.
     pub fn lens(self, count: usize, ranks: usize) -> (usize, usize) {
         match self {
             Self::AllReduce(_) | Self::Broadcast { .. } => (count, count),
@@ -77,7 +76,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// Size of one, in bytes.
+    /// Size of one number, in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -92,31 +91,31 @@ impl Number {
 pub struct Part {
     /// A stream of the rank's device.
     pub stream: RawStream,
-    /// What it sends; unused where it sends nothing.
+    /// Start of the memory that the rank sends; unused where the rank sends nothing.
     pub send: DeviceAddress,
-    /// Where it receives: apart from what it sends, or the same place where the two are of one
-    /// length.
+    /// Start of the memory that the rank receives into. It does not overlap the sent memory, or it
+    /// is the same memory where both have the same length.
     pub receive: DeviceAddress,
 }
 
-/// Devices of this process that take part in collectives together, each as one rank.
+/// Devices of this process that take part in collectives together. Each device is one rank.
 ///
 /// # Safety
 /// As [`Driver`](super::Driver): a collective runs in the order of each rank's stream, and uses
-/// nothing but the ranges of its parts. It uses a rank's ranges after that rank's part has begun,
-/// and before the parts of all ranks have ended: a rank's own part may end earlier.
+/// only the ranges of its parts. It uses a rank's ranges after that rank's part has begun, and
+/// before the parts of all ranks have ended. A rank's own part may end earlier.
 pub unsafe trait Communicator: Send + Sync + fmt::Debug {
-    /// Enqueues a collective of `count` elements ([`Collective::lens`]; more than 0), one part for
-    /// each rank, by rank. It begins when every rank's stream gets there. Several threads that call
-    /// this are served one after another.
+    /// Enqueues a collective of `count` elements ([`Collective::lens`]; more than 0), with one part
+    /// for each rank, by rank. The collective begins when every rank's stream has reached its part.
+    /// Calls from several threads are served one after another.
     ///
-    /// After an error nothing is known of what was enqueued, unless the error's call is that of a
-    /// check that comes before; the communicator is to be [aborted](Self::abort).
+    /// On error, some ranks may have enqueued their parts: [abort](Self::abort) the communicator.
+    /// The exception is an error whose call is a check that runs before anything is enqueued.
     ///
     /// # Safety
-    /// One part for each rank; streams are live, on their ranks' devices and not being captured;
-    /// ranges are live, in bounds, and not in conflict with any unordered access until the
-    /// collective is done.
+    /// There is one part for each rank. Streams are live, on their ranks' devices, and not being
+    /// captured. Ranges are live, in bounds, and not in conflict with any unordered access until
+    /// the collective is done.
     unsafe fn enqueue(
         &self,
         collective: Collective,
@@ -125,11 +124,11 @@ pub unsafe trait Communicator: Send + Sync + fmt::Debug {
         parts: &[Part],
     ) -> DriverResult<()>;
 
-    /// Whether what was enqueued runs well as far as is known; does not block
-    /// (`ncclCommGetAsyncError`).
+    /// Returns an error if an enqueued collective is known to have failed
+    /// (`ncclCommGetAsyncError`). Does not block.
     fn status(&self) -> DriverResult<()>;
 
-    /// Ends what is running, with unspecified results, and lets nothing more be enqueued
-    /// (`ncclCommAbort`). The second call does nothing.
+    /// Ends running collectives, with unspecified results, and refuses all later ones
+    /// (`ncclCommAbort`). A second call does nothing.
     fn abort(&self);
 }

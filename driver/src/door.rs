@@ -1,13 +1,13 @@
-//! A lock for a value that is never seen half-changed, and whose holder may run code of others.
+//! A lock for a value that is never seen half-changed, even if user code runs under the lock.
 //!
-//! The simulated device and the checker run code of others under their locks: a kernel's body, and
-//! the panic hook. A panic there must not leave a half-made change to be seen by the next call, and
-//! a call from there must not wait for its own thread.
+//! The simulated device and the checker run user code under their locks: a kernel's body, and the
+//! panic hook. A panic in user code must not leave a half-made change for the next call to see. A
+//! call made by user code must not wait for its own thread.
 //!
 //! # Invariants
-//! DOOR-1. Nothing unwinds out of [`Door::enter`]. Once a panic went through it, no one sees the
-//! value again.
-//! DOOR-2. `holder` is the thread that is inside, or 0.
+//! DOOR-1. Nothing unwinds out of [`Door::enter`]. After a panic inside, no one sees the value
+//! again.
+//! DOOR-2. `holder` is the number of the thread that is inside, or 0.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -22,9 +22,9 @@ use super::{DriverError, ErrorCode};
 pub struct Door<T> {
     value: Mutex<T>,
     holder: AtomicUsize,
-    /// What the panic said that went through.
+    /// The message of the panic that happened inside.
     broken: OnceLock<String>,
-    /// The process that made it.
+    /// The process that made the door.
     process: u32,
 }
 
@@ -32,9 +32,10 @@ pub struct Door<T> {
 pub enum Shut {
     /// The calling thread is inside.
     Inside,
-    /// A panic went through, which said this.
+    /// A panic happened inside, with this message.
     Broken(String),
-    /// The process was forked while another thread was inside, which stayed behind.
+    /// The process was forked while another thread was inside, and that thread does not exist in
+    /// the child.
     Forked,
 }
 
@@ -48,8 +49,8 @@ impl<T> Door<T> {
         }
     }
 
-    /// Runs `body` on the value, alone. What it panics with is reported by the panic hook, and
-    /// shuts the door for good.
+    /// Runs `body` on the value, with no other thread inside. A panic of `body` is reported by the
+    /// panic hook, and shuts the door for good.
     pub fn enter<R>(&self, body: impl FnOnce(&mut T) -> R) -> Result<R, Shut> {
         let this = this_thread();
         // A thread reads its own number only if it stored it: no ordering is needed.
@@ -88,7 +89,7 @@ impl<T> fmt::Debug for Door<T> {
 }
 
 impl Shut {
-    /// The error of a `call` that `what` (a device, a checker) could not take.
+    /// The error of `call`, which `what` (a device, a checker) could not take.
     #[cold]
     pub fn error(self, call: &'static str, what: &str) -> DriverError {
         match self {
@@ -111,8 +112,8 @@ impl Shut {
     }
 }
 
-/// What a panic said. Of a payload that is no text nothing is run: its drop is code of others, and
-/// is leaked with it.
+/// The message of a panic. A payload that is not text is leaked: its drop is user code, and must
+/// not run here.
 pub fn message(payload: Box<dyn Any + Send>) -> String {
     let payload = match payload.downcast::<String>() {
         Ok(text) => return *text,
@@ -127,9 +128,9 @@ pub fn message(payload: Box<dyn Any + Send>) -> String {
     }
 }
 
-/// Tells the threads that run apart; never 0.
+/// A number that tells running threads apart; never 0.
 fn this_thread() -> usize {
-    // Has no destructor, so it is there as long as its thread is.
+    // The cell has no destructor, so it exists as long as its thread.
     thread_local!(static HERE: Cell<u8> = const { Cell::new(0) });
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }

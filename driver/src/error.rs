@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// A CUDA error code (`CUresult`), with its name and meaning; or one of NCCL (`ncclResult_t`),
-/// which are told apart by 1,000,000 being added.
+/// An error code of CUDA (`CUresult`) or of NCCL (`ncclResult_t`), with its name and meaning. A
+/// code of NCCL is stored with 1,000,000 added.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
@@ -19,29 +19,29 @@ macro_rules! codes {
 
 codes! {
     1 INVALID_VALUE "CUDA_ERROR_INVALID_VALUE" false "an argument is out of range";
-    2 OUT_OF_MEMORY "CUDA_ERROR_OUT_OF_MEMORY" false "the device has not enough free memory";
+    2 OUT_OF_MEMORY "CUDA_ERROR_OUT_OF_MEMORY" false "the device does not have enough free memory";
     3 NOT_INITIALIZED "CUDA_ERROR_NOT_INITIALIZED" false "the CUDA driver is not initialised";
     4 DEINITIALIZED "CUDA_ERROR_DEINITIALIZED" true "the CUDA driver is shutting down";
     34 STUB_LIBRARY "CUDA_ERROR_STUB_LIBRARY" false "the library loaded is a stub, not the driver";
     46 DEVICE_UNAVAILABLE "CUDA_ERROR_DEVICE_UNAVAILABLE" false "the device is busy or reserved by another process";
     100 NO_DEVICE "CUDA_ERROR_NO_DEVICE" false "the driver sees no GPU";
-    101 INVALID_DEVICE "CUDA_ERROR_INVALID_DEVICE" false "there is no device of that ordinal";
+    101 INVALID_DEVICE "CUDA_ERROR_INVALID_DEVICE" false "no device has that ordinal";
     200 INVALID_IMAGE "CUDA_ERROR_INVALID_IMAGE" false "the module is not a valid image";
     201 INVALID_CONTEXT "CUDA_ERROR_INVALID_CONTEXT" false "no context is current, or it is not valid";
     209 NO_BINARY_FOR_GPU "CUDA_ERROR_NO_BINARY_FOR_GPU" false "the module holds no code for this GPU";
     214 ECC_UNCORRECTABLE "CUDA_ERROR_ECC_UNCORRECTABLE" true "an uncorrectable memory error was found";
     218 INVALID_PTX "CUDA_ERROR_INVALID_PTX" false "the driver could not compile the PTX";
     222 UNSUPPORTED_PTX_VERSION "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" false "the PTX is newer than the driver";
-    226 CONTAINED "CUDA_ERROR_CONTAINED" true "a kernel hit an error of the hardware, which was contained";
+    226 CONTAINED "CUDA_ERROR_CONTAINED" true "a kernel hit a hardware error, which was contained";
     304 OPERATING_SYSTEM "CUDA_ERROR_OPERATING_SYSTEM" false "a call of the operating system failed";
     400 INVALID_HANDLE "CUDA_ERROR_INVALID_HANDLE" false "a handle is not valid in this context";
     401 ILLEGAL_STATE "CUDA_ERROR_ILLEGAL_STATE" false "an object the call needs is in a state that does not allow it";
-    500 NOT_FOUND "CUDA_ERROR_NOT_FOUND" false "no such symbol";
+    500 NOT_FOUND "CUDA_ERROR_NOT_FOUND" false "the named symbol was not found";
     600 NOT_READY "CUDA_ERROR_NOT_READY" false "the work is not done yet";
     700 ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS" true "a kernel used an address that is not mapped";
-    701 LAUNCH_OUT_OF_RESOURCES "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" false "a block needs more registers or shared memory than there are";
+    701 LAUNCH_OUT_OF_RESOURCES "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" false "a block needs more registers or shared memory than the device has";
     702 LAUNCH_TIMEOUT "CUDA_ERROR_LAUNCH_TIMEOUT" true "a kernel ran longer than the display allows";
-    709 CONTEXT_IS_DESTROYED "CUDA_ERROR_CONTEXT_IS_DESTROYED" true "the context was destroyed by someone else";
+    709 CONTEXT_IS_DESTROYED "CUDA_ERROR_CONTEXT_IS_DESTROYED" true "other code destroyed the context";
     710 ASSERT "CUDA_ERROR_ASSERT" true "a kernel panicked or failed an assertion; the driver printed the place to standard error";
     712 HOST_MEMORY_ALREADY_REGISTERED "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED" false "the host memory is registered already";
     714 HARDWARE_STACK_ERROR "CUDA_ERROR_HARDWARE_STACK_ERROR" true "a kernel's stack was corrupted";
@@ -49,8 +49,8 @@ codes! {
     716 MISALIGNED_ADDRESS "CUDA_ERROR_MISALIGNED_ADDRESS" true "a kernel used a misaligned address";
     717 INVALID_ADDRESS_SPACE "CUDA_ERROR_INVALID_ADDRESS_SPACE" true "a kernel used an address of another kind of memory";
     718 INVALID_PC "CUDA_ERROR_INVALID_PC" true "a kernel jumped to an invalid place";
-    719 LAUNCH_FAILED "CUDA_ERROR_LAUNCH_FAILED" true "a kernel trapped: it panicked, or used memory that it may not";
-    721 TENSOR_MEMORY_LEAK "CUDA_ERROR_TENSOR_MEMORY_LEAK" true "a kernel ended and held tensor memory still";
+    719 LAUNCH_FAILED "CUDA_ERROR_LAUNCH_FAILED" true "a kernel trapped: it panicked, or used memory that it may not access";
+    721 TENSOR_MEMORY_LEAK "CUDA_ERROR_TENSOR_MEMORY_LEAK" true "a kernel ended without freeing its tensor memory";
     800 NOT_PERMITTED "CUDA_ERROR_NOT_PERMITTED" false "the call is not permitted here";
     801 NOT_SUPPORTED "CUDA_ERROR_NOT_SUPPORTED" false "the device does not support this";
     802 SYSTEM_NOT_READY "CUDA_ERROR_SYSTEM_NOT_READY" false "the system's GPU services are not running";
@@ -69,34 +69,34 @@ codes! {
     911 EXTERNAL_DEVICE "CUDA_ERROR_EXTERNAL_DEVICE" true "a device outside of CUDA signalled an error";
     1_000_001 NCCL_UNHANDLED_CUDA_ERROR "ncclUnhandledCudaError" false "a CUDA call of NCCL failed";
     1_000_002 NCCL_SYSTEM_ERROR "ncclSystemError" false "a call of NCCL to the operating system failed";
-    1_000_003 NCCL_INTERNAL_ERROR "ncclInternalError" false "NCCL found itself, or memory of its own, in a state that should not be";
+    1_000_003 NCCL_INTERNAL_ERROR "ncclInternalError" false "an internal check of NCCL failed: a bug of NCCL, or corrupted memory";
     1_000_004 NCCL_INVALID_ARGUMENT "ncclInvalidArgument" false "an argument is out of range";
-    1_000_005 NCCL_INVALID_USAGE "ncclInvalidUsage" false "the call is not one that may be made now, or so: a device twice, an aborted communicator";
+    1_000_005 NCCL_INVALID_USAGE "ncclInvalidUsage" false "invalid use of NCCL, for example a device listed twice or an aborted communicator";
     1_000_006 NCCL_REMOTE_ERROR "ncclRemoteError" false "another rank failed, or is gone";
-    1_000_007 NCCL_IN_PROGRESS "ncclInProgress" false "an operation of the communicator is still being made";
+    1_000_007 NCCL_IN_PROGRESS "ncclInProgress" false "an operation of the communicator is still in progress";
     1_000_008 NCCL_TIMEOUT "ncclTimeout" false "an operation of NCCL took too long";
     999 UNKNOWN "CUDA_ERROR_UNKNOWN" true "the driver gives no reason";
 }
 
 impl ErrorCode {
-    /// A code of NCCL.
+    /// Makes the code from NCCL's number.
     pub fn nccl(code: u32) -> Self {
         Self(Self::NCCL.saturating_add(code))
     }
 
     const NCCL: u32 = 1_000_000;
 
-    /// The number by which its library knows it.
+    /// The code's number in its own library.
     fn number(self) -> u32 {
         self.0.checked_sub(Self::NCCL).unwrap_or(self.0)
     }
 
-    /// The code's CUDA name.
+    /// The code's name in CUDA or NCCL.
     pub fn name(self) -> &'static str {
         self.known().map_or("an unlisted error", |k| k.0)
     }
 
-    /// Whether the context is lost once a call returned this: every later call fails too, and the
+    /// Whether this code means that the context is lost: every later call fails too, and the
     /// process cannot get the GPU back.
     pub fn is_sticky(self) -> bool {
         self.known().is_some_and(|k| k.1)
@@ -117,9 +117,9 @@ impl fmt::Debug for ErrorCode {
     }
 }
 
-/// A driver call that failed: which one, with what code, and why where that is known.
+/// A failed driver call: its name, its code, and the reason where it is known.
 ///
-/// Resolved when it is made; formatting it calls nothing.
+/// All text is resolved when the error is made; formatting it calls nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError(Box<Failure>);
 
@@ -136,7 +136,7 @@ impl DriverError {
         Self::with_detail(call, code, String::new())
     }
 
-    /// As [`new`](Self::new), saying more: the kernel's name, the missing symbol, the compiler's
+    /// As [`new`](Self::new), with a detail: the kernel's name, the missing symbol, the compiler's
     /// log.
     pub fn with_detail(call: &'static str, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self(Box::new(Failure {
@@ -151,12 +151,12 @@ impl DriverError {
         self.0.call
     }
 
-    /// Its code.
+    /// The error code of the call.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
-    /// More about it; may be empty.
+    /// More about the failure; may be empty.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }

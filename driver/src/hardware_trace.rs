@@ -1,34 +1,35 @@
-//! Times of a device's work from the hardware's own tracing, where a driver has it.
+//! Times of a device's work, measured by the hardware's own tracing, where a driver offers it.
 
 use std::fmt;
 
 use super::RawStream;
 use crate::Kind;
 
-/// A piece of work that was traced.
+/// One traced operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Index of its stream among those asked about; `None` for a stream that was not.
+    /// Index of the operation's stream among the streams given to [`Trace::finish`]; `None` for any
+    /// other stream.
     pub stream: Option<usize>,
-    /// What it is.
+    /// The kind of operation.
     pub kind: Kind,
-    /// The kernel's entry, or what kind of copy or fill it is.
+    /// The name of the kernel's entry, or a name for the kind of copy or fill.
     pub label: String,
     /// Start, in ns since the trace began.
     pub start_ns: u64,
-    /// End, likewise.
+    /// End, in ns since the trace began.
     pub end_ns: u64,
     /// Bytes copied or filled; 0 for kernels.
     pub bytes: u64,
-    /// The same for all that one call enqueued, and for nothing else.
+    /// Correlation id: operations enqueued by one API call share it, and no other operation has it.
     pub call: u32,
 }
 
-/// A trace that is being taken.
+/// A trace in progress.
 pub trait Trace: Send + Sync + fmt::Debug {
-    /// Ends the trace, and gives what of it has ended, by start.
+    /// Ends the trace, and returns the operations that have ended, sorted by start.
     ///
     /// # Safety
-    /// `streams` are live streams of the driver that began it.
+    /// `streams` are live streams of the driver that began the trace.
     unsafe fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced>;
 }

@@ -1,5 +1,5 @@
-//! What a driver is told that it could not see: where memory passes to the host, and what others
-//! use.
+//! Hints: facts that a driver's checker cannot see from calls, such as where memory passes to the
+//! host, and which memory foreign code uses.
 
 use std::ffi::c_void;
 use std::panic::Location;
@@ -10,14 +10,14 @@ use super::{DeviceAddress, RawStream};
 /// A call by which memory passes from the host to a stream, or back.
 #[derive(Clone, Copy, Debug)]
 pub struct CallSite {
-    /// Its name.
+    /// The call's name.
     pub during: &'static str,
-    /// Where it stands.
+    /// The call's place in the source.
     pub at: &'static Location<'static>,
 }
 
 impl CallSite {
-    /// The call `during`, where the caller stands.
+    /// The call `during`, at the place of this function's caller.
     #[inline]
     #[track_caller]
     pub fn here(during: &'static str) -> Self {
@@ -26,31 +26,31 @@ impl CallSite {
     }
 }
 
-/// What [`Tools::hint`](super::Tools::hint) tells.
+/// A fact given to [`Tools::hint`](super::Tools::hint).
 #[derive(Clone, Copy, Debug)]
 pub enum Hint<'a> {
-    /// The host may have written page-locked memory up to now, or may from now on.
+    /// The host may have written this page-locked memory until now, or may write it from now on.
     HostAccess {
-        /// Where it starts.
+        /// Start of the memory.
         address: NonNull<c_void>,
-        /// Its length in bytes.
+        /// Length in bytes.
         bytes: usize,
-        /// The call by which it passes.
+        /// The call by which the memory passes.
         passed: CallSite,
     },
-    /// Memory that someone else allocated is owned here from now on, or was until now: it goes once
-    /// this is told.
+    /// Foreign memory that the runtime owns from now on, or, if `ends`, owned until now. The memory
+    /// may be freed only after this hint with `ends`.
     ForeignMemory {
-        /// Where it starts: on the device, or page-locked on the host.
+        /// Start of the memory: on the device, or page-locked on the host.
         address: DeviceAddress,
-        /// Its length in bytes.
+        /// Length in bytes.
         bytes: usize,
-        /// The call by which it came.
+        /// The call by which the memory came or goes.
         passed: CallSite,
-        /// Whether it goes.
+        /// Whether the runtime's ownership ends.
         ends: bool,
     },
-    /// What the program calls a stream.
+    /// The program's name for a stream.
     StreamName {
         /// The stream.
         stream: RawStream,
@@ -59,14 +59,13 @@ pub enum Hint<'a> {
     },
 }
 
-/// Memory that work enqueued by others uses, as [`Streams::foreign`](super::Streams::foreign) is
-/// told.
+/// Memory that foreign work uses, as told to [`Streams::foreign`](super::Streams::foreign).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignUse {
-    /// Where it starts: on the device, or page-locked on the host.
+    /// Start of the memory: on the device, or page-locked on the host.
     pub address: DeviceAddress,
-    /// Its length in bytes; more than 0.
+    /// Length in bytes; more than 0.
     pub bytes: usize,
-    /// Whether it is written, and perhaps read; only read else.
+    /// Whether the work writes the memory (and perhaps reads it); otherwise it only reads.
     pub writes: bool,
 }

@@ -4,10 +4,11 @@ use std::ptr::NonNull;
 
 use memmap2::MmapMut;
 
-/// Pages of host memory that this process mapped itself, zeroed, for a driver to page-lock.
+/// Zeroed pages of host memory, mapped by this process, for a driver to page-lock.
 ///
-/// Not `cuMemHostAlloc`: after a context is reset, memory allocated that way is unmapped under the
-/// host's references, while mapped and registered memory can still be read, and copies as fast.
+/// The pages are not from `cuMemHostAlloc`: a reset of the context would unmap such memory under
+/// the host's references. Mapped and registered memory can still be read after a reset, and copies
+/// are as fast.
 #[derive(Debug)]
 pub struct HostMemory {
     /// # Invariants
@@ -18,7 +19,7 @@ pub struct HostMemory {
     base: NonNull<c_void>,
 }
 
-// SAFETY: HOST-MEMORY-2: the value hands out an address only, and whoever uses the address proves
+// SAFETY: HOST-MEMORY-2: this value only hands out an address. Each user of the address proves
 // exclusive access.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above; no method reads or writes the memory.

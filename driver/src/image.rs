@@ -1,15 +1,16 @@
-//! A text of PTX, and which of the modules in it a device loads.
+//! PTX text, and the choice of the module in it that a device loads.
 
-/// PTX that `kernel_module!` embedded in a crate of kernels: one module, or one for each of several
-/// architectures, one after another.
+/// PTX that `kernel_module!` embedded in a crate of kernels: one module, or several modules for
+/// different architectures, one after another.
 ///
-/// Whoever makes one answers for what its code does, so making one is `unsafe` (docs/soundness.md,
-/// obligation 10). Counterexample: were it a plain struct, a text with the right entry and the
-/// right table, and a body that writes anywhere, would be launched by safe code.
+/// The constructor is `unsafe`, because its caller answers for what the code does
+/// (docs/soundness.md, obligation 10). Counterexample: if the fields were public, safe code could
+/// make an image with the right entry, the right table and a body that writes anywhere, and launch
+/// it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ModuleImage {
-    /// The crate, for messages.
+    /// The crate's name, for messages.
     pub name: &'static str,
     /// The PTX text, without a final NUL.
     pub ptx: &'static str,
@@ -19,17 +20,17 @@ impl ModuleImage {
     /// The PTX of the kernels of the crate `name`.
     ///
     /// # Safety
-    /// `ptx` was built from the `#[kernel]` items that refer to this value; or the kernels that do
-    /// are described by hand, and launched through `Stream::foreign_kernel` only, whose caller
-    /// answers for each launch.
+    /// Either `ptx` was built from the `#[kernel]` items that refer to this value. Or the kernels
+    /// that refer to it are described by hand and launched only through `Stream::foreign_kernel`,
+    /// whose caller answers for each launch.
     pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
         Self { name, ptx }
     }
 
-    /// The module that fits a device of this compute capability best: of those that run there, the
-    /// one for the newest architecture, and of two for that one the one that runs there only. Where
-    /// the text names no architecture it is one module, for every device. The error is what the
-    /// text has instead.
+    /// Picks the module for the newest architecture that runs on a device of this compute
+    /// capability. Between two of equal age it picks the more specific (`sm_90a` before `sm_90`). A
+    /// text without architectures is one module for every device. On failure, the error lists the
+    /// architectures in the text.
     pub fn for_capability(&self, capability: (u32, u32)) -> Result<&'static str, String> {
         let modules = modules(self.ptx);
         let targets: Vec<Target> = modules.iter().filter_map(|text| Target::of(text)).collect();
@@ -51,8 +52,8 @@ impl ModuleImage {
     }
 }
 
-/// The modules of a text: each starts where `.version` does. Comments before the first belong to
-/// it, others to the module before.
+/// The modules of a text: each starts at a `.version`. Comments before the first module belong to
+/// it; all other comments belong to the module before them.
 fn modules(ptx: &'static str) -> Vec<&'static str> {
     let mut starts: Vec<usize> = ptx
         .match_indices(".version")
@@ -71,18 +72,18 @@ fn modules(ptx: &'static str) -> Vec<&'static str> {
         .collect()
 }
 
-/// On which other devices a module runs.
+/// The other devices that a module runs on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Compatibility {
-    /// All that are newer (`sm_90`).
+    /// All newer devices (`sm_90`).
     SameOrNewer,
-    /// Those of the same major number that are newer (`sm_100f`).
+    /// Newer devices of the same major number (`sm_100f`).
     Family,
-    /// None (`sm_90a`).
+    /// No other device (`sm_90a`).
     Exact,
 }
 
-/// What `.target` says.
+/// The contents of `.target`.
 struct Target {
     name: &'static str,
     capability: (u32, u32),

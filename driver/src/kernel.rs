@@ -7,14 +7,15 @@ use device_std::Extent;
 
 use crate::ModuleImage;
 
-/// How one launch parameter is made up; slices are two, a pointer and a length.
+/// The layout and meaning of one launch parameter. A slice is two parameters, a pointer and a
+/// length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Size of the value, in bytes.
     pub size_bytes: usize,
-    /// Its alignment, in bytes.
+    /// Alignment of the value, in bytes.
     pub align_bytes: usize,
-    /// What it means.
+    /// Meaning of the value.
     pub kind: ParameterKind,
 }
 
@@ -40,35 +41,36 @@ pub enum ParameterKind {
     Extent,
 }
 
-/// A kernel as the host knows it: made by `#[kernel]` from the same item as the device code, or by
-/// hand for one that is launched through the `unsafe` door of `Stream::foreign_kernel`.
+/// A kernel as the host knows it. `#[kernel]` makes it from the same item as the device code. A
+/// kernel for the `unsafe` call `Stream::foreign_kernel` may be described by hand.
 #[derive(Debug)]
 pub struct Kernel {
     /// Path of the function, for messages.
     pub name: &'static str,
-    /// Name of its entry in the PTX: the function's name and a hash of package and signature.
+    /// Name of the kernel's entry in the PTX: the function's name and a hash of package and
+    /// signature.
     pub symbol: &'static CStr,
-    /// Where it is written.
+    /// Source file of the function.
     pub file: &'static str,
-    /// Where it is written.
+    /// Line of the function in `file`.
     pub line: u32,
-    /// The PTX that holds it.
+    /// The PTX that holds the kernel.
     pub module: &'static ModuleImage,
-    /// Its parameters in order, the hidden ones included.
+    /// The kernel's parameters in order, including hidden ones.
     pub parameters: &'static [Parameter],
-    /// Rows of four numbers; compared with the table of the same form in the PTX when the module is
-    /// loaded. The first row tells the dimensions of the launch and the size of a block. Each other
-    /// row tells of a parameter, in order: a hash of its element or type, the size and alignment in
-    /// bytes, and whether it is read, written, shared memory or a value. Empty for a kernel
-    /// described by hand.
+    /// Layout table: rows of four numbers. Loading the module compares it with the table in the
+    /// PTX, which has the same form. The first row holds the dimensions of the launch and the size
+    /// of a block. Each later row describes one parameter, in order: a hash of its element or type,
+    /// its size and alignment in bytes, and its use (read, written, shared memory or a value). The
+    /// table of a kernel described by hand is empty.
     pub layout: &'static [u64],
     /// The kernel as plain Rust: runs the whole launch on the CPU.
     ///
     /// # Safety
-    /// The second argument has one pointer for each of `parameters`, as for `cuLaunchKernel`, and
-    /// the memory they name is not in use by anyone else.
+    /// The second argument has one pointer for each of `parameters`, as for `cuLaunchKernel`.
+    /// Nothing else uses the memory that they name during the call.
     pub simulate: unsafe fn(&LaunchShape, *const *const c_void),
-    /// Where drivers remember the loaded function, by device ordinal.
+    /// Where drivers store the loaded function, by device ordinal.
     pub cache: KernelCache,
 }
 
@@ -77,7 +79,7 @@ pub struct Kernel {
 pub struct KernelCache([AtomicU64; Self::ORDINALS]);
 
 impl KernelCache {
-    /// Devices that are remembered without a lock.
+    /// Number of device ordinals with a place in the cache; a lookup takes no lock.
     const ORDINALS: usize = 16;
 
     /// An empty cache.
@@ -89,19 +91,20 @@ impl KernelCache {
         Self([const { AtomicU64::new(0) }; Self::ORDINALS])
     }
 
-    /// The function that was remembered for the device of this ordinal.
+    /// The function stored for the device of this ordinal.
     #[inline]
     pub fn function(&self, ordinal: usize) -> Option<u64> {
         let function = self.0.get(ordinal)?.load(Ordering::Acquire);
         (function != 0).then_some(function)
     }
 
-    /// Remembers a function (`CUfunction`) for the device of this ordinal. `false` if there is no
-    /// room for that ordinal.
+    /// Stores a function (`CUfunction`) for the device of this ordinal. Returns `false` if the
+    /// cache has no place for the ordinal.
     ///
     /// # Safety
-    /// The function is the entry of this cache's kernel in the primary context of that device, with
-    /// the kernel's parameters, and its module is never unloaded: launches use it as it is.
+    /// The function is the entry of this cache's kernel in that device's primary context, and has
+    /// the kernel's parameters. Its module is never unloaded: launches use the function without a
+    /// check.
     pub unsafe fn remember(&self, ordinal: usize, function: u64) -> bool {
         let Some(place) = self.0.get(ordinal) else {
             return false;
@@ -121,7 +124,8 @@ pub struct LaunchShape {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
-    /// Threads that enter the kernel; those of the last blocks that lie outside do not.
+    /// Threads that enter the kernel. Threads of the last blocks that lie outside the extent do not
+    /// enter.
     pub extent: Extent,
 }
 

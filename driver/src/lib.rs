@@ -1,10 +1,11 @@
 //! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain
-//! handles. It is the union of a few groups of calls, such as [`Streams`] and [`Copies`].
+//! handles. The trait is the union of a few groups of calls, for example [`Streams`] and
+//! [`Copies`].
 //!
-//! The typed API above it proves order by types and calls this trait; nothing here knows of stream
-//! tags, handoffs or elements. What the trait lists is the whole of what the runtime asks of a GPU,
-//! so a backend is written by implementing it, and validated by passing `tests/conformance`. What
-//! only looks on, as a checker does, is in [`Tools`], which a device holds beside its driver.
+//! The typed API above this crate proves order by types, and calls the trait. Nothing here knows
+//! stream tags, handoffs or elements. The trait lists everything that the runtime asks of a GPU. A
+//! new backend implements the trait, and passes `tests/conformance`. Tools that only observe, for
+//! example a checker, implement [`Tools`]; a device holds them beside its driver.
 //!
 //! Two backends repeat the same file names, so that they read side by side:
 //!
@@ -15,14 +16,14 @@
 //! | time | measured | modelled |
 //! | errors | the driver's | injected on demand |
 //!
-//! A third one, `cust`, is the first made of the objects of the crate of that name, for programs
-//! that have those; it is there with the feature `cust`.
+//! A third backend, `cust` (feature `cust`), is the `cuda` backend built on objects of the crate
+//! `cust`, for programs that already have these objects.
 //!
 //! # Drivers that wrap others
 //!
-//! A wrapper names each call, and writes no signature: those come from the one list that the trait
-//! of the group is made from too. A call that a wrapper does not name is missing from its `impl`,
-//! which does not compile. The types of the signatures are those in scope at the macro.
+//! A wrapper names each call, and writes no signature: the signatures come from the list that also
+//! makes the group's trait. A call that a wrapper does not name is missing from its `impl`, which
+//! then does not compile. The types in the signatures must be in scope where the macro is called.
 //!
 //! ```
 //! use std::ffi::c_void;
@@ -69,10 +70,10 @@
 //!
 //! # Who validates what
 //!
-//! Callers (the typed API) prove that handles are live, ranges lie inside one allocation and that
-//! conflicting accesses are ordered. Backends check nothing that CUDA does not check, but must
-//! never turn an error into undefined behaviour, and must leave nothing enqueued by a call that
-//! failed.
+//! Callers (the typed API) prove three things: handles are live, ranges lie inside one allocation,
+//! and conflicting accesses are ordered. Backends check nothing that CUDA does not check. But a
+//! backend must never turn an error into undefined behaviour, and a call that fails must leave
+//! nothing enqueued.
 
 mod arguments;
 mod collective;

@@ -1,4 +1,4 @@
-//! What is known of a device: what is fixed, and what its memory holds.
+//! Properties of a device, and statistics of its memory.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum Backend {
     Simulated,
 }
 
-/// What is fixed about a device.
+/// The fixed properties of a device.
 #[derive(Clone, Debug)]
 pub struct Properties {
     /// Marketing name, as `cuDeviceGetName` gives it.
@@ -42,25 +42,26 @@ pub struct Properties {
     pub copy_engines: u32,
     /// Second-level cache, in bytes; 0 if it is not known or not simulated.
     pub l2_cache_bytes: u64,
-    /// Width of the memory's bus, in bits; 0 likewise.
+    /// Width of the memory's bus, in bits; 0 if it is not known or not simulated.
     pub memory_bus_bits: u32,
-    /// Peak clock of the memory, in kHz; 0 likewise.
+    /// Peak clock of the memory, in kHz; 0 if it is not known or not simulated.
     pub memory_clock_khz: u32,
-    /// Peak clock of the multiprocessors, in kHz; 0 likewise.
+    /// Peak clock of the multiprocessors, in kHz; 0 if it is not known or not simulated.
     pub clock_khz: u32,
-    /// Whether the memory corrects errors.
+    /// Whether the memory has error correction (ECC).
     pub ecc: bool,
     /// Place on the PCI bus, (domain, bus, device); `None` for a simulated device.
     pub pci: Option<(u32, u32, u32)>,
-    /// Stream priorities, (least urgent, most urgent); more urgent is lower.
+    /// Range of stream priorities, (least urgent, most urgent); a lower number is more urgent.
     pub priority_range: (i32, i32),
-    /// Version of the driver, as `cuDriverGetVersion` gives it (13000 for 13.0); 0 where there is
-    /// none.
+    /// Version of the driver, as `cuDriverGetVersion` returns it (13000 for 13.0); 0 without a
+    /// driver.
     pub driver_version: u32,
 }
 
 impl Properties {
-    /// Properties of a device with this name; all else as small as an implementation allows.
+    /// Properties of a device with this name; all other values are as small as an implementation
+    /// allows.
     pub fn named(name: impl Into<String>, backend: Backend) -> Self {
         Self {
             name: name.into(),
@@ -88,7 +89,7 @@ impl Properties {
     }
 }
 
-/// Several lines, with what is not known left out.
+/// Prints several lines, without the properties that are not known.
 impl fmt::Display for Properties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const GIB: f64 = (1_u64 << 30) as f64;
@@ -108,7 +109,7 @@ impl fmt::Display for Properties {
         let gib = self.total_memory_bytes as f64 / GIB;
         line("memory", format_args!("{gib:.1} GiB{ecc}"))?;
         if self.memory_bus_bits > 0 && self.memory_clock_khz > 0 {
-            // Two transfers a clock.
+            // DDR memory makes two transfers per clock.
             let gb_per_s =
                 2.0 * f64::from(self.memory_clock_khz) * f64::from(self.memory_bus_bits) / 8.0 / 1e6;
             let bits = self.memory_bus_bits;
@@ -153,13 +154,13 @@ impl fmt::Display for Properties {
     }
 }
 
-/// How a device gets at the memory of another.
+/// How a device accesses the memory of another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAccess {
     /// Over the link between the two, or because they are one GPU.
     Direct,
-    /// The hardware has no way: what is copied goes through host memory, piece by piece, and is
-    /// slower.
+    /// The hardware has no path between the two: copies go through host memory, piece by piece, and
+    /// are slower.
     Staged,
 }
 
@@ -172,18 +173,19 @@ pub struct MemoryInfo {
     pub total_bytes: u64,
 }
 
-/// What a device's memory pool holds, in bytes. The device's default pool, and what other libraries
-/// allocate, are not in it.
+/// Memory held by a device's memory pool, in bytes. The device's default pool and allocations of
+/// other libraries are not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryPoolStats {
-    /// Held from the device, in use or kept for reuse.
+    /// Memory that the pool took from the device, in use or kept for reuse.
     pub reserved_bytes: u64,
-    /// The most that was held at once, since the device was opened or the peaks were reset.
+    /// Peak of `reserved_bytes` since the device was opened or the peaks were reset.
     pub reserved_peak_bytes: u64,
-    /// In buffers that were allocated and not freed.
+    /// Memory in buffers that were allocated and not freed.
     pub used_bytes: u64,
-    /// The most that was in use at once, since the device was opened or the peaks were reset.
+    /// Peak of `used_bytes` since the device was opened or the peaks were reset.
     pub used_peak_bytes: u64,
-    /// What is kept for reuse beyond this goes back to the device at the next synchronisation.
+    /// Unused memory that the pool keeps at a synchronisation; more than this returns to the
+    /// device.
     pub release_threshold_bytes: u64,
 }

@@ -1,17 +1,17 @@
-//! What a race is called: both accesses, the missing edge, and the call that would make it.
+//! Reports of races: both accesses, the missing edge, and the call that would make the edge.
 
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
 
-/// Where a call stands.
+/// The place of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Site {
-    /// Not known: a call through `dyn Driver` that the typed API did not make.
+    /// Unknown: the call came through `dyn Driver`, not from the typed API.
     Unknown,
     /// In Rust code.
     Code(&'static Location<'static>),
-    /// A statement of a program, from 0.
+    /// A statement of a text program, counted from 0.
     Statement(usize),
 }
 
@@ -34,27 +34,27 @@ impl fmt::Display for Site {
     }
 }
 
-/// Which kind of actor.
+/// The kind of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActorKind {
     /// A CUDA stream.
     CudaStream,
     /// A host thread.
     HostThread,
-    /// Something that is neither: MPI, a network card.
+    /// Neither of the two: MPI, a network card.
     ForeignAgent,
 }
 
 /// One side of a race.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Who.
+    /// The kind of actor.
     pub actor: ActorKind,
-    /// Its name.
+    /// The actor's name.
     pub name: Box<str>,
-    /// What it does to the bytes.
+    /// The party's access to the bytes.
     pub access: AccessKind,
-    /// In which operation.
+    /// The operation that makes the access.
     pub operation: Operation,
 }
 
@@ -80,21 +80,21 @@ impl fmt::Display for Party {
     }
 }
 
-/// Two accesses to the same bytes, one of them a write, that nothing orders.
+/// Two unordered accesses to the same bytes, at least one of them a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
     /// The access that was called first.
     pub first: Party,
-    /// The one that was called later; it may well run first.
+    /// The access that was called later; it may run first.
     pub second: Party,
-    /// Bytes that both touch.
+    /// Bytes that both accesses touch.
     pub bytes: Range<u64>,
-    /// Seed of the simulated device, with which the same program runs the same way.
+    /// Seed of the simulated device: with the same seed, the same program runs the same way.
     pub seed: Option<u64>,
 }
 
 impl Race {
-    /// The edge that is missing.
+    /// The missing edge, as a sentence.
     pub fn missing_edge(&self) -> String {
         let (first, second) = (&self.first, &self.second);
         let (name, after) = (first.operation.name, second.operation.name);
@@ -105,7 +105,7 @@ impl Race {
         )
     }
 
-    /// The call that would mend it, in the typed API and in raw calls.
+    /// The call that would order the two accesses, in the typed API and in raw calls.
     pub fn mending(&self) -> String {
         let (a, b) = (&self.first.name, &self.second.name);
         match (self.first.actor, self.second.actor) {
@@ -144,12 +144,12 @@ impl fmt::Display for Race {
 
 impl std::error::Error for Race {}
 
-/// What an operation is called, and where it was called.
+/// An operation's name, and the place of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation {
-    /// Its name: a kernel's, or "copy to host".
+    /// The kernel's name, or a name for the kind of call ("copy to host").
     pub name: &'static str,
-    /// Where the call stands.
+    /// The place of the call.
     pub site: Site,
 }
 
@@ -158,12 +158,12 @@ pub struct Operation {
 pub enum AccessKind {
     /// Reads them.
     Read,
-    /// Writes them, and perhaps reads them; a release counts as one.
+    /// Writes them, and perhaps reads them. A release of memory counts as a write.
     Write,
 }
 
 impl AccessKind {
-    /// Whether two accesses of these kinds, which nothing orders, race.
+    /// Whether two unordered accesses of these kinds race.
     #[inline]
     pub fn conflicts_with(self, other: Self) -> bool {
         self == Self::Write || other == Self::Write

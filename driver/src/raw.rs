@@ -1,10 +1,10 @@
-//! Handles as plain numbers, and what every call returns.
+//! Handles as plain numbers, and the result type of driver calls.
 
 use std::fmt;
 
 use crate::DriverError;
 
-/// What every driver call returns.
+/// The result of every driver call.
 pub type DriverResult<T> = Result<T, DriverError>;
 
 macro_rules! raw_handles {
@@ -30,10 +30,10 @@ raw_handles! {
     RawEvent;
     /// A device address (`CUdeviceptr`), in bytes.
     DeviceAddress;
-    /// An instantiated graph (`CUgraphExec`), and the one it was made from.
+    /// An instantiated graph (`CUgraphExec`), with the graph that it was made from.
     RawGraph;
     /// A node of a graph (`CUgraphNode`).
     RawNode;
-    /// A device, as other devices of its backend name it (`CUdevice`).
+    /// A device, by the name that other devices of its backend use (`CUdevice`).
     RawPeer;
 }

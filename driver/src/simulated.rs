@@ -1,11 +1,10 @@
-//! What is known of a simulated device without knowing which.
+//! The handle of a simulated device, for code that does not know which simulator it is.
 
 use std::any::Any;
 use std::fmt;
 
-/// The handle of a simulated device. Which one it is, [`Any`] tells: its backend has a type for it.
+/// The handle of a simulated device. Its backend has a concrete type, which [`Any`] tells.
 pub trait Simulated: Any + Send + Sync + fmt::Debug {
-    /// The seed; with the same seed and the same calls from one thread, all happens in the same
-    /// order.
+    /// The seed. The same seed and the same calls from one thread give the same order of all work.
     fn seed(&self) -> u64;
 }

@@ -1,6 +1,6 @@
-//! What a piece of work of a device is, and on which engine it runs.
+//! Kinds of work, and the engine of a device on which each kind runs.
 
-/// What a span is.
+/// The kind of a span of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A copy from host to device.
@@ -40,7 +40,7 @@ impl Kind {
         Self::HostWait,
     ];
 
-    /// The engine that it occupies, if it is the device's work.
+    /// The engine that the work occupies; `None` for work that is not the device's.
     pub fn engine(self) -> Option<Engine> {
         match self {
             Self::CopyToDevice => Some(Engine::ToDevice),
@@ -51,12 +51,12 @@ impl Kind {
         }
     }
 
-    /// Whether whoever does it only waits.
+    /// Whether the work is only a wait.
     pub fn is_wait(self) -> bool {
         matches!(self, Self::Wait | Self::HostWait)
     }
 
-    /// Its name in legends and traces.
+    /// The kind's name in legends and traces.
     pub fn name(self) -> &'static str {
         match self {
             Self::CopyToDevice => "copy to device",
@@ -87,6 +87,6 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// How many there are.
+    /// Number of engines.
     pub const COUNT: usize = 4;
 }

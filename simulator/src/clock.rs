@@ -1,11 +1,11 @@
 //! Modelled time: when each operation would run on the engines of a real device.
 //!
-//! An operation's times follow from what it waits for, all of which was enqueued before it. So they
-//! are computed when it is enqueued, and do not depend on the order in which the simulated device
-//! happens to run it.
+//! An operation's times follow from the work that it waits for, and all of this work was enqueued
+//! earlier. The times are therefore computed when the operation is enqueued. They do not depend on
+//! the order in which the simulated device happens to run operations.
 //!
-//! Times stop at the largest: a model or a host may take any number of ns, and time must not fail a
-//! call that is half made.
+//! A time that would overflow stays at the largest value: a model or a host may take any number of
+//! ns, and time must not make a half-made call fail.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ use super::config::{Model, SimConfig};
 use cuda_rt_driver::Engine;
 use cuda_rt_driver::RawStream;
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpanKind {
     /// A copy from host to device.
@@ -38,9 +38,9 @@ pub enum SpanKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Span {
-    /// What it is.
+    /// The kind of operation.
     pub kind: SpanKind,
-    /// The kernel's name, or what kind of copy or fill it is.
+    /// The kernel's name, or a name for the kind of copy or fill.
     pub label: &'static str,
     /// The stream that it ran in.
     pub stream: RawStream,
@@ -48,7 +48,7 @@ pub struct Span {
     pub engine: Engine,
     /// Start, in modelled ns since the device was made.
     pub start_ns: u64,
-    /// End, likewise.
+    /// End, in modelled ns since the device was made.
     pub end_ns: u64,
     /// Bytes copied, filled, or touched by the kernel.
     pub bytes: u64,
@@ -62,19 +62,20 @@ pub struct Wait {
     pub stream: RawStream,
     /// The stream that recorded the event.
     pub waits_for: RawStream,
-    /// Since when it had nothing else to do, in modelled ns since the device was made.
+    /// Start of the wait, when the stream had nothing else to do, in modelled ns since the device
+    /// was made.
     pub start_ns: u64,
-    /// The time of the event, likewise.
+    /// The time of the event, in modelled ns since the device was made.
     pub end_ns: u64,
 }
 
-/// What an operation asks of an engine.
+/// The load that an operation puts on an engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) kind: SpanKind,
     pub(super) label: &'static str,
     pub(super) bytes: u64,
-    /// Threads of a kernel; 0 else.
+    /// Threads of a kernel; 0 for other work.
     pub(super) threads: u64,
 }
 
@@ -88,14 +89,15 @@ impl Work {
         }
     }
 
-    /// How many of the parts of its engine it takes, and how many there are.
+    /// The number of parts that the work takes of its engine, and the number of parts of the
+    /// engine.
     fn parts(&self, config: &SimConfig) -> (usize, usize) {
         let all = config.model.kernel_parts.max(1);
         let threads = match self.kind {
             SpanKind::CopyToDevice | SpanKind::CopyToHost | SpanKind::CopyPeer | SpanKind::Collective => {
                 return (1, 1);
             }
-            // Kernels as well, that move 16 bytes a thread.
+            // These run as kernels that move 16 bytes a thread.
             SpanKind::Copy | SpanKind::Fill => self.bytes / 16,
             SpanKind::Kernel => self.threads,
         };
@@ -150,11 +152,11 @@ pub(super) struct Clock {
 /// The engines of one device.
 #[derive(Debug, Default)]
 pub(super) struct Engines {
-    /// The parts of each engine; made when it is first used.
+    /// The parts of each engine, made at its first use.
     timelines: [Vec<Timeline>; Engine::COUNT],
     busy_ns: [u64; Engine::COUNT],
-    /// Spans of operations, each with the place in its stream at which the operation stands; `None`
-    /// while nothing is recorded.
+    /// Spans of operations, each with the operation's place in its stream; `None` while nothing is
+    /// recorded.
     pub(super) spans: Option<Vec<(u64, Span)>>,
     /// Waits that hold a stream back, while spans are recorded.
     pub(super) waits: Vec<Wait>,
@@ -165,12 +167,12 @@ impl Clock {
         self.devices.push(Engines::default());
     }
 
-    /// Time of the calling thread.
+    /// The calling thread's clock, in ns.
     pub(super) fn now_ns(&mut self) -> u64 {
         *self.hosts.current()
     }
 
-    /// The calling thread is busy for so long.
+    /// Makes the calling thread busy for `ns`.
     ///
     /// CLOCK-1. No time overflows: a clock at its end stays there.
     pub(super) fn spend(&mut self, ns: u64) {
@@ -178,13 +180,13 @@ impl Clock {
         *now = now.saturating_add(ns);
     }
 
-    /// The calling thread waits until `ns`.
+    /// Makes the calling thread wait until `ns`.
     pub(super) fn wait_until(&mut self, ns: u64) {
         let now = self.hosts.current();
         *now = (*now).max(ns);
     }
 
-    /// Runs `work` on `device`, which may start at `ready_ns`; gives its end.
+    /// Runs `work` on `device`, from `ready_ns` at the earliest. Returns its end.
     pub(super) fn run(
         &mut self,
         config: &SimConfig,
@@ -203,7 +205,7 @@ impl Clock {
         let end_ns = start_ns.saturating_add(duration);
         let share = u128::from(duration) * parts as u128 / all as u128;
         let busy_ns = &mut engines.busy_ns[engine as usize];
-        // No more than `duration`: `parts` are some of `all`.
+        // At most `duration`, because `parts` is at most `all`.
         *busy_ns = busy_ns.saturating_add(share as u64);
         if let Some(spans) = &mut engines.spans {
             let Work {
@@ -225,7 +227,7 @@ impl Clock {
         end_ns
     }
 
-    /// `stream` of `device` has to wait for an event of `on`, at `end_ns`.
+    /// Makes `stream` of `device` wait for an event of the stream `on`, at `end_ns`.
     pub(super) fn hold(
         &mut self,
         device: usize,
@@ -245,7 +247,7 @@ impl Clock {
         }
     }
 
-    /// What there is of one device.
+    /// The engines of one device.
     pub(super) fn device(&mut self, device: usize) -> &mut Engines {
         &mut self.devices[device]
     }
@@ -255,8 +257,8 @@ impl Clock {
     }
 }
 
-/// Books the first `duration` from `ready` on in which `parts` of `lines` are free; gives its
-/// start.
+/// Books the first time of length `duration` from `ready` on in which `parts` of `lines` are free.
+/// Returns its start.
 fn book_parts(lines: &mut [Timeline], parts: usize, ready: u64, duration: u64) -> u64 {
     if let [line] = lines {
         return line.book(ready, duration);
@@ -275,12 +277,13 @@ fn book_parts(lines: &mut [Timeline], parts: usize, ready: u64, duration: u64) -
             }
             return last;
         }
-        // Not before the last of them; what is free earlier may not be any more.
+        // Start when the last of them is free; the others may no longer be free then.
         start = last;
     }
 }
 
-/// When one engine, or a part of one, is busy: always, but for some gaps, until `end`; never after.
+/// The busy times of one engine, or of one part: busy until `end` except in some gaps, free after
+/// it.
 #[derive(Debug, Default)]
 struct Timeline {
     /// Disjoint, ascending.
@@ -289,11 +292,11 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Gaps that are remembered. The oldest is taken for busy when there are more, so that memory
-    /// stays flat.
+    /// Number of gaps that are remembered. Beyond this the oldest gap counts as busy, so memory
+    /// stays bounded.
     const GAPS: usize = 64;
 
-    /// The start of the first `duration` that is free from `ready` on.
+    /// The start of the first free time of length `duration` from `ready` on.
     fn earliest(&self, ready: u64, duration: u64) -> u64 {
         let first = self.first_long_enough(ready, duration);
         let fits = self.gaps.iter().skip(first).find_map(|&(from, to)| {
@@ -303,13 +306,13 @@ impl Timeline {
         fits.unwrap_or_else(|| self.end.max(ready))
     }
 
-    /// The first gap that ends late enough for `duration` from `ready` on.
+    /// The first gap that ends late enough to hold `duration` from `ready` on.
     fn first_long_enough(&self, ready: u64, duration: u64) -> usize {
         let end = ready.saturating_add(duration);
         self.gaps.partition_point(|gap| gap.1 < end)
     }
 
-    /// Books the first `duration` that is free from `ready` on; gives its start.
+    /// Books the first free time of length `duration` from `ready` on. Returns its start.
     fn book(&mut self, ready: u64, duration: u64) -> u64 {
         let first = self.first_long_enough(ready, duration);
         for i in first..self.gaps.len() {
@@ -347,8 +350,8 @@ impl Timeline {
 
 /// A clock for each thread of the host.
 ///
-/// A thread that is seen for the first time starts at the latest of all: whoever started it had
-/// reached some time by then, and a later start can hide an overlap but never invents one.
+/// A new thread starts at the latest clock of all threads: the thread that started it had reached
+/// some time by then. A start that is too late can hide an overlap, but never invents one.
 #[derive(Debug, Default)]
 struct Hosts {
     current: (u64, u64),
@@ -357,7 +360,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Threads that are remembered before all are taken to be at the latest time.
+    /// Number of threads that are remembered; beyond it, all threads move to the latest time.
     const THREADS: usize = 1024;
 
     fn current(&mut self) -> &mut u64 {
@@ -374,11 +377,12 @@ impl Hosts {
     }
 }
 
-/// A number of the calling thread that no other thread of the process has or had; never 0.
+/// A number for the calling thread that no other thread of the process has or had; never 0.
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
-    // A thread whose locals are gone is told apart from none: it only keeps a clock.
+    // A thread whose locals are destroyed shares one number with others like it: the number only
+    // selects a clock.
     NUMBER
         .try_with(|number| {
             if number.get() == 0 {

@@ -1,8 +1,9 @@
-//! Collectives: each rank gives what it sends, waits for the others, and computes what it receives.
+//! Collectives: each rank gives the data that it sends, waits for the other ranks, and computes the
+//! data that it receives.
 //!
-//! A rank's part is three kinds of operation in its stream, so that orders are as hostile as
-//! between any streams: one rank may be done, and what it sent be overwritten, before another has
-//! begun to receive.
+//! A rank's part is three kinds of operation in its stream, so its order is as adversarial as
+//! between any streams. For example, one rank may be done, and its sent data overwritten, before
+//! another rank has begun to receive.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,19 +21,19 @@ use cuda_rt_driver::{
 #[derive(Debug)]
 pub(super) struct SimCommunicator {
     pub(super) simulator: Simulator,
-    /// By rank.
+    /// The devices, by rank.
     pub(super) devices: Vec<usize>,
     aborted: Mutex<bool>,
 }
 
-/// What the ranks of one collective share.
+/// The data shared by the ranks of one collective.
 pub(super) type Exchange = Arc<Mutex<Exchanged>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Exchanged {
-    /// What the ranks gave, by rank.
+    /// The sent data, by rank.
     given: Vec<Vec<u8>>,
-    /// What ranks have received whose parts have ended, and where.
+    /// The received data, and its address, of ranks whose parts have ended.
     received: Vec<(u64, Vec<u8>)>,
 }
 
@@ -57,7 +58,7 @@ impl SimCommunicator {
     }
 
     fn check(&self, state: &State, call: Call) -> DriverResult<()> {
-        // Set once, so whole after a panic.
+        // The value is set once, so it is whole after a panic.
         match *self.aborted.lock().unwrap_or_else(PoisonError::into_inner) {
             false => Ok(()),
             true => Err(DriverError::with_detail(
@@ -68,7 +69,7 @@ impl SimCommunicator {
         }
     }
 
-    /// What NCCL checks of each rank's part.
+    /// Checks each rank's part as NCCL does.
     fn check_parts(
         &self,
         state: &mut State,
@@ -97,8 +98,8 @@ impl SimCommunicator {
     }
 }
 
-// SAFETY: a rank's part reads its own range, and writes ranges of the same collective only: its
-// own, in its stream's order, and those of ranks whose parts have ended.
+// SAFETY: a rank's part reads its own range. It writes only ranges of the same collective: its own,
+// in its stream's order, and the ranges of ranks whose parts have ended.
 unsafe impl Communicator for SimCommunicator {
     unsafe fn enqueue(
         &self,
@@ -125,7 +126,7 @@ unsafe impl Communicator for SimCommunicator {
     }
 }
 impl State {
-    /// Enqueues what was checked.
+    /// Enqueues a collective that was checked.
     fn collective(
         &mut self,
         collective: Collective,
@@ -185,22 +186,22 @@ impl State {
     }
 }
 
-/// A rank gives the `bytes` at `from`.
+/// Gives the `bytes` bytes at `from` as the data of `rank`.
 pub(super) fn send(memory: &Memory, from: u64, bytes: usize, rank: usize, exchange: &Exchange) {
     debug_assert!(
         memory.contains(from, bytes as u64),
         "checked when it was enqueued"
     );
     let mut given = vec![0; bytes];
-    // SAFETY: checked when it was enqueued: in the device's memory, which stays mapped (CHUNK-1);
-    // the vector is as long.
+    // SAFETY: the range was found in the device's memory when it was enqueued, and the memory stays
+    // mapped (CHUNK-1). The vector has the same length.
     unsafe { memory::copy(given.as_mut_ptr().expose_provenance() as u64, from, bytes) };
     exchange.lock().unwrap_or_else(PoisonError::into_inner).given[rank] = given;
 }
 
 impl Receive {
-    /// What it asks of the links: each rank sends and receives once round a ring, or twice for what
-    /// is reduced and then gathered.
+    /// The load on the links. Each rank sends and receives once round a ring, or twice for data
+    /// that is reduced and then gathered.
     pub(super) fn work(&self) -> Work {
         let ranks = self.ranks() as u64;
         let bytes = (self.count * self.number.bytes()) as u64;
@@ -225,9 +226,9 @@ impl Receive {
             .len()
     }
 
-    /// Computes what the rank receives, and writes it; and writes once more what the ranks have
-    /// received whose parts have ended. NCCL may do so until the parts of all ranks have ended, and
-    /// after an abort does.
+    /// Computes and writes the data that the rank receives. It also writes the received data of all
+    /// ended ranks again. NCCL may do so until the parts of all ranks have ended, and after an
+    /// abort it does.
     pub(super) fn run(&self, memory: &Memory) {
         let mut exchanged = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
         let given = &exchanged.given;
@@ -246,14 +247,14 @@ impl Receive {
         );
         exchanged.received.push((self.to, result));
         for (to, result) in &exchanged.received {
-            // SAFETY: checked when it was enqueued, of each rank: in its device's memory, which
-            // stays mapped as long as the host's devices do (CHUNK-1).
+            // SAFETY: each rank's range was found in its device's memory when it was enqueued. The
+            // memory stays mapped as long as the host's devices live (CHUNK-1).
             unsafe { memory::copy(*to, result.as_ptr().expose_provenance() as u64, result.len()) };
         }
     }
 }
 
-/// The part `range` of what all gave, reduced element by element, by rank.
+/// Reduces the part `range` of all given data, element by element, in the order of ranks.
 fn reduce(number: Number, by: Reduction, given: &[Vec<u8>], range: std::ops::Range<usize>) -> Vec<u8> {
     macro_rules! fold {
         ($type:ty, $add:expr, $multiply:expr) => {{

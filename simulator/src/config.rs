@@ -1,28 +1,28 @@
-//! What a simulated device is like: its seed, its order, its size and its speed.
+//! The configuration of a simulated device: its seed, order, size and speed.
 
 use cuda_rt_checker::Check;
 
-/// In which of the orders that CUDA allows the simulated device runs its work.
+/// The order, among the orders that CUDA allows, in which the simulated device runs its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Adversarial: at each call perhaps a little runs, in an order chosen by the seed, which
+    /// Adversarial: at each call, some work may run, in an order chosen by the seed. The order
     /// favours one stream for a while and starves the others.
     #[default]
     Random,
-    /// Nothing runs before someone waits or queries, and then only what must, in an order chosen by
-    /// the seed. Finds each use that no wait orders.
+    /// Nothing runs before a wait or a query, and then only the work that it needs, in an order
+    /// chosen by the seed. Finds each use that no wait orders.
     Lazy,
-    /// One stream runs only what someone waits for; all others run whatever they can at each call.
-    /// The seed says which, by when it was made: 0 is the first, 15 the last of sixteen, and so on.
-    /// Finds each use that comes too early for that stream's work, where [`Random`](Self::Random)
-    /// finds it by luck.
+    /// One stream runs only work that someone waits for; all other streams run as much as they can
+    /// at each call. The seed chooses the stream by its creation: 0 is the first stream, 15 the
+    /// last of sixteen, and then it repeats. Finds each use that comes too early for that stream's
+    /// work; [`Random`](Self::Random) finds it only by luck.
     Starve,
-    /// Each operation runs at once, in the order of the calls. Finds nothing: it is what a program
-    /// that is wrong hopes for.
+    /// Each operation runs at once, in the order of the calls. Finds nothing: it is the order that
+    /// a wrong program hopes for.
     Eager,
 }
 
-/// How fast the simulated device is. The default is fitted to an H200; one GB/s is one byte a
+/// The speed of the simulated device. The default is fitted to an H200. One GB/s is one byte per
 /// nanosecond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -30,36 +30,37 @@ pub struct Model {
     pub to_device_gb_per_s: f64,
     /// Rate of copies from device to host, in GB/s.
     pub to_host_gb_per_s: f64,
-    /// Rate of the device's own memory, in GB/s; a copy within the device reads and writes.
+    /// Rate of the device's own memory, in GB/s. A copy within the device counts as a read and a
+    /// write.
     pub device_gb_per_s: f64,
-    /// Rate of copies between devices that get at each other, in GB/s, for each of them.
+    /// Rate of copies between devices with access to each other, in GB/s, for each of them.
     pub peer_gb_per_s: f64,
-    /// Rate of copies between devices that do not, in GB/s.
+    /// Rate of copies between devices without access to each other, in GB/s.
     pub staged_gb_per_s: f64,
-    /// What each copy between host and device, or two devices, occupies its engine for besides its
-    /// bytes, in ns.
+    /// Time that each copy between host and device, or between two devices, occupies its engine
+    /// besides the time of its bytes, in ns.
     pub copy_latency_ns: u64,
     /// The least time of a kernel, a fill or a copy within the device, in ns.
     pub kernel_floor_ns: u64,
-    /// Time of a kernel for each thread, in ns, if its memory traffic does not take longer. See
+    /// Time of a kernel per thread, in ns, unless its memory traffic takes longer. See
     /// [`SimConfig::kernel_ns_per_thread`].
     pub kernel_ns_per_thread: f64,
-    /// Equal parts of the device that kernels take, each as many as its threads fill of
-    /// [`RESIDENT_THREADS`], so that small ones of several streams run side by side. 1, the
-    /// default: one kernel at a time, as if each filled the device.
+    /// Number of equal parts into which kernels divide the device. Each kernel takes the parts that
+    /// its threads fill, of [`RESIDENT_THREADS`] in all, so small kernels of several streams run
+    /// side by side. The default is 1: one kernel at a time, as if each filled the device.
     ///
     /// [`RESIDENT_THREADS`]: Self::RESIDENT_THREADS
     pub kernel_parts: usize,
-    /// What launching a kernel or a graph costs the host, in ns.
+    /// Host time of launching a kernel or a graph, in ns.
     pub launch_call_ns: u64,
-    /// What enqueueing a copy or a fill costs the host, in ns.
+    /// Host time of enqueueing a copy or a fill, in ns.
     pub copy_call_ns: u64,
-    /// What recording an event costs the host, in ns.
+    /// Host time of recording an event, in ns.
     pub record_call_ns: u64,
-    /// What making a stream wait for an event costs the host, in ns.
+    /// Host time of making a stream wait for an event, in ns.
     pub wait_call_ns: u64,
-    /// What allocating, freeing, querying or synchronising costs the host, in ns; a call that
-    /// blocks ends this long after what it waits for.
+    /// Host time of allocating, freeing, querying or synchronising, in ns. A call that blocks ends
+    /// this long after the work that it waits for.
     pub other_call_ns: u64,
 }
 
@@ -89,8 +90,8 @@ impl Default for Model {
     }
 }
 
-/// What to simulate. A default one has seed 0, [`Order::Random`], 4 GiB of memory, the speed of an
-/// H200, and denies races.
+/// The configuration of a simulated device. The default has seed 0, [`Order::Random`], 4 GiB of
+/// memory and the speed of an H200, and denies races.
 ///
 /// ```
 /// use cuda_rt_simulator::{Order, SimConfig, SimDriver};
@@ -101,7 +102,8 @@ impl Default for Model {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SimConfig {
-    /// Chooses the order of the work, where memory lies and what unwritten memory holds.
+    /// Seed of the work's order, of the addresses of memory, and of the contents of unwritten
+    /// memory.
     pub seed: u64,
     /// Kind of order.
     pub order: Order,
@@ -111,13 +113,13 @@ pub struct SimConfig {
     pub model: Model,
     /// Name of the device.
     pub name: String,
-    /// Operations that may be pending before some run though no one waits for them.
+    /// Number of pending operations at which some run although no one waits for them.
     pub most_pending: usize,
-    /// What becomes of a race that the checker finds.
+    /// What happens with a race that the checker finds.
     pub check: Check,
-    /// Whether the devices of a host get at each other's memory; they do by default.
+    /// Whether the devices of a host access each other's memory; by default they do.
     pub peer_access: bool,
-    /// Modelled time for each thread, in ns, of the kernels whose time was given by name.
+    /// Modelled time per thread, in ns, of kernels with a time given by name.
     pub kernel_times: Vec<(String, f64)>,
 }
 
@@ -138,32 +140,32 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// The default.
+    /// The default configuration.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this seed.
+    /// Sets the seed.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// With this kind of order.
+    /// Sets the kind of order.
     pub fn order(self, order: Order) -> Self {
         Self { order, ..self }
     }
 
-    /// With so many bytes of device memory.
+    /// Sets the size of device memory, in bytes.
     pub fn memory_bytes(self, memory_bytes: u64) -> Self {
         Self { memory_bytes, ..self }
     }
 
-    /// With this speed.
+    /// Sets the speed.
     pub fn model(self, model: Model) -> Self {
         Self { model, ..self }
     }
 
-    /// With this name.
+    /// Sets the device's name.
     pub fn name(self, name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -171,18 +173,18 @@ impl SimConfig {
         }
     }
 
-    /// With at most so many operations pending.
+    /// Sets the number of pending operations at which some run although no one waits for them.
     pub fn most_pending(self, most_pending: usize) -> Self {
         Self { most_pending, ..self }
     }
 
-    /// With races treated so: denied by default.
+    /// Sets what happens with races; by default they are denied.
     pub fn check(self, check: Check) -> Self {
         Self { check, ..self }
     }
 
-    /// With devices of one host that get at each other's memory, or do not: copies between them are
-    /// then staged, and slower.
+    /// Sets whether devices of one host access each other's memory. If they do not, copies between
+    /// them are staged, and slower.
     pub fn peer_access(self, peer_access: bool) -> Self {
         Self { peer_access, ..self }
     }
@@ -196,8 +198,8 @@ impl SimConfig {
         }
     }
 
-    /// With a modelled time of `ns` for each thread of the kernel of this name ([`Kernel::name`]);
-    /// it replaces the estimate from threads and memory traffic.
+    /// Sets a modelled time of `ns` per thread for the kernel of this name ([`Kernel::name`]). It
+    /// replaces the estimate from threads and memory traffic.
     ///
     /// [`Kernel::name`]: cuda_rt_driver::Kernel::name
     pub fn kernel_ns_per_thread(mut self, kernel: impl Into<String>, ns: f64) -> Self {

@@ -15,7 +15,7 @@ pub(super) struct Event {
 /// The most recent record of an event.
 #[derive(Clone, Debug)]
 pub(super) enum Record {
-    /// None: counts as done.
+    /// Never recorded: the event counts as done.
     Never,
     /// A place in a stream.
     At { position: Position, time_ns: u64 },
@@ -104,7 +104,7 @@ impl State {
         }
     }
 
-    /// The place that an event stands for, with its time; `None` if it was never recorded.
+    /// The place that the event stands for, with its time; `None` if it was never recorded.
     fn place(&mut self, call: Call, event: RawEvent) -> DriverResult<Option<(Position, u64)>> {
         match self.event(call, event)?.last {
             Record::Never => Ok(None),

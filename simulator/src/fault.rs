@@ -1,4 +1,4 @@
-//! Errors on demand: which call fails next, and with what.
+//! Faults on demand: which call fails next, and with which code.
 
 use cuda_rt_driver::ErrorCode;
 
@@ -10,10 +10,11 @@ macro_rules! calls {
         pub enum Call { $(#[doc = concat!("`", $cu, "`.")] $name,)* }
 
         impl Call {
-            /// All of them.
+            /// All calls.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The `cu*` or `nccl*` call that it stands for, or one of those that it stands for.
+            /// The `cu*` or `nccl*` call that this value stands for; one of them, if it stands for
+            /// several.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $cu,)* }
             }
@@ -61,14 +62,14 @@ calls! {
     DestroyGraph "cuGraphExecDestroy";
 }
 
-/// The faults that were asked for and did not happen yet.
+/// Faults that were requested and have not happened yet.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<Fault>);
 
 #[derive(Debug)]
 struct Fault {
     call: Call,
-    /// Calls until it happens; 1 is the next.
+    /// Calls until the fault happens; 1 is the next call.
     remaining: u64,
     code: ErrorCode,
 }
@@ -87,7 +88,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// Counts a call down, and says whether it is to fail.
+    /// Counts a call, and returns the code with which it must fail, if it must.
     pub(super) fn take(&mut self, call: Call) -> Option<ErrorCode> {
         if self.0.is_empty() {
             return None;

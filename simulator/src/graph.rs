@@ -1,11 +1,11 @@
 //! Captures, which record instead of running, and the graphs that replay them.
 //!
 //! As in CUDA, an illegal call *invalidates* the capture: each later call on its streams fails, and
-//! so does the end. Unlike in CUDA, memory that a capture allocates and does not free belongs to
-//! the graph until that is destroyed.
+//! its end fails too. Unlike in CUDA, memory that a capture allocates and does not free belongs to
+//! the graph until the graph is destroyed.
 //!
-//! A launch replays the graph as it was at the call, however late it runs: an update makes another
-//! *version* if launches of the present one are pending.
+//! A launch replays the graph as it was at the call, however late it runs. An update therefore
+//! makes a new *version* if launches of the present version are pending.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -16,60 +16,60 @@ use super::launch::{Launch, Trap};
 use super::stream::{Op, Position};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 
-/// Where a stream, or an event recorded in it, stands in a capture.
+/// The place in a capture at which a stream stands, or an event recorded in the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Membership {
     pub(super) capture: u64,
-    /// The nodes that the next one comes after.
+    /// The nodes that the next node comes after.
     tail: Vec<usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Of no other node of the device.
+    /// Unique among the nodes of the device.
     id: u64,
     op: Op,
-    /// Nodes that it comes after; all stand before it in the list.
+    /// Nodes that this one comes after; all stand before it in the list.
     after: Vec<usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct Capture {
     origin: u64,
-    /// The device that it is captured on.
+    /// The device of the captured stream.
     device: usize,
     nodes: Vec<Node>,
-    /// Blocks that its allocations hold, and whether it frees them.
+    /// Blocks that the capture allocated, each with whether the capture frees it.
     blocks: Vec<(u64, bool)>,
     invalidated: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Graph {
-    /// The device that it was captured on.
+    /// The device of the captured stream.
     device: usize,
-    /// What launches replay from now on.
+    /// The version that new launches replay.
     present: Version,
-    /// What launches replay that were made before an update and did not run yet.
+    /// Versions that launches made before an update still have to replay.
     past: Vec<Version>,
     blocks: Vec<u64>,
     /// The last launch: two launches of one graph never overlap.
     last: Option<(Position, u64)>,
-    /// Goes when no launch is pending; no call finds it any more.
+    /// Removed when no launch is pending; no call finds it any more.
     pub(super) destroyed: bool,
 }
 
 #[derive(Debug)]
 struct Version {
     number: u64,
-    /// Their ids are those of the first version.
+    /// The nodes, with the ids of the first version.
     nodes: Vec<Node>,
-    /// Launches that did not run yet.
+    /// Number of launches that did not run yet.
     pending: usize,
 }
 
 impl Graph {
-    /// Makes another version the present one.
+    /// Makes a version of these nodes the present one.
     fn renew(&mut self, nodes: Vec<Node>) {
         let number = self.present.number + 1;
         let pending = 0;
@@ -124,7 +124,7 @@ impl State {
         let capture = self.capture_of(stream);
         self.check_capture(call, capture)?;
         let nodes: Vec<Node> = match op {
-            // A graph becomes part of the one that is captured, as its child.
+            // A captured launch of a graph adds that graph as a child.
             Op::Graph { graph: child, .. } => {
                 let child = self.graphs.get_mut(child).expect("the caller found it");
                 if child.present.nodes.iter().any(|node| node.op.is_of_memory()) {
@@ -165,7 +165,7 @@ impl State {
         Ok(())
     }
 
-    /// Allocates for the graph that is captured.
+    /// Allocates for the graph that is being captured.
     pub(super) fn capture_alloc(&mut self, stream: RawStream, bytes: u64) -> DriverResult<u64> {
         let capture = self.capture_of(stream);
         self.check_capture(Call::Alloc, capture)?;
@@ -181,7 +181,7 @@ impl State {
         Ok(address)
     }
 
-    /// Frees what the same capture allocated.
+    /// Frees memory that the same capture allocated.
     pub(super) fn capture_free(&mut self, stream: RawStream, address: u64) -> DriverResult<()> {
         let capture = self.capture_of(stream);
         self.check_capture(Call::Free, capture)?;
@@ -200,7 +200,8 @@ impl State {
         self.submit(Call::Free, stream, Op::Spoil { address, bytes, salt })
     }
 
-    /// `stream` waits for an event that was recorded in a capture: it joins, if it may.
+    /// Makes `stream` wait for an event recorded in a capture: the stream joins the capture, if it
+    /// may.
     pub(super) fn join_capture(&mut self, stream: RawStream, event: Membership) -> DriverResult<()> {
         const CALL: Call = Call::WaitEvent;
         if self.captures.get(event.capture).is_none() {
@@ -249,7 +250,7 @@ impl State {
         Ok(RawGraph(self.graphs.insert(graph)))
     }
 
-    /// Ends the capture that begun on `stream`, and gives what it recorded if it is a graph.
+    /// Ends the capture that began on `stream`, and returns the recording if it is a graph.
     fn finish_capture(&mut self, call: Call, stream: RawStream) -> DriverResult<Capture> {
         let Some(Membership { capture, tail }) = self.stream(call, stream)?.capture.clone() else {
             return Err(self.error(call, ErrorCode::ILLEGAL_STATE));
@@ -331,7 +332,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends the capture that begun on `stream` and forgets it: what a failed end leaves.
+    /// Ends the capture that began on `stream` and forgets it, after a failed end.
     pub(super) fn abandon_capture(&mut self, stream: RawStream) {
         if let Some(Membership { capture, .. }) = self.streams.get(stream.0).and_then(|s| s.capture.clone())
             && self.captures.get(capture).is_some_and(|c| c.origin == stream.0)
@@ -404,8 +405,7 @@ impl State {
         Ok(())
     }
 
-    /// Runs the nodes of a graph in an order that the seed chooses among those that their edges
-    /// allow.
+    /// Runs the nodes of a graph. The seed chooses among the orders that the edges allow.
     pub(super) fn replay(&mut self, graph: u64, version: u64) -> Result<(), Trap> {
         let g = self
             .graphs
@@ -476,19 +476,19 @@ impl State {
         }
     }
 
-    /// A call that may not be made on a stream in a capture.
+    /// Refuses a call that may not be made on a stream in a capture.
     pub(super) fn refuse_capture(&mut self, call: Call, stream: RawStream) -> DriverError {
         self.invalidate(self.capture_of(stream));
         self.error(call, ErrorCode::STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// A stream in a capture would wait for what is not in it.
+    /// Refuses a wait of a stream in a capture for work outside the capture.
     pub(super) fn leave_capture(&mut self, call: Call, stream: RawStream) -> DriverError {
         self.invalidate(self.capture_of(stream));
         self.error(call, ErrorCode::STREAM_CAPTURE_ISOLATION)
     }
 
-    /// An event that was recorded in a capture was used as one of a stream.
+    /// Refuses the use of an event recorded in a capture as an event of a stream.
     pub(super) fn touch_captured(&mut self, call: Call, capture: u64) -> DriverError {
         self.invalidate(capture);
         self.error(call, ErrorCode::CAPTURED_EVENT)
@@ -496,7 +496,7 @@ impl State {
 }
 
 impl Node {
-    /// A copy for another graph, or another version of one.
+    /// A copy for another graph, or for another version of the same graph.
     fn duplicate(&self) -> Self {
         Self {
             id: self.id,
@@ -507,12 +507,12 @@ impl Node {
 }
 
 impl Op {
-    /// Whether it is one of memory that a graph allocates.
+    /// Whether the operation belongs to memory that a graph allocates.
     fn is_of_memory(&self) -> bool {
         matches!(self, Self::Spoil { .. })
     }
 
-    /// What an update of a graph cannot change.
+    /// The properties that an update of a graph cannot change.
     fn kind(&self) -> (Discriminant<Self>, Option<SpanKind>) {
         let copy = match self {
             Self::Copy { kind, .. } => Some(*kind),
@@ -556,7 +556,7 @@ impl Op {
     }
 }
 
-/// Whether each node comes before those of `tail`, or is one of them.
+/// Whether each node comes before a node of `tail`, or is in `tail`.
 fn all_precede(nodes: &[Node], tail: &[usize]) -> bool {
     let mut reached = vec![false; nodes.len()];
     let mut open = tail.to_vec();

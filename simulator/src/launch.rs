@@ -1,4 +1,5 @@
-//! A kernel's launch: what is kept of it until it runs, and what becomes of a kernel that panics.
+//! Kernel launches: the data kept of a launch until it runs, and the outcome of a kernel that
+//! panics.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -12,14 +13,14 @@ use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::door::message as panic_message;
 use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
 
-/// A launch that waits for its turn, with the bytes of its parameters.
+/// A pending launch, with the bytes of its parameters.
 #[derive(Debug)]
 pub(super) struct Launch {
     shape: LaunchShape,
     packed: OwnedArguments,
 }
 
-/// Why a kernel did not run to its end.
+/// The reason why a kernel did not run to its end.
 pub(super) struct Trap {
     pub(super) code: ErrorCode,
     pub(super) detail: String,
@@ -50,7 +51,7 @@ impl Launch {
         }
     }
 
-    /// Threads, and bytes of the buffers among the parameters.
+    /// The launch's load on the engine: its threads, and the bytes of its buffers.
     pub(super) fn work(&self) -> Work {
         let extent = self.shape.extent;
         let buffers = self.buffers();
@@ -66,12 +67,12 @@ impl Launch {
         }
     }
 
-    /// Address and length in bytes of each buffer among the parameters.
+    /// Address and length in bytes of each buffer parameter.
     fn buffers(&self) -> Vec<(u64, u64)> {
         let word = |i: usize| {
             let (value, bytes) = self.packed.values().nth(i)?;
-            // SAFETY: parameters that are addresses and lengths are initialised, and a u64 has the
-            // size compared.
+            // SAFETY: parameters that are addresses or lengths are initialised, and the size was
+            // just compared with a u64's.
             (bytes == 8).then(|| unsafe { value.cast::<u64>().read_unaligned() })
         };
         let mut buffers = Vec::new();
@@ -112,8 +113,9 @@ impl Launch {
             *place = value;
         }
         let call = AssertUnwindSafe(|| {
-            // SAFETY: one pointer to each parameter; whoever launched the kernel answers for the
-            // memory they name, as for `cuLaunchKernel`, and no other operation runs now.
+            // SAFETY: `values` has one pointer to each parameter. The code that launched the kernel
+            // answers for the memory that they name, as for `cuLaunchKernel`. No other operation
+            // runs now.
             unsafe { (kernel.simulate)(&self.shape, values.as_ptr()) }
         });
         catch(call).map_err(|(message, place)| {
@@ -127,7 +129,7 @@ impl Launch {
     }
 }
 
-/// Pointers to a kernel's parameters; on the stack for all but the longest lists.
+/// Pointers to a kernel's parameters; on the stack except for very long lists.
 struct Values {
     few: [*const c_void; 16],
     many: Vec<*const c_void>,
@@ -162,8 +164,8 @@ thread_local! {
     static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Installs, once, a panic hook that notes where a simulated kernel panicked and then does what the
-/// hook before it did. A hook that is installed later hides it, and then a kernel's own line is
+/// Installs, once, a panic hook that notes where a simulated kernel panicked, and then calls the
+/// previous hook. If a hook installed later does not call this one, the kernel's own line is
 /// reported.
 pub(super) fn note_panics() {
     static ONCE: Once = Once::new();
@@ -174,7 +176,7 @@ pub(super) fn note_panics() {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if IN_KERNEL.get() {
-                // As in `catch`, it may be gone.
+                // As in `catch`, the thread-local may be destroyed.
                 let _ = PANICKED_AT.try_with(|place| place.replace(info.location().map(ToString::to_string)));
             }
             previous(info);
@@ -182,7 +184,7 @@ pub(super) fn note_panics() {
     });
 }
 
-/// Runs a kernel's body; if it panics, gives the message and, if it was noted, the place.
+/// Runs a kernel's body. If it panics, returns the message and, if it was noted, the place.
 fn catch(body: AssertUnwindSafe<impl FnOnce()>) -> Result<(), (String, Option<String>)> {
     // Gone while the thread's locals are dropped, where a kernel may still run.
     let _ = PANICKED_AT.try_with(RefCell::take);

@@ -1,28 +1,28 @@
 //! The simulated device: no GPU, but real bytes, real kernels and every order that CUDA allows.
 //!
 //! - **Memory is real bytes** of the host, and an address is a device address. Unwritten memory
-//!   holds junk; freed memory is overwritten when the free runs, and given out again soon.
-//! - **Order is adversarial** ([`Order`]): operations wait in their streams' queues and run on the
-//!   thread that makes a call, under one lock, when someone waits for them, asks about them, or
-//!   when the seed says so. A missing edge gives wrong bytes; the same seed and the same calls give
-//!   the same ones. Messages carry the seed.
-//! - **Time is modelled** ([`Model`]): when each operation would run on the engines of a real
-//!   device follows from what it waits for, independently of the order above.
+//!   holds junk. Freed memory is overwritten when the free runs, and is soon given out again.
+//! - **Order is adversarial** ([`Order`]). Operations wait in their streams' queues. They run under
+//!   one lock, on the thread that makes a call: when someone waits for them or queries them, or
+//!   when the seed says so. A missing edge gives wrong bytes. The same seed and the same calls give
+//!   the same bytes. Messages contain the seed.
+//! - **Time is modelled** ([`Model`]). The time at which an operation would run on the engines of a
+//!   real device follows from the work that it waits for. It is independent of the order above.
 //! - **Races are found** by the [checker](cuda_rt_checker) that follows every device, in whatever
-//!   order it runs, and denied unless [`SimConfig::check`] says otherwise.
+//!   order it runs. They are denied unless [`SimConfig::check`] says otherwise.
 //! - **Errors on demand** ([`Simulator::fail_nth`]), for each [`Call`].
 //! - **Several devices** ([`SimDriver::another`](cuda_rt_checker::Checked::another)) share one
-//!   order and one checker, so that a missing edge between two of them shows as one between two
-//!   streams does.
+//!   order and one checker. A missing edge between two devices shows in the same way as between two
+//!   streams.
 //!
-//! | what is CUDA's | what is not |
+//! | as in CUDA | differently from CUDA |
 //! |---|---|
-//! | stale handles are errors | also those that CUDA would not notice |
-//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic anywhere else inside loses it too (`UNKNOWN`) |
-//! | a kernel makes no driver calls | those that a simulated one makes fail (`NOT_PERMITTED`); it must not wait for a thread that makes some |
-//! | copies and kernels given what is not device memory fail | a range beyond its block but in the device's memory is not noticed: the caller proves that there is none |
+//! | stale handles are errors | also stale handles that CUDA would not notice |
+//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic elsewhere inside loses the device too (`UNKNOWN`) |
+//! | a kernel makes no driver calls | driver calls of a simulated kernel fail (`NOT_PERMITTED`); the kernel must not wait for a thread that makes driver calls |
+//! | copies and kernels fail if they are given other memory than device memory | a range beyond its block but inside the device's memory is not noticed: the caller proves that there is none |
 //! | streams have priorities | they change neither order nor time |
-//! | a graph's nodes run in any order its edges allow | nothing of other streams runs between two of them |
+//! | a graph's nodes run in any order its edges allow | no work of other streams runs between two nodes |
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -63,19 +63,19 @@ use cuda_rt_driver::{Kernel, LaunchShape};
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
 pub type SimDriver = Checked<SimDevice>;
 
-/// What runs the work of a simulated device: streams, memory, kernels, time. It is reached through
-/// [`SimDriver`] only.
+/// The engine of a simulated device: streams, memory, kernels, time. Programs reach it only through
+/// [`SimDriver`].
 #[derive(Debug)]
 pub struct SimDevice {
     properties: Properties,
-    /// Its number among the devices of its host.
+    /// The device's number among the devices of its host.
     device: usize,
-    /// How others name it.
+    /// The name by which other devices refer to this one.
     peer: RawPeer,
     simulator: Simulator,
 }
 
-/// What the drivers of one host and their [`Simulator`] handles share.
+/// The state shared by the drivers of one host and their [`Simulator`] handles.
 struct Core {
     config: Arc<SimConfig>,
     state: Door<State>,
@@ -86,8 +86,8 @@ impl Simulates for SimDevice {
     type Config = SimConfig;
     type Handle = Simulator;
 
-    /// Makes a device. The first one of the process installs a panic hook that notes where a
-    /// simulated kernel panicked, and then does what the hook before it did.
+    /// Makes a device. The first device of the process installs a panic hook: it notes where a
+    /// simulated kernel panicked, and then calls the previous hook.
     fn open(config: SimConfig) -> (Arc<Self>, Arc<Watch>) {
         launch::note_panics();
         let config = Arc::new(config);
@@ -113,10 +113,10 @@ impl Simulates for SimDevice {
 }
 
 impl SimDevice {
-    /// One more device of a host.
+    /// Adds one more device to a host.
     fn of(core: Arc<Core>) -> (Arc<Self>, Arc<Watch>) {
         let added = core.look(|state| Some(state.add_device()));
-        // Each call on a device of a host that a panic has lost fails.
+        // If a panic has lost the host's devices, each later call fails.
         let (device, peer) = added.unwrap_or_else(|| (0, peer::new_peer()));
         let watch = Arc::clone(&core.watch);
         (Arc::new(Self::new(core, device, peer)), watch)
@@ -143,12 +143,12 @@ impl SimDevice {
         }
     }
 
-    /// Makes a call: counts it, and fails if it must.
+    /// Makes a call: counts it, and fails it if a fault is due.
     fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
         self.simulator.0.enter(call, body)
     }
 
-    /// Makes a call that ends the capture of `stream`, also where it fails.
+    /// Makes a call that ends the capture of `stream`, even if the call fails.
     fn finish_capture<R>(
         &self,
         call: Call,
@@ -157,14 +157,14 @@ impl SimDevice {
     ) -> DriverResult<R> {
         let ended = self.enter(call, body);
         if ended.is_err() {
-            // A call that failed before it began left the capture open.
+            // A call that fails before it begins leaves the capture open.
             let state = &self.simulator.0.state;
             let _ = state.enter(|state| state.abandon_capture(stream));
         }
         ended
     }
 
-    /// What CUDA checks of a launch.
+    /// Checks a launch as CUDA does.
     fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
         let limits = &self.properties;
         let threads = shape
@@ -198,15 +198,15 @@ impl Core {
         shut.error(call.name(), &device)
     }
 
-    /// Looks at the state, or changes it, in no call. Of a host whose devices a panic has lost
-    /// there is nothing to see.
+    /// Reads or changes the state outside of any call. If a panic has lost the host's devices,
+    /// returns the default value.
     ///
     /// # Panics
-    /// If the calling thread runs a simulated kernel, which is lost by that.
+    /// If the calling thread is inside a simulated kernel; the panic then loses the device.
     fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
         match self.state.enter(body) {
             Ok(seen) => seen,
-            // A panic hook that looks must not panic again.
+            // A panic hook that looks at the state must not panic again.
             Err(Shut::Inside) if !std::thread::panicking() => {
                 panic!("a simulated device cannot be looked at from inside a simulated kernel")
             }
@@ -435,15 +435,15 @@ impl Kernels for SimDevice {
                 if !this.is_valid(kernel, shape, parameters) {
                     return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
                 }
-                // SAFETY: the caller promises one pointer for each parameter, to a live value of
-                // its size.
+                // SAFETY: by the contract of `launch` there is one pointer for each parameter, to a
+                // live value of its size.
                 let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
                 state.submit(Call::Launch, stream, Op::Launch(Box::new(launch)))
             })
         };
 
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
@@ -482,8 +482,8 @@ impl Graphs for SimDevice {
                 if !this.is_valid(kernel, shape, parameters) {
                     return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
                 }
-                // SAFETY: the caller promises one pointer for each parameter, to a live value of
-                // its size.
+                // SAFETY: by the contract of `set_launch` there is one pointer for each parameter,
+                // to a live value of its size.
                 let launch = unsafe { launch::Launch::new(kernel, shape, parameters) };
                 state.set_launch(graph, node, launch)
             })
@@ -491,22 +491,22 @@ impl Graphs for SimDevice {
     }
 }
 
-// SAFETY: operations run in the order of their stream and after what they wait for (`State::step`
-// takes from the front, and `can_run` holds a wait back); blocks in use never overlap
-// (SIM-MEMORY-1); a wait ends only when `is_done` holds.
+// SAFETY: operations run in the order of their stream and after the work that they wait for:
+// `State::step` takes from the front of a queue, and `can_run` holds a wait back. Blocks in use
+// never overlap (SIM-MEMORY-1). A wait ends only when `is_done` holds.
 unsafe impl Driver for SimDevice {
     fn properties(&self) -> &Properties {
         &self.properties
     }
 }
 
-// SAFETY: it gives no trace.
+// SAFETY: `begin_trace` returns no trace.
 unsafe impl Tools for SimDevice {
     fn simulator(&self) -> Option<&dyn Simulated> {
         Some(&self.simulator)
     }
 
-    /// The checker is above it, in [`SimDriver`].
+    /// The checker is one layer above, in [`SimDriver`].
     fn is_checked(&self) -> bool {
         false
     }
@@ -517,7 +517,7 @@ unsafe impl Tools for SimDevice {
 
     fn hint(&self, _note: Hint<'_>) {}
 
-    /// Its spans are [`Simulator::record_spans`]'s.
+    /// Spans are recorded by [`Simulator::record_spans`] instead.
     fn begin_trace(&self) -> Option<Box<dyn Trace>> {
         None
     }

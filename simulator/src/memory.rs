@@ -1,8 +1,8 @@
 //! Device memory: real bytes of the host, whose addresses serve as device addresses.
 //!
-//! Memory is mapped in chunks that stay mapped while the driver lives, so that an access that comes
-//! too late finds wrong bytes, not an unmapped page. What was freed is overwritten with junk when
-//! the free runs, and is the first to be given out again.
+//! Memory is mapped in chunks that stay mapped while the driver lives, so a late access finds wrong
+//! bytes, not an unmapped page. Freed memory is overwritten with junk when the free runs, and is
+//! the first to be given out again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,30 +11,29 @@ use memmap2::MmapMut;
 use super::schedule::Random;
 use cuda_rt_driver::MemoryPoolStats;
 
-/// Every block starts at a multiple of this, and is as long as one, in bytes.
+/// Every block starts at a multiple of this, and its length is a multiple of this, in bytes.
 const ALIGNMENT: u64 = 256;
 
-/// A block that its program freed while the free was still pending; see [`Memory::retire`].
+/// A block that the program freed, with the free still pending; see [`Memory::retire`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingFree {
     address: u64,
     len_bytes: u64,
-    /// Place of the free in its stream.
+    /// The free's place in its stream.
     at: u64,
 }
 
-/// The frees of one stream that did not run yet and whose blocks were not given out again, oldest
-/// first.
+/// The pending frees of one stream whose blocks were not given out again, oldest first.
 pub(super) type PendingFrees = VecDeque<PendingFree>;
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
     len_bytes: u64,
-    /// Belongs to a capture or a graph, which ends it.
+    /// The block belongs to a capture or a graph, which ends it.
     captured: bool,
 }
 
-/// How many of a stream's pending frees an allocation looks at for a block of its size.
+/// Number of a stream's pending frees that an allocation searches for a block of its size.
 const REUSE_WINDOW: usize = 8;
 
 #[derive(Debug)]
@@ -52,17 +51,17 @@ pub(super) struct Memory {
     seed: u64,
     limit_bytes: u64,
     used_bytes: u64,
-    /// In blocks that were freed, while their frees are pending and no one has them again.
+    /// Bytes in freed blocks whose frees are pending and which were not given out again.
     pending_bytes: u64,
-    /// What a pool would hold, which is accounted for only: chunks stay mapped.
+    /// Bytes that a pool would hold. This is only accounting: chunks stay mapped.
     reserved_bytes: u64,
     used_peak_bytes: u64,
     reserved_peak_bytes: u64,
     release_threshold_bytes: u64,
     chunks: Vec<Chunk>,
-    /// Blocks that were freed, by length; the last is the most recent.
+    /// Freed blocks, by length; the last is the most recently freed.
     freed: HashMap<u64, Vec<u64>>,
-    /// What is in no block, by address: lengths. Disjoint and coalesced.
+    /// Lengths of ranges outside all blocks, by address. Disjoint and coalesced.
     ranges: BTreeMap<u64, u64>,
     /// # Invariants
     /// SIM-MEMORY-1. The blocks in use, by address: disjoint, each inside one chunk, and outside
@@ -71,7 +70,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Length of a chunk that holds small blocks, in bytes. Its pages cost nothing before they are
+    /// Length of a chunk for small blocks, in bytes. Its pages cost nothing before they are
     /// touched.
     const CHUNK_BYTES: u64 = 64 << 20;
 
@@ -119,7 +118,7 @@ impl Memory {
         self.release_threshold_bytes = bytes;
     }
 
-    /// Lets go of what is unused, down to `keep_bytes`.
+    /// Releases unused memory, down to `keep_bytes`.
     pub(super) fn trim(&mut self, keep_bytes: u64) {
         let held = self.used_bytes + self.pending_bytes;
         self.reserved_bytes = held.max(self.reserved_bytes.min(keep_bytes));
@@ -134,8 +133,8 @@ impl Memory {
         self.blocks.len()
     }
 
-    /// A block of at least `bytes`; `None` if there is no memory left. As CUDA does, may choose one
-    /// whose free is still pending in the same stream.
+    /// Takes a block of at least `bytes`; `None` without enough memory. As in CUDA, this may be a
+    /// block whose free is still pending in the same stream.
     pub(super) fn take(
         &mut self,
         bytes: u64,
@@ -180,7 +179,7 @@ impl Memory {
         if let Some(same) = self.freed.get_mut(&len_bytes)
             && !same.is_empty()
         {
-            // Mostly the last: whoever still uses it meets its next owner soonest.
+            // Mostly the last: a program that still uses it soon meets the next owner.
             let i = if random.one_in(4) {
                 random.below(same.len())
             } else {
@@ -199,8 +198,8 @@ impl Memory {
         self.carve(len_bytes)
     }
 
-    /// Cuts a block off the first range that holds it. It holds junk from now on: mapped memory is
-    /// zero, which is what many programs expect of memory that they have not waited for.
+    /// Cuts a block off the first range that is long enough, and fills it with junk. Mapped memory
+    /// is zero, and many wrong programs expect zeros in memory that they have not waited for.
     fn carve(&mut self, len_bytes: u64) -> Option<u64> {
         let (&address, &len) = self.ranges.iter().find(|(_, len)| **len >= len_bytes)?;
         self.ranges.remove(&address);
@@ -211,7 +210,7 @@ impl Memory {
         Some(address)
     }
 
-    /// Makes ranges of all freed blocks.
+    /// Turns all freed blocks into ranges.
     fn coalesce(&mut self) {
         let freed = self
             .freed
@@ -221,7 +220,7 @@ impl Memory {
         let mut coalesced: Vec<(u64, u64)> = Vec::new();
         for (&address, &len) in &self.ranges {
             match coalesced.last_mut() {
-                // Chunks may lie side by side, and no block may span two.
+                // Adjacent chunks are not joined: no block may span two.
                 Some((start, grown))
                     if *start + *grown == address && !self.chunks.iter().any(|c| c.base == address) =>
                 {
@@ -248,8 +247,9 @@ impl Memory {
     }
 
     /// Ends a block whose free was enqueued at place `at` of a stream. Until
-    /// [`recycle`](Self::recycle) is called it may be given out to that stream only, whose order
-    /// keeps the two owners apart. `None` if no block that may be freed starts at `address`.
+    /// [`recycle`](Self::recycle) is called, only that stream may get the block again: its order
+    /// keeps the two owners apart. Returns `None` if no block that may be freed starts at
+    /// `address`.
     pub(super) fn retire(&mut self, address: u64, at: u64, pending: &mut PendingFrees) -> Option<u64> {
         let Block { len_bytes, .. } = *self.blocks.get(&address).filter(|block| !block.captured)?;
         self.blocks.remove(&address);
@@ -263,8 +263,8 @@ impl Memory {
         Some(len_bytes)
     }
 
-    /// The free at place `at` runs: overwrites the block and makes it free for every stream, unless
-    /// its own stream has it again.
+    /// Runs the free at place `at`: overwrites the block and frees it for every stream, unless its
+    /// own stream already has it again.
     pub(super) fn recycle(&mut self, address: u64, len_bytes: u64, at: u64, pending: &mut PendingFrees) {
         self.spoil(address, len_bytes, !at);
         if let Some(index) = pending.iter().position(|free| free.at == at) {
@@ -274,7 +274,7 @@ impl Memory {
         }
     }
 
-    /// Ends a block that no pending operation uses, at once.
+    /// Ends at once a block that no pending operation uses.
     pub(super) fn release(&mut self, address: u64) {
         if let Some(Block { len_bytes, .. }) = self.blocks.remove(&address) {
             self.used_bytes -= len_bytes;
@@ -283,7 +283,7 @@ impl Memory {
         }
     }
 
-    /// Whether a block in use starts here.
+    /// The length of the block in use that starts here, if there is one.
     pub(super) fn block_bytes(&self, address: u64) -> Option<u64> {
         self.blocks.get(&address).map(|block| block.len_bytes)
     }
@@ -293,7 +293,7 @@ impl Memory {
         self.blocks.get_mut(&address).expect("just taken").captured = true;
     }
 
-    /// Whether all of `bytes` is memory of this device, in use or not.
+    /// Whether all `bytes` bytes are memory of this device, in use or not.
     pub(super) fn contains(&self, address: u64, bytes: u64) -> bool {
         let inside = |chunk: &Chunk| {
             address
@@ -303,9 +303,9 @@ impl Memory {
         self.chunks.iter().rev().any(inside)
     }
 
-    /// Fills memory with junk that depends on the seed and on `salt`: the first and last 16 MiB, of
-    /// which a mistake that touches a buffer touches some, so that large buffers cost neither time
-    /// nor memory that no one uses.
+    /// Fills memory with junk that depends on the seed and on `salt`. Only the first and the last
+    /// 16 MiB are filled, so large buffers cost neither time nor memory that no one uses. A wrong
+    /// access to a buffer touches some of these bytes.
     pub(super) fn spoil(&self, address: u64, bytes: u64, salt: u64) {
         const END_BYTES: u64 = 16 << 20;
         assert!(
@@ -322,38 +322,41 @@ impl Memory {
             for word in junk.chunks_exact_mut(8) {
                 word.copy_from_slice(&random.next().to_ne_bytes());
             }
-            // SAFETY: asserted above: inside a chunk, which is mapped (CHUNK-1).
+            // SAFETY: asserted above: the range is inside a chunk, which is mapped (CHUNK-1).
             unsafe { repeat(address, &junk, bytes as usize) };
         }
     }
 }
 
-/// Copies device or host memory; the ranges may overlap, though no correct program's do.
+/// Copies device or host memory. The ranges may overlap, though no correct program's ranges do.
 ///
 /// # Safety
 /// Both ranges are mapped, and nothing else uses them now.
 pub(super) unsafe fn copy(destination: u64, source: u64, bytes: usize) {
     let source = std::ptr::with_exposed_provenance::<u8>(source as usize);
     let destination = std::ptr::with_exposed_provenance_mut::<u8>(destination as usize);
-    // SAFETY: the caller's.
+    // SAFETY: by this function's contract both ranges are mapped, and nothing else uses them now.
     unsafe { source.copy_to(destination, bytes) };
 }
 
-/// Writes `pattern` again and again until `bytes` are written.
+/// Writes `pattern` repeatedly until `bytes` bytes are written.
 ///
 /// # Safety
 /// The range is mapped, and nothing else uses it now.
 pub(super) unsafe fn repeat(destination: u64, pattern: &[u8], bytes: usize) {
     let base = std::ptr::with_exposed_provenance_mut::<u8>(destination as usize);
     let mut done = pattern.len().min(bytes);
-    // SAFETY: the caller's; `pattern` is the host's own.
+    // SAFETY: by this function's contract the range is mapped and unused; `pattern` is a separate
+    // host slice.
     unsafe { base.copy_from(pattern.as_ptr(), done) };
-    // What is written already is the source of twice as much, which is as fast as a plain copy.
+    // The bytes already written are copied to double their length, which is as fast as a plain
+    // copy.
     while done < bytes {
         let more = done.min(bytes - done);
         // SAFETY: `done + more` is at most `bytes`.
         let next = unsafe { base.add(done) };
-        // SAFETY: the caller's; `more` is at most `done`, so source and destination are apart.
+        // SAFETY: by this function's contract the range is mapped and unused. `more` is at most
+        // `done`, so source and destination do not overlap.
         unsafe { next.copy_from_nonoverlapping(base, more) };
         done += more;
     }

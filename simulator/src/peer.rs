@@ -1,4 +1,4 @@
-//! Other devices of the same host: access to their memory, and copies from and to it.
+//! Other devices of the same host: access to their memory, and copies between devices.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,18 +9,18 @@ use super::stream::Op;
 use super::{SimDevice, State};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAccess, RawPeer, RawStream};
 
-/// A name that no other device of the process has, of this host or of another.
+/// A name that no other device of the process has, whatever its host.
 pub(super) fn new_peer() -> RawPeer {
     static DEVICES: AtomicU64 = AtomicU64::new(0);
 
-    // A counter needs no ordering. 2^63 devices are more than a process lives to make.
+    // A counter needs no ordering. No process lives long enough to make 2^63 devices.
     let number = DEVICES.fetch_add(1, Ordering::Relaxed);
     // Not a number that a GPU could have.
     RawPeer(1 << 63 | number)
 }
 
 impl SimDevice {
-    /// The device of this host that others name so.
+    /// The device of this host with this name.
     fn device_of(&self, state: &State, call: Call, peer: RawPeer) -> DriverResult<usize> {
         let found = state.peers.iter().position(|name| *name == peer);
         found.ok_or_else(|| {
@@ -84,8 +84,9 @@ mod tests {
 
     use crate::{SimConfig, SimDriver};
 
-    /// Counterexample: a name was the host's number, shifted, and the device's. Device 65,536 of
-    /// the first host was then device 0 of the second, and each took the other's handles.
+    /// Counterexample: names once were the host's number, shifted, plus the device's number. Device
+    /// 65,536 of the first host then had the name of device 0 of the second host, and each took the
+    /// other's handles.
     #[test]
     fn devices_of_two_hosts_never_have_one_name() {
         let (first, second) = (SimDriver::new(SimConfig::new()), SimDriver::new(SimConfig::new()));

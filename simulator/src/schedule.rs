@@ -1,8 +1,9 @@
-//! Who runs next: any order that CUDA's rules allow, chosen by the seed.
+//! The scheduler: chooses by the seed which stream runs next, among all orders that CUDA's rules
+//! allow.
 //!
-//! An order that is uniformly random seldom goes far wrong: streams advance about evenly. So one
-//! stream is favoured for a random while and the others starve, which is what a program that forgot
-//! an edge least expects.
+//! A uniformly random order seldom goes far wrong, because streams advance about evenly. So one
+//! stream is favoured for a random time and the others starve. A program that forgot an edge least
+//! expects this.
 
 use super::State;
 use super::config::Order;
@@ -24,12 +25,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`; `end` is not 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
-    /// True once in `times` times.
+    /// True once in `times` calls, on average.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -37,25 +38,25 @@ impl Random {
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Streams with pending work, in an order that only the calls and the seed decide.
+    /// Streams with pending work, in an order that depends only on the calls and the seed.
     pub(super) active: Vec<u64>,
-    /// Operations that are pending, over all streams.
+    /// Number of pending operations, over all streams.
     pub(super) pending: usize,
-    /// The stream that runs while it can, and for how many steps more.
+    /// The favoured stream, and for how many more steps it is favoured.
     favourite: (u64, usize),
-    /// Calls until some work runs that no one waits for.
+    /// Number of calls until some work runs that no one waits for.
     quiet_calls: usize,
-    /// Streams of which something must run because someone waits for it or asked about it
-    /// ([`Order::Lazy`], [`Order::Starve`]).
+    /// Streams that must run some work because someone waits for it or queried it ([`Order::Lazy`],
+    /// [`Order::Starve`]).
     wanted: Vec<u64>,
 }
 
 impl Schedule {
-    /// Calls that pass, at most, between two times that something runs for no one.
+    /// The most calls between two times at which work runs that no one waits for.
     const MOST_QUIET_CALLS: usize = 32;
-    /// Operations that then run, at most: on average more than were enqueued since.
+    /// The most operations that then run: on average more than were enqueued since.
     const MOST_STEPS: usize = 48;
-    /// Of so many streams one is starved.
+    /// One of this many streams is starved.
     const STARVED_OF: u32 = 16;
 
     pub(super) fn new(random: &mut Random) -> Self {
@@ -67,7 +68,7 @@ impl Schedule {
 }
 
 impl State {
-    /// Runs a little that no one waits for, perhaps.
+    /// Runs a little work that no one waits for, or none.
     pub(super) fn run_in_background(&mut self) {
         if self.config.order == Order::Starve {
             while self.lost.is_none()
@@ -90,15 +91,15 @@ impl State {
         }
     }
 
-    /// Runs until `position` is done; returns early only if the device is lost.
+    /// Runs until `position` is done. Returns early only if the device is lost.
     pub(super) fn run_until(&mut self, position: Position) {
         while self.lost.is_none() && !self.is_done(position) {
             self.step_towards(position);
         }
     }
 
-    /// Runs one operation, if any is left: with [`Order::Lazy`] and [`Order::Starve`] one that
-    /// `position` needs, if it needs one.
+    /// Runs one operation, if any is left. With [`Order::Lazy`] and [`Order::Starve`] it is an
+    /// operation that `position` needs, if it needs one.
     pub(super) fn step_towards(&mut self, position: Position) {
         if !matches!(self.config.order, Order::Lazy | Order::Starve) {
             self.step_any();
@@ -122,7 +123,7 @@ impl State {
         );
     }
 
-    /// Notes all that must run before `position` is done.
+    /// Notes all operations that must run before `position` is done.
     fn want(&mut self, position: Position) {
         let mut positions = vec![position];
         while let Some(Position { stream, at }) = positions.pop() {
@@ -166,7 +167,7 @@ impl State {
         true
     }
 
-    /// The first stream that can run, counted from a random one on.
+    /// The first stream that can run, counted from a random stream on.
     fn first_that_can_run(
         &mut self,
         streams: fn(&Schedule) -> &[u64],
@@ -181,7 +182,7 @@ impl State {
             .find(|s| can_run(self, *s))
     }
 
-    /// Whether the stream can run, and is not the one that is starved.
+    /// Whether the stream can run, and is not the starved one.
     fn is_fed(&self, stream: u64) -> bool {
         // The low half of a handle is its slot, which counts streams.
         let slot = stream as u32 % Schedule::STARVED_OF;

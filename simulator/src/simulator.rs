@@ -1,4 +1,4 @@
-//! The handle by which tests and tools look into a simulated device.
+//! [`Simulator`]: the handle by which tests and tools look into a simulated device.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use cuda_rt_driver::{ErrorCode, RawStream};
 
 /// Handle to a simulated device: its seed, faults, counters and modelled time.
 ///
-/// [Devices of one host](Checked::another) have one seed, one order, one clock, and count calls and
-/// faults together: all here is of all of them, but for engines, spans and waits.
+/// [Devices of one host](Checked::another) share one seed, one order and one clock, and count calls
+/// and faults together. All values here are of all devices of the host, except engines, spans and
+/// waits.
 ///
-/// Calls through it are not calls of the driver: they are neither counted nor made to fail, and run
-/// no work but for [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). From
-/// inside a simulated kernel they panic, and of a host that a panic has lost they find nothing.
+/// The methods are not driver calls: they are not counted and cannot be made to fail. They run no
+/// work, except [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). Inside a
+/// simulated kernel they panic. If a panic has lost the host's devices, they find nothing.
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
@@ -35,19 +36,18 @@ impl fmt::Debug for Simulator {
 }
 
 impl Simulator {
-    /// The handle of the simulated device that these are the tools of, if it is one.
+    /// The handle of the simulated device that has these tools, if the device is simulated.
     pub fn of(tools: &dyn cuda_rt_driver::Tools) -> Option<&Self> {
         let simulated: &dyn std::any::Any = tools.simulator()?;
         simulated.downcast_ref()
     }
 
-    /// The seed; with the same seed and the same calls from one thread, all happens in the same
-    /// order.
+    /// The seed. The same seed and the same calls from one thread give the same order of all work.
     pub fn seed(&self) -> u64 {
         self.0.config.seed
     }
 
-    /// What is simulated.
+    /// The device's configuration.
     pub fn config(&self) -> &SimConfig {
         &self.0.config
     }
@@ -64,7 +64,7 @@ impl Simulator {
         self.fail_nth(call, 1, code);
     }
 
-    /// Makes the `nth` `call` from now on fail with `code`; the next is number 1.
+    /// Makes the `nth` `call` from now on fail with `code`; the next call is number 1.
     ///
     /// # Panics
     /// If `nth` is 0.
@@ -73,19 +73,19 @@ impl Simulator {
         self.0.look(|state| state.faults.add(call, nth, code));
     }
 
-    /// Takes back the faults that did not happen yet.
+    /// Cancels the faults that did not happen yet.
     pub fn clear_faults(&self) {
         self.0.look(|state| state.faults.clear());
     }
 
-    /// Runs all that is pending, in an order chosen by the seed: the host does something else for a
-    /// long while. It learns nothing of it, so this orders nothing.
+    /// Runs all pending work, in an order chosen by the seed, as if the host did other work for a
+    /// long time. The host learns nothing about it, so this orders nothing.
     pub fn run_pending(&self) {
         while self.0.look(State::step_any) {}
     }
 
-    /// Runs what a stream holds now, with what that waits for, and in a lazy order no more. The
-    /// host learns nothing of it either.
+    /// Runs the present work of a stream and the work that it waits for; in a lazy order, nothing
+    /// more. The host learns nothing about it either.
     pub fn run_stream(&self, stream: RawStream) {
         self.0.look(|state| {
             let issued = state.streams.get(stream.0).map(|held| held.issued());
@@ -95,17 +95,17 @@ impl Simulator {
         });
     }
 
-    /// The races that the checker found so far, each pair of calls once, and at most 256.
+    /// The races found so far: each pair of calls once, at most 256.
     pub fn races(&self) -> Vec<Race> {
         self.0.watch.races()
     }
 
-    /// How many ranges of bytes and actors the checker remembers.
+    /// Number of byte ranges and number of actors that the checker remembers.
     pub fn checker_footprint(&self) -> (usize, usize) {
         self.0.watch.footprint()
     }
 
-    /// What there is now, and what happened so far.
+    /// The present contents of the device, and what happened so far.
     pub fn counters(&self) -> Counters {
         self.0.look(|state| state.counters())
     }
@@ -125,8 +125,8 @@ impl Simulator {
         });
     }
 
-    /// Takes the spans of the operations that ran, in the order in which they were enqueued; those
-    /// of pending ones stay.
+    /// Takes the spans of the operations that ran, in the order in which they were enqueued. Spans
+    /// of pending operations stay.
     pub fn take_spans(&self) -> Vec<Span> {
         self.0.look(|state| {
             let Some(spans) = state.clock.device(self.1).spans.take() else {
@@ -147,13 +147,13 @@ impl Simulator {
             .look(|state| std::mem::take(&mut state.clock.device(self.1).waits))
     }
 
-    /// How long an engine of this device was busy with all that was enqueued, in modelled ns.
+    /// How long all enqueued work occupies an engine of this device, in modelled ns.
     pub fn busy_ns(&self, engine: Engine) -> u64 {
         self.0.look(|state| state.clock.busy_ns(self.1, engine))
     }
 
-    /// The calling thread's modelled clock, in ns since the device was made: calls advance it by
-    /// what they cost, and waits to the modelled time of what they waited for.
+    /// The calling thread's modelled clock, in ns since the device was made. A call advances the
+    /// clock by the call's cost; a wait advances it to the modelled time of the awaited work.
     pub fn host_now_ns(&self) -> u64 {
         self.0.look(|state| state.clock.now_ns())
     }
@@ -170,7 +170,7 @@ impl Simulated for Simulator {
     }
 }
 
-/// What a simulated device holds, and what it did.
+/// The contents of a simulated device, and counts of its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -182,9 +182,9 @@ pub struct Counters {
     pub events_created: u64,
     /// Graphs that were captured and not destroyed.
     pub graphs_live: usize,
-    /// Blocks that were allocated and not freed, graphs' ones included.
+    /// Blocks that were allocated and not freed, including blocks of graphs.
     pub allocations_live: usize,
-    /// Their bytes, each rounded up to 256.
+    /// Bytes of these blocks, each rounded up to a multiple of 256.
     pub bytes_live: u64,
     /// Blocks of host memory that are registered.
     pub registrations_live: usize,
@@ -203,7 +203,7 @@ pub struct Counters {
     calls: Calls,
 }
 
-/// How often each call was made.
+/// The number of times that each call was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Calls([u64; Call::ALL.len()]);
 
@@ -214,7 +214,7 @@ impl Default for Calls {
 }
 
 impl Counters {
-    /// How often `call` was made, with or without success.
+    /// The number of times that `call` was made, with or without success.
     pub fn calls(&self, call: Call) -> u64 {
         self.calls.0[call as usize]
     }

@@ -1,9 +1,9 @@
-//! Values behind handles that are never given out twice.
+//! [`Slab`]: values behind handles that are never given out twice.
 
-/// A home for values, each with a handle: its slot, and how often the slot was used before.
+/// Storage for values, each with a handle: its slot, and how often the slot was used before.
 ///
-/// A handle is never 0, and one whose value was removed finds nothing, so that a stale handle is an
-/// error and not someone else's value.
+/// A handle is never 0. The handle of a removed value finds nothing, so a stale handle is an error
+/// and never finds another value.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,

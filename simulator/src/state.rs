@@ -1,4 +1,4 @@
-//! All that a simulated host has, and what a call begins with.
+//! The state of a simulated host, and the checks at the start of a call.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::stream::{Op, Stream};
 use super::{Call, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
 
-/// All that changes; one thread at a time runs calls and operations.
+/// All mutable state; one thread at a time runs calls and operations.
 pub(super) struct State {
     pub(super) config: Arc<SimConfig>,
     pub(super) random: schedule::Random,
@@ -19,11 +19,11 @@ pub(super) struct State {
     pub(super) events: slab::Slab<event::Event>,
     pub(super) captures: slab::Slab<graph::Capture>,
     pub(super) graphs: slab::Slab<graph::Graph>,
-    /// By device.
+    /// The memories, by device.
     pub(super) memories: Vec<memory::Memory>,
-    /// By device: how others name it.
+    /// The names by which devices refer to each other, by device.
     pub(super) peers: Vec<RawPeer>,
-    /// Nodes ever made.
+    /// Number of nodes ever made.
     pub(super) nodes_made: u64,
     /// Addresses of registered host memory.
     pub(super) registered: HashSet<usize>,
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Adds a device; gives its number, and how others name it.
+    /// Adds a device. Returns its number, and the name by which others refer to it.
     pub(super) fn add_device(&mut self) -> (usize, RawPeer) {
         let device = self.memories.len();
         let (seed, bytes) = (self.config.seed ^ (device as u64) << 32, self.config.memory_bytes);
@@ -80,7 +80,7 @@ impl State {
         self.check_lost(call)
     }
 
-    /// The host has waited for a stream or event.
+    /// Notes that the host has waited for a stream or event.
     pub(super) fn synchronized(&mut self) {
         self.memories.iter_mut().for_each(memory::Memory::synchronized);
     }
@@ -100,7 +100,7 @@ impl State {
         DriverError::with_detail(call.name(), code, self.origin())
     }
 
-    /// A copy or fill whose ranges on devices are these. Nothing is enqueued for no bytes.
+    /// Enqueues a copy or fill with these ranges on devices. With no bytes it enqueues nothing.
     pub(super) fn transfer(
         &mut self,
         call: Call,

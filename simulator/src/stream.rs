@@ -12,23 +12,24 @@ use super::launch::{Launch, Trap};
 use super::memory::{self, Memory, PendingFrees};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawStream};
 
-/// A place in a stream: its first `at` operations. Stays meaningful when the stream is gone.
+/// A place in a stream: after its first `at` operations. It stays meaningful after the stream is
+/// destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) stream: u64,
     pub(super) at: u64,
 }
 
-/// What a stream holds.
+/// An operation of a stream.
 #[derive(Debug)]
 pub(super) enum Op {
     /// Blocks the stream.
     Wait(Position),
-    /// Fills memory with junk: an allocation begins, or one of a graph ends.
+    /// Fills memory with junk: an allocation begins, or an allocation of a graph ends.
     Spoil { address: u64, bytes: u64, salt: u64 },
     /// Ends a block.
     Free { address: u64, len_bytes: u64 },
-    /// Copies between two addresses, of which at least one is the device's.
+    /// Copies between two addresses; at least one is on the device.
     Copy {
         kind: SpanKind,
         destination: u64,
@@ -41,22 +42,22 @@ pub(super) enum Op {
         pattern: Pattern,
         bytes: usize,
     },
-    /// Gives what a rank sends.
+    /// Gives the data that a rank sends.
     Send {
         from: u64,
         bytes: usize,
         rank: usize,
         exchange: Exchange,
     },
-    /// Computes what a rank receives, of what all gave.
+    /// Computes the data that a rank receives, from the data that all ranks gave.
     Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
-    /// Replays a graph, as it was when it was launched.
+    /// Replays a graph as it was at its launch.
     Graph { graph: u64, version: u64 },
 }
 
-/// The pattern of a fill; in place unless it is long.
+/// The pattern of a fill; stored in place unless it is long.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
     Short([u8; 15], u8),
@@ -84,7 +85,7 @@ impl Pattern {
 }
 
 impl Op {
-    /// What it asks of an engine, if of one.
+    /// The operation's load on an engine, if it uses one.
     pub(super) fn work(&mut self) -> Option<Work> {
         let (kind, label, bytes) = match self {
             Self::Wait(_)
@@ -122,7 +123,7 @@ impl Op {
         })
     }
 
-    /// Does to memory what the operation does; nothing for those that only order others.
+    /// Applies the operation to memory; does nothing for operations that only order others.
     pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
         match self {
             Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => {}
@@ -133,8 +134,8 @@ impl Op {
                 bytes,
                 ..
             } => {
-                // SAFETY: a device's side was found in its memory, which stays mapped (CHUNK-1);
-                // whoever enqueued the copy answers for the host's side, and for the order.
+                // SAFETY: the device's side was found in its memory, which stays mapped (CHUNK-1).
+                // The code that enqueued the copy answers for the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
             Self::Fill {
@@ -160,30 +161,30 @@ impl Op {
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The device that it is on, by its number.
+    /// The number of the stream's device.
     pub(super) device: usize,
     pub(super) queue: VecDeque<Op>,
-    /// Operations that ever ran; `queue` holds those after them.
+    /// Number of operations that have run; `queue` holds the later ones.
     pub(super) executed: u64,
-    /// Operations that must run because someone waits; see [`super::schedule`].
+    /// Number of operations that must run because someone waits; see [`super::schedule`].
     pub(super) wanted: u64,
-    /// When all that was enqueued ends, in modelled ns.
+    /// The end of all enqueued work, in modelled ns.
     pub(super) modelled_end_ns: u64,
     pub(super) pending_frees: PendingFrees,
     pub(super) capture: Option<Membership>,
-    /// Goes when its queue is empty; no call finds it any more.
+    /// Removed when its queue is empty; no call finds it any more.
     pub(super) destroyed: bool,
 }
 
 impl Stream {
-    /// Operations that were ever enqueued.
+    /// Number of operations ever enqueued.
     pub(super) fn issued(&self) -> u64 {
         self.executed + self.queue.len() as u64
     }
 }
 
 impl State {
-    /// The live stream of a handle.
+    /// The live stream with this handle.
     pub(super) fn stream(&mut self, call: Call, stream: RawStream) -> DriverResult<&mut Stream> {
         let found = self.streams.get(stream.0).is_some_and(|s| !s.destroyed);
         if !found {
@@ -227,7 +228,7 @@ impl State {
         self.query(Call::QueryStream, Position { stream: stream.0, at }, end_ns)
     }
 
-    /// Whether all up to `position` is done, which is modelled to be at `end_ns`. Makes some
+    /// Whether all work up to `position` is done, which is modelled to be at `end_ns`. Makes some
     /// progress, so that a loop of queries ends.
     pub(super) fn query(&mut self, call: Call, position: Position, end_ns: u64) -> DriverResult<bool> {
         self.clock.spend(self.config.model.other_call_ns);
@@ -235,13 +236,13 @@ impl State {
         self.check_lost(call)?;
         let done = self.is_done(position);
         if done {
-            // Whoever saw it done did so no earlier than it was.
+            // A thread that saw the work done did so no earlier than the work was done.
             self.clock.wait_until(end_ns);
         }
         Ok(done)
     }
 
-    /// Enqueues an operation, or adds it to the capture that the stream is in.
+    /// Enqueues an operation, or adds it to the capture that contains the stream.
     pub(super) fn submit(&mut self, call: Call, stream: RawStream, mut op: Op) -> DriverResult<()> {
         let captured = self.stream(call, stream)?.capture.is_some();
         let work = op.work();
@@ -270,7 +271,7 @@ impl State {
         Ok(())
     }
 
-    /// Puts an operation at the end of a live stream's queue.
+    /// Adds an operation to the end of a live stream's queue.
     pub(super) fn enqueue(&mut self, stream: u64, op: Op) {
         let s = self.streams.get_mut(stream).expect("the caller found it");
         s.queue.push_back(op);
@@ -279,7 +280,7 @@ impl State {
             self.schedule.active.push(stream);
         }
         if self.config.order == Order::Eager {
-            // All that it could wait for ran when it was enqueued.
+            // All work that it could wait for ran when it was enqueued.
             self.step(stream);
         }
     }
@@ -290,7 +291,7 @@ impl State {
             .is_none_or(|s| s.executed >= position.at)
     }
 
-    /// Runs a stream's next operation, which is there and not blocked.
+    /// Runs a stream's next operation. The operation exists and is not blocked.
     pub(super) fn step(&mut self, stream: u64) {
         if self.lost.is_some() {
             return;
@@ -302,7 +303,7 @@ impl State {
         let mut op = s.queue.pop_front().expect("the caller saw it");
         self.schedule.pending -= 1;
         let memory = &mut self.memories[s.device];
-        // It stays unexecuted if it traps, so that nothing takes it for done.
+        // A trapped operation stays unexecuted, so that nothing takes it for done.
         let result = match &mut op {
             Op::Free { address, len_bytes } => {
                 memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);

@@ -1,4 +1,4 @@
-//! Every case is refused, with the message that was read when it was committed.
+//! Every case is refused, with its committed message.
 
 #[test]
 fn cases_do_not_compile() {

@@ -1,4 +1,4 @@
-//! The suite is whole: cases say why they fail, fail for that reason, and have twins.
+//! The suite is complete: each case says why it fails, fails for that reason, and has a twin.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
-//! Every twin runs, and asserts what it computed: on the GPU where there is one, and on simulated
-//! devices.
+//! Every twin runs, and asserts its results: on the GPU if there is one, and on simulated devices.
 //!
-//! Each is a program that can be read by itself. All are in one test target, so that they are built
-//! at once.
+//! Each twin is a program that can be read by itself. All twins are in one test target, so that one
+//! build makes all of them.
 // One twin is about `unsafe`, and allows it.
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where the call stands that a driver call is part of.
+//! The call of the program that a driver call belongs to, and its place in the source.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -7,20 +7,20 @@ use super::calls;
 use cuda_rt_driver::{CallSite, Operation, Site};
 
 thread_local! {
-    /// The call of the typed API, or the statement of a program, that this thread is in.
+    /// The call of the typed API, or the statement of a program, that this thread is inside.
     static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
-// With a destructor it would be gone where a user's thread-local is dropped and calls the library,
-// and calls would panic there.
+// The cell must have no destructor: a cell with one is destroyed before other thread-locals of the
+// thread. A user's thread-local that calls the library in its drop would then panic.
 const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
 
-/// The operation of a call that is followed: its name, and the place of the call of the typed API
-/// that it is part of, or its own.
+/// The operation of a followed call: its name, and its place. The place is the call of the typed
+/// API that the call is part of, or else the call itself.
 pub(super) fn operation(call: CallSite) -> Operation {
     let site = match CALLED_AT.get() {
         Some(site) => site,
-        // Through `dyn Driver` the caller is the method itself.
+        // A call through `dyn Driver` has the driver's method as its caller.
         None if calls::FILES.contains(&call.at.file()) => Site::Unknown,
         None => Site::Code(call.at),
     };
@@ -30,8 +30,8 @@ pub(super) fn operation(call: CallSite) -> Operation {
     }
 }
 
-/// What the host does at a call by which memory passes: at the statement of a program, if there is
-/// one.
+/// The host's operation at a call by which memory passes. Its place is the program's statement, if
+/// there is one.
 pub(super) fn host_operation(passed: CallSite) -> Operation {
     let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
     Operation {
@@ -40,15 +40,15 @@ pub(super) fn host_operation(passed: CallSite) -> Operation {
     }
 }
 
-/// Until it is dropped, the driver calls of this thread count as made at one place: that of the
-/// outermost call of the typed API, where one is made of others.
+/// While this value lives, the driver calls of this thread count as made at one place. If calls of
+/// the typed API are nested, the outermost call's place counts.
 #[derive(Debug)]
 pub struct CalledAt {
     outermost: bool,
 }
 
 impl CalledAt {
-    /// Calls count as made at this place from now on, unless an outer one is alive.
+    /// Sets the place of the calls from now on, unless an outer value is alive.
     pub fn new(location: &'static Location<'static>) -> Self {
         Self::at(Site::Code(location))
     }
@@ -70,8 +70,8 @@ impl Drop for CalledAt {
     }
 }
 
-/// Runs `body`, whose driver calls count as made by one statement of a program, from 0: reports
-/// then tell the calls of a replayed log apart, which all stand at one place in the code.
+/// Runs `body`, whose driver calls count as made by statement `index` of a program, counted from 0.
+/// All calls of a replayed log have one place in the code; this number tells them apart in reports.
 pub fn at_statement<R>(index: usize, body: impl FnOnce() -> R) -> R {
     let _until = CalledAt::at(Site::Statement(index));
     body()

@@ -1,4 +1,4 @@
-//! The calls of a driver that is followed: each is made, and the checker is told of it.
+//! The calls of a followed driver: each call is made, and told to the checker.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -15,10 +15,10 @@ use cuda_rt_driver::{
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// The files in which a call through `dyn` seems to stand.
+/// The files in which a call through `dyn` seems to have its place.
 pub(super) const FILES: [&str; 2] = [file!(), communicator::FILE];
 
-// SAFETY: as `inner`, to which every call is passed on as it is.
+// SAFETY: every call is passed on unchanged to `inner`, which keeps the contract of `Driver`.
 unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
     fn properties(&self) -> &Properties {
         self.inner.properties()
@@ -45,9 +45,9 @@ impl<D: Driver + ?Sized> Streams for Checked<D> {
                 return call(&*this.inner);
             }
             this.watch.check_denied()?;
-            // Not with the monitor locked: the body may call this driver.
+            // The call is made without the monitor's lock: the body may call this driver.
             call(&*this.inner)?;
-            // The call was made, so nothing here is its error.
+            // The call was made, so an error of the checker must not become its error.
             let _ = this.watch.enter(|monitor| {
                 this.watch.tell(monitor, |monitor| {
                     let begun = monitor.begin(stream.0);
@@ -168,14 +168,15 @@ impl<D: Driver + ?Sized> Kernels for Checked<D> {
         #[track_caller]
         launch(kernel, shape, parameters, stream) => {
             let at = CallSite::here(kernel.name);
-            // SAFETY: `call` launches this kernel with these parameters: the caller promises them.
+            // SAFETY: `call` launches this kernel with these parameters. By the contract of
+            // `launch` there is one pointer for each parameter, to a live value of its size.
             unsafe { this.follow_launch(at, kernel, parameters, stream, call) }
         };
 
         #[track_caller]
         launch_padded(kernel, shape, parameters, stream) => {
             let at = CallSite::here(kernel.name);
-            // SAFETY: as of `launch`.
+            // SAFETY: as in `launch`; `launch_padded` demands the same of the pointers.
             unsafe { this.follow_launch(at, kernel, parameters, stream, call) }
         };
     }
@@ -194,8 +195,8 @@ impl<D: Driver + ?Sized> Graphs for Checked<D> {
             monitor.update_graph(stream.0, updated.map(|()| graph.0));
         });
 
-        // What it changes is checked against the work of others at each replay, and not against the
-        // graph's other nodes.
+        // At each replay, the changed accesses are checked against other work. They are not checked
+        // against the graph's other nodes.
         #[track_caller]
         set_launch(graph, node, kernel, shape, parameters) => {
             let at = CallSite::here(kernel.name);
@@ -204,8 +205,8 @@ impl<D: Driver + ?Sized> Graphs for Checked<D> {
                     return;
                 };
                 let tell = |bytes, kind| monitor.access_of_graph(graph.0, by, bytes, kind, operation(at));
-                // SAFETY: the driver took the parameters: the caller promises one for each of the
-                // kernel's.
+                // SAFETY: by the contract of `set_launch` there is one pointer for each of the
+                // kernel's parameters, and the driver's call with them has succeeded.
                 unsafe { each_buffer(kernel, parameters, tell) };
             })
         };

@@ -1,4 +1,4 @@
-//! Collectives that the checker follows.
+//! Collectives followed by the checker.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use super::{Watch, device};
 use cuda_rt_driver::AccessKind::{Read, Write};
 use cuda_rt_driver::{CallSite, Collective, Communicator, DriverResult, Number, Part};
 
-/// Where a collective seems to come from that no call of the typed API made.
+/// The file in which a collective seems to have its place if no call of the typed API made it.
 pub(super) const FILE: &str = file!();
 
-/// A communicator whose every collective a checker follows: of each rank what it sends and what it
-/// receives, in its own stream. That a rank has received says nothing to the checker of the others,
-/// though some collectives imply it.
+/// A communicator whose collectives a checker follows. For each rank the checker notes what the
+/// rank sends and receives, in the rank's own stream. A rank's receive makes no edge to the other
+/// ranks, though some collectives imply one.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) inner: Box<dyn Communicator>,
     pub(super) watch: Arc<Watch>,
 }
 
-// SAFETY: as `inner`, to which every call is passed on as it is.
+// SAFETY: every call is passed on unchanged to `inner`, which keeps the contract of `Communicator`.
 unsafe impl Communicator for Checked {
     unsafe fn enqueue(
         &self,
@@ -29,14 +29,14 @@ unsafe impl Communicator for Checked {
         parts: &[Part],
     ) -> DriverResult<()> {
         if self.watch.is_off() {
-            // SAFETY: the caller's.
+            // SAFETY: this function's contract, passed on with the same arguments.
             return unsafe { self.inner.enqueue(collective, number, count, parts) };
         }
         self.watch.check_denied()?;
         let at = CallSite::here(collective.name());
         let mut made = false;
         let told = self.watch.enter(|monitor| {
-            // SAFETY: the caller's.
+            // SAFETY: this function's contract, passed on with the same arguments.
             unsafe { self.inner.enqueue(collective, number, count, parts) }?;
             made = true;
             let operation = operation(at);
@@ -57,7 +57,7 @@ unsafe impl Communicator for Checked {
             });
             Ok(())
         });
-        // What was enqueued does not fail: an error says that nothing was.
+        // The collective was enqueued, so an error of the checker must not become its error.
         if made { Ok(()) } else { told }
     }
 

@@ -1,4 +1,5 @@
-//! How a call is made and told: under one lock if it enqueues, around its wait if it blocks.
+//! How a call is made and told: under one lock if it enqueues; before and after its wait if it
+//! blocks.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -12,12 +13,13 @@ use cuda_rt_driver::{CallSite, Driver, DriverResult, RawStream};
 use cuda_rt_driver::{Kernel, ParameterKind};
 
 impl<D: Driver + ?Sized> Checked<D> {
-    /// A call that does not block: made and told under one lock, so that the checker's order is the
-    /// stream's.
+    /// Makes a call that does not block, and tells it. Both happen under one lock, so that the
+    /// checker sees calls in the stream's order.
     ///
-    /// A call that was made never fails here: an error of a [`Driver`] says that nothing was
-    /// enqueued. Counterexample: a copy to another device was made, and its race with others
-    /// reported as its error; its buffer went to the next owner under the copy.
+    /// A call that was made never fails here: an error of a [`Driver`] means that nothing was
+    /// enqueued. Counterexample: a copy to another device was made, and its race with other work
+    /// was returned as its error. The copy's buffer then went to its next owner, under the running
+    /// copy.
     #[inline]
     pub(super) fn follow<R>(
         &self,
@@ -40,7 +42,7 @@ impl<D: Driver + ?Sized> Checked<D> {
         }
     }
 
-    /// A call that enqueues one operation with these accesses.
+    /// Makes a call that enqueues one operation with these accesses.
     #[inline]
     pub(super) fn enqueue<const N: usize>(
         &self,
@@ -58,11 +60,11 @@ impl<D: Driver + ?Sized> Checked<D> {
         })
     }
 
-    /// A call that enqueues a kernel, with the accesses of its buffers.
+    /// Makes a call that enqueues a kernel, with the accesses of its buffers.
     ///
     /// # Safety
-    /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size,
-    /// if `call` succeeds.
+    /// If `call` succeeds, `parameters` has one pointer for each of `kernel.parameters`, to a live
+    /// value of that size.
     #[inline]
     pub(super) unsafe fn follow_launch(
         &self,
@@ -76,13 +78,14 @@ impl<D: Driver + ?Sized> Checked<D> {
             let operation = operation(at);
             let begun = monitor.begin(stream.0);
             let tell = |bytes, kind| monitor.access(begun, bytes, kind, operation);
-            // SAFETY: this function's contract; the call has succeeded.
+            // SAFETY: `tell` runs only after `call` has succeeded, so this function's contract
+            // holds for `parameters`.
             unsafe { each_buffer(kernel, parameters, tell) };
         })
     }
 
-    /// A call that ends a capture, also where a race was denied before. `tell` is given its result
-    /// if it succeeds; a capture that fails to end is over too.
+    /// Makes a call that ends a capture, even after a race was denied. `tell` gets the call's
+    /// result if it succeeded; a capture that fails to end is over too.
     pub(super) fn finish_capture<R>(
         &self,
         call: impl FnOnce(&D) -> DriverResult<R>,
@@ -100,7 +103,8 @@ impl<D: Driver + ?Sized> Checked<D> {
         ended.unwrap_or_else(|| Err(told.expect_err("a call that was not made failed")))
     }
 
-    /// A call that blocks, after which all is over that `contents` gives before it.
+    /// Makes a call that blocks. Everything that `contents` returns before the call is done after
+    /// it.
     pub(super) fn synchronize(
         &self,
         contents: impl FnOnce(&Monitor) -> crate::VectorClock,
@@ -119,7 +123,7 @@ impl<D: Driver + ?Sized> Checked<D> {
     }
 }
 
-/// Gives `tell` the accesses of a kernel's buffers.
+/// Calls `tell` with each access of a kernel's buffers.
 ///
 /// # Safety
 /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
@@ -130,7 +134,8 @@ pub(super) unsafe fn each_buffer(
 ) {
     let word = |i: usize| {
         let is_word = kernel.parameters[i].size_bytes == size_of::<u64>();
-        // SAFETY: the caller's: a live value of that size; addresses and lengths are initialised.
+        // SAFETY: by this function's contract, a live value of the size just compared. Its bytes
+        // are initialised: it is an address or a length.
         is_word.then(|| unsafe { parameters[i].cast::<u64>().read_unaligned() })
     };
     for (i, pair) in kernel.parameters.windows(2).enumerate() {

@@ -1,4 +1,4 @@
-//! A driver that tells the [checker](crate) what passes through it.
+//! [`Checked`]: a driver that tells the [checker](crate) each call that passes through it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -23,15 +23,15 @@ pub use called_at::{CalledAt, at_statement};
 pub use simulates::Simulates;
 pub use watch::Watch;
 
-/// What becomes of a race that the checker finds.
+/// What happens with a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
     /// Nothing is checked.
     Off,
-    /// It is kept, to be asked for ([`Tools::races`]).
+    /// A race is kept; [`Tools::races`] returns it.
     Record,
-    /// It is kept and printed to standard error, and every later call that enqueues or waits fails.
-    /// The call that found it does not: it has been made.
+    /// A race is kept and printed to standard error, and every later call that enqueues or waits
+    /// fails. The call that raced does not fail, because it has been made.
     #[default]
     Deny,
 }
@@ -39,11 +39,12 @@ pub enum Check {
 /// A driver whose every operation a checker follows: vector clocks over streams and the host, byte
 /// ranges, one run.
 ///
-/// The simulated device always goes through one (`SimConfig::check`). Over the CUDA driver it is
-/// used where the environment variable `CUDA_RT_CHECK` is 1, or by hand, for programs of raw calls:
+/// The simulated device always goes through a checker (`SimConfig::check`). A CUDA device does if
+/// the environment variable `CUDA_RT_CHECK` is 1. Programs of raw calls can wrap their driver with
+/// [`Checked::over`].
 ///
-/// It sees host memory where that passes between host and streams, which the typed API tells it
-/// ([`Hint`]).
+/// The checker sees host memory where the memory passes between host and streams; the typed API
+/// tells it ([`Hint`]).
 pub struct Checked<D: Driver + ?Sized> {
     inner: Arc<D>,
     watch: Arc<Watch>,
@@ -67,7 +68,7 @@ fn host(address: NonNull<c_void>, bytes: usize) -> Range<u64> {
 }
 
 impl<D: Driver + Tools + ?Sized> Checked<D> {
-    /// Follows the calls to `inner` that are made through this driver, and only those.
+    /// Follows the calls to `inner` that are made through this driver, and no others.
     pub fn over(inner: Arc<D>, check: Check) -> Arc<Self> {
         let seed = inner.simulator().map(Simulated::seed);
         Self::watching(inner, Watch::new(check, seed))
@@ -75,26 +76,27 @@ impl<D: Driver + Tools + ?Sized> Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Checked<D> {
-    /// As [`over`](Self::over), with one checker for all that is followed so: handoffs between
-    /// devices are edges between streams.
+    /// As [`over`](Self::over), but all drivers wrapped this way share one checker. Handoffs
+    /// between their devices are then edges between streams.
     pub fn over_with_others(inner: Arc<D>, check: Check) -> Arc<Self> {
         static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
         Self::watching(inner, Arc::clone(WATCH.get_or_init(|| Watch::new(check, None))))
     }
 
-    /// Follows the calls to `inner`, and tells the checker of `watch`, with that of other devices
-    /// of one host.
+    /// Follows the calls to `inner`, with the checker of `watch`, which other devices of the host
+    /// share.
     pub fn watching(inner: Arc<D>, watch: Arc<Watch>) -> Arc<Self> {
         Arc::new(Self { inner, watch })
     }
 
-    /// The driver whose calls are followed. Calls made on it are not.
+    /// The driver whose calls are followed. Calls made directly on it are not followed.
     pub fn inner(&self) -> &D {
         &self.inner
     }
 }
 
-// SAFETY: the streams are those of `inner`, and so are the traces.
+// SAFETY: `begin_trace` returns the trace of `inner`, and this driver's streams are streams of
+// `inner`.
 unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
@@ -115,7 +117,7 @@ unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
         if self.watch.is_off() {
             return;
         }
-        // What it finds is denied to the next call: a note cannot fail.
+        // A race found here is denied to the next call, because a hint cannot fail.
         let _ = self.watch.enter(|monitor| {
             self.watch.tell(monitor, |monitor| match note {
                 Hint::HostAccess {

@@ -1,4 +1,4 @@
-//! The checker behind a lock, and what becomes of a race.
+//! [`Watch`]: the checker behind a lock, and its reaction to a race.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,12 +8,12 @@ use cuda_rt_driver::Race;
 use cuda_rt_driver::door::Door;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
-/// The checker of the devices of one host, and what it does about a race.
+/// The checker of the devices of one host, and its reaction to a race.
 #[derive(Debug)]
 pub struct Watch {
     pub(super) check: Check,
     monitor: Door<Monitor>,
-    /// The first race, where races are denied.
+    /// The first race, if races are denied.
     pub(super) denied: OnceLock<DriverError>,
 }
 
@@ -33,15 +33,15 @@ impl Watch {
         self.monitor.enter(|monitor| monitor.races()).unwrap_or_default()
     }
 
-    /// How many ranges of bytes and actors are remembered.
+    /// Number of byte ranges and number of actors that the checker remembers.
     pub fn footprint(&self) -> (usize, usize) {
         self.monitor
             .enter(|monitor| monitor.footprint())
             .unwrap_or_default()
     }
 
-    /// Makes or tells a call with the monitor at hand. A panic anywhere inside is a sticky error,
-    /// now and for every later call.
+    /// Runs `body` with the monitor. A panic inside is a sticky error, for this call and every
+    /// later one.
     #[inline]
     pub(super) fn enter<R>(&self, body: impl FnOnce(&mut Monitor) -> DriverResult<R>) -> DriverResult<R> {
         let told = self.monitor.enter(body);
@@ -56,8 +56,8 @@ impl Watch {
         self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Tells the monitor of a call that was made. A race that it finds is denied to the next call:
-    /// this one has been made.
+    /// Tells the monitor about a call that was made. A race found here is denied to the next call,
+    /// because this call has been made.
     pub(super) fn tell(&self, monitor: &mut Monitor, tell: impl FnOnce(&mut Monitor)) {
         let before = monitor.races_found();
         tell(monitor);

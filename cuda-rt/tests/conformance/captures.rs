@@ -1,4 +1,4 @@
-//! Every line of `captures.jsonl` is shown by something that is there.
+//! Every line of `captures.jsonl` names a test that exists.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 const LINES: &str = include_str!("captures.jsonl");
-/// Those of the collected hazards that capture, or launch a graph.
+/// The collected hazards that capture, or launch a graph.
 const IDS: [&str; 10] = [
     "HC01", "HC05", "HC06", "HC07", "HC15", "DC19", "DC20", "DC21", "BG24", "CU04r",
 ];
@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
-/// Whether what a line names is there, and is run.
+/// Whether the test that a line names exists and is run.
 fn is_there(shown_by: &str) -> bool {
     let suite = read("tests/conformance/main.rs");
     let run_by_suite = |name: &str| suite.lines().any(|line| line.trim() == name);

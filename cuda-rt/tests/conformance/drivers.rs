@@ -15,14 +15,14 @@ const SEEDS: u64 = 12;
 /// A case of two devices.
 pub(crate) type PairCase = fn(&Arc<dyn Driver>, &Arc<dyn Driver>);
 
-/// Runs a case on simulated devices of every order; a failure prints which.
+/// Runs a case on simulated devices of every order. A failure prints the order and the seed.
 pub(crate) fn on_simulated(case: Case) {
     on_each_order(SimConfig::new(), &|driver| {
         case(&(Arc::clone(driver) as Arc<dyn Driver>))
     });
 }
 
-/// As [`on_simulated`], on two devices of one host, with a link between them and without.
+/// As [`on_simulated`], on two devices of one host, once with a link between them and once without.
 pub(crate) fn on_simulated_pair(case: PairCase) {
     for direct in [true, false] {
         on_each_order(SimConfig::new().peer_access(direct), &|first| {
@@ -45,17 +45,17 @@ fn on_each_order(config: SimConfig, case: &dyn Fn(&Arc<SimDriver>)) {
     }
 }
 
-/// The GPU, for one case at a time: some count on the time that a kernel takes, and one on how much
-/// memory there is.
+/// The lock for the GPU: one case uses it at a time. Some cases depend on the time of a kernel, and
+/// one on the amount of free memory.
 #[cfg(feature = "cuda")]
 fn turn() -> std::sync::MutexGuard<'static, ()> {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-    // A case that panicked has failed by itself.
+    // A case that panicked has already failed.
     TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs a case on the first GPU, or says that there is none.
+/// Runs a case on the first GPU, or prints that there is none.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda(case: Case) {
     if let Some(driver) = cuda() {
@@ -64,7 +64,7 @@ pub(crate) fn on_cuda(case: Case) {
     }
 }
 
-/// As [`on_cuda`], on the first two GPUs, or on one as both.
+/// As [`on_cuda`], on the first two GPUs, or on a single GPU that plays both.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda_pair(case: PairCase) {
     use cuda_rt::driver_cuda::CudaDriver;
@@ -88,7 +88,7 @@ fn cuda() -> Option<Arc<dyn Driver>> {
     static SAID: std::sync::Once = std::sync::Once::new();
 
     match CudaDriver::count() {
-        // With a GPU there, nothing is an excuse.
+        // If a GPU exists, every failure to open it is an error.
         Ok(_) => {
             Some(CudaDriver::open(0).unwrap_or_else(|why| panic!("the first GPU cannot be used: {why}")))
         }
@@ -96,7 +96,7 @@ fn cuda() -> Option<Arc<dyn Driver>> {
         Err(why) => {
             SAID.call_once(|| {
                 let text = format!("\n*** SKIPPED: no test of `cuda` was run on a GPU: {why} ***\n\n");
-                // Not `eprint!`, which the harness swallows where a test passes.
+                // Not `eprint!`: the harness hides its output for tests that pass.
                 let _ = std::io::stderr().write_all(text.as_bytes());
             });
             None
@@ -118,7 +118,7 @@ pub(crate) fn on_cust(case: Case) {
     }
 }
 
-/// One for all cases, as for `cuda`: what they load is loaded once.
+/// One driver for all cases, as for `cuda`, so that modules are loaded once.
 #[cfg(feature = "cust")]
 fn over_cust() -> Arc<dyn Driver> {
     use cuda_rt::interop::cust::{CustDriver, cust};
@@ -130,13 +130,13 @@ fn over_cust() -> Arc<dyn Driver> {
     Arc::clone(driver) as Arc<dyn Driver>
 }
 
-/// As [`on_cust`], in a process of its own.
+/// As [`on_cust`], in its own process.
 #[cfg(feature = "cust")]
 pub(crate) fn in_child_on_cust(test: &str, case: Case) {
     in_child_on(test, case, on_cust);
 }
 
-/// As [`on_cuda`], in a process of its own; `test` is the path of the test that calls this.
+/// As [`on_cuda`], in its own process; `test` is the path of the test that calls this.
 #[cfg(feature = "cuda")]
 pub(crate) fn in_child(test: &str, case: Case) {
     in_child_on(test, case, on_cuda);

@@ -1,4 +1,4 @@
-//! The suite's kernels: hand-written PTX, and the same in Rust for the simulated device.
+//! The suite's kernels: hand-written PTX, and the same kernels in Rust for the simulated device.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -7,7 +7,7 @@ use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Par
 
 use crate::support::Block;
 
-// SAFETY: written for the kernels below, by hand.
+// SAFETY: the PTX was written by hand for the kernels below.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("conformance", include_str!("kernels.ptx")) };
 
 const POINTER: usize = size_of::<u64>();
@@ -30,7 +30,7 @@ const WORDS: Parameter = parameter::<u64>(ParameterKind::Write { element_bytes: 
 const BYTES: Parameter = parameter::<u64>(ParameterKind::Write { element_bytes: 1 });
 const _: () = assert!(size_of::<usize>() == POINTER, "CUDA has 64-bit hosts only");
 
-/// Waits, then `data[i] = data[i] * factor + term`: slow, and not commutative.
+/// Waits, then computes `data[i] = data[i] * factor + term`: slow, and not commutative.
 pub(crate) static STEP: Kernel = Kernel {
     name: "conformance::step",
     symbol: c"step",
@@ -95,7 +95,7 @@ unsafe fn simulate_step(_: &LaunchShape, parameters: *const *const c_void) {
     }
 }
 
-/// Writes grid, block and bytes of dynamic shared memory, as seven `u32`.
+/// Writes grid, block and dynamic shared memory in bytes, as seven `u32`.
 pub(crate) static DESCRIBE: Kernel = Kernel {
     name: "conformance::describe",
     symbol: c"describe",
@@ -125,7 +125,7 @@ unsafe fn simulate_describe(shape: &LaunchShape, parameters: *const *const c_voi
     }
 }
 
-/// A parameter of 16 bytes aligned to as many.
+/// A parameter of 16 bytes, aligned to 16.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Sixteen(pub(crate) [u8; 16]);
@@ -188,17 +188,17 @@ pub(crate) static CRASH: Kernel = Kernel {
 };
 
 /// # Safety
-/// None is needed.
+/// There are no requirements.
 unsafe fn simulate_crash(_: &LaunchShape, _: *const *const c_void) {
     panic!("the kernel crashes");
 }
 
-/// PTX that no compiler takes.
+/// PTX that the compiler refuses.
 #[cfg(feature = "cuda")]
 pub(crate) static BROKEN: Kernel = Kernel {
     name: "conformance::broken",
     symbol: c"broken",
-    // SAFETY: no such module is ever loaded.
+    // SAFETY: the driver refuses the module, so it is never loaded.
     module: &unsafe {
         ModuleImage::new(
             "conformance, broken",
@@ -208,7 +208,7 @@ pub(crate) static BROKEN: Kernel = Kernel {
     ..nothing()
 };
 
-/// A kernel that its PTX doesn't have.
+/// A kernel that is missing from its PTX.
 #[cfg(feature = "cuda")]
 pub(crate) static MISSING: Kernel = Kernel {
     name: "conformance::missing",
@@ -216,7 +216,7 @@ pub(crate) static MISSING: Kernel = Kernel {
     ..nothing()
 };
 
-/// A kernel whose PTX says nothing of the layouts that the host has.
+/// A kernel whose PTX has no layout table.
 #[cfg(feature = "cuda")]
 pub(crate) static UNTOLD_LAYOUT: Kernel = Kernel {
     name: "conformance::untold_layout",
@@ -224,7 +224,7 @@ pub(crate) static UNTOLD_LAYOUT: Kernel = Kernel {
     ..nothing()
 };
 
-/// A kernel whose PTX has another layout than the host.
+/// A kernel with different layouts in its PTX and on the host.
 #[cfg(feature = "cuda")]
 pub(crate) static OTHER_LAYOUT: Kernel = Kernel {
     name: "conformance::other_layout",
@@ -242,13 +242,12 @@ pub(crate) static FORGED_LAYOUT: Kernel = Kernel {
     ..nothing()
 };
 
-/// Writes for which architecture its module was built: the text has one for sm_80 and one for
-/// sm_90.
+/// Writes the architecture of its module: the text has a module for sm_80 and one for sm_90.
 #[cfg(feature = "cuda")]
 pub(crate) static BUILT_FOR: Kernel = Kernel {
     name: "conformance::built_for",
     symbol: c"built_for",
-    // SAFETY: written for this kernel, by hand.
+    // SAFETY: the PTX was written by hand for this kernel.
     module: &unsafe { ModuleImage::new("conformance, architectures", include_str!("architectures.ptx")) },
     parameters: &[WORDS, LENGTH, EXTENT],
     ..nothing()
@@ -259,7 +258,7 @@ pub(crate) static BUILT_FOR: Kernel = Kernel {
 pub(crate) static TOO_NEW: Kernel = Kernel {
     name: "conformance::too_new",
     symbol: c"too_new",
-    // SAFETY: no such module is ever loaded.
+    // SAFETY: no device accepts the module, so it is never loaded.
     module: &unsafe {
         ModuleImage::new(
             "conformance, too new",
@@ -287,10 +286,10 @@ const fn nothing() -> Kernel {
 /// A parameter's value.
 ///
 /// # Safety
-/// Parameter `index` is there and is a `T`.
+/// Parameter `index` exists and is a `T`.
 unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T {
-    // SAFETY: there is a pointer for each parameter.
+    // SAFETY: by this function's contract there is a pointer at `index`.
     let value = unsafe { parameters.wrapping_add(index).read() };
-    // SAFETY: it points to a live T.
+    // SAFETY: by this function's contract the pointer is to a live `T`.
     unsafe { value.cast::<T>().read() }
 }

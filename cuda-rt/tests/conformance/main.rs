@@ -1,10 +1,10 @@
-//! One suite that every [`Driver`](cuda_rt::driver::Driver) passes: the seam's contract, and
-//! nothing but the seam.
+//! One suite for every [`Driver`](cuda_rt::driver::Driver): it tests the contract of the seam, and
+//! uses nothing else.
 //!
-//! Each case is a function of a driver and becomes one test for each backend: `simulated::…` runs
-//! it under several seeds and orders, `cuda::…` on the first GPU, and `cust::…` there too, through
-//! objects of the crate cust, with the feature of that name. Without a GPU the latter print that
-//! they were skipped, or fail where `CUDA_RT_REQUIRE_GPU=1` is set.
+//! Each case is a function of a driver, and becomes one test for each backend. `simulated::…` runs
+//! it under several seeds and orders. `cuda::…` runs it on the first GPU. `cust::…` (feature
+//! `cust`) runs it there through objects of the crate cust. Without a GPU the last two print that
+//! they were skipped; with `CUDA_RT_REQUIRE_GPU=1` they fail instead.
 //!
 //! ```text
 //! cargo test -p cuda-handoff --test conformance
@@ -146,7 +146,7 @@ suite! {
     }
 }
 
-/// Cases of two devices; with one GPU it is both.
+/// Cases of two devices. A single GPU plays both.
 macro_rules! pairs {
     ($($case:ident,)*) => {
         mod simulated_pair { $(
@@ -178,7 +178,7 @@ pairs! {
     a_communicator_that_was_aborted,
 }
 
-/// Cases that only mean something on a GPU.
+/// Cases that are meaningful only on a GPU.
 #[cfg(feature = "cuda")]
 mod cuda_only {
     use crate::cases::{errors, foreign, kernels};
@@ -205,15 +205,15 @@ mod cuda_only {
         foreign::one_driver_for_each_ordinal,
     }
 
-    /// The context is lost for good, so a process of its own must die of it.
+    /// The trap loses the context for good, so the case runs in its own process.
     #[test]
     fn a_kernel_that_traps() {
         in_child("cuda_only::a_kernel_that_traps", errors::a_kernel_that_traps);
     }
 }
 
-/// As above, for the driver that is made of cust's objects. What other code does to the context,
-/// and what is said of errors, it has from `cuda`; that it passes it on is seen here.
+/// As above, for the driver built on cust's objects. It passes calls on to `cuda`, and these cases
+/// check that: behaviour after other code changed the context, and messages of errors.
 #[cfg(feature = "cust")]
 mod cust_only {
     use crate::cases::{errors, kernels};
@@ -241,7 +241,7 @@ mod cust_only {
     }
 }
 
-/// A panic of a simulated kernel is that device's only.
+/// The panic of a simulated kernel affects only its own device.
 mod simulated_only {
     #[test]
     fn a_kernel_that_traps() {

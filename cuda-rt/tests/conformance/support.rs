@@ -1,8 +1,8 @@
-//! The seam's handles with owners, so that the cases read as what they test.
+//! The seam's handles with owners, so that the cases read like the behaviour they test.
 //!
-//! The functions here are safe by the suite's convention only: a [`Rig`] keeps every stream, event
-//! and block alive until its case is over and then waits for all of them, ranges are checked, and
-//! the cases order what conflicts, which is what they test.
+//! By the suite's convention the functions here are safe. A [`Rig`] keeps every stream, event and
+//! block alive until its case is over, and then waits for all of them. Ranges are checked. The
+//! cases order conflicting accesses, because they test that order.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -17,13 +17,13 @@ use cuda_rt::kernel::{Extent, LaunchShape};
 
 use crate::fixtures::{STEP, Step};
 
-/// How long a case may wait for a GPU.
+/// The longest time that a case waits for a GPU.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Clock cycles that take a GPU some milliseconds: long enough for a missing wait to show.
+/// Clock cycles that take a GPU some milliseconds: a missing wait then shows.
 pub(crate) const SLOW: u64 = 10_000_000;
 
-/// What a case makes on a driver, kept until the case is over.
+/// Everything that a case makes on a driver, kept until the case is over.
 pub(crate) struct Rig {
     pub(crate) driver: Arc<dyn Driver>,
     streams: RefCell<Vec<RawStream>>,
@@ -62,15 +62,15 @@ impl Host {
     #[track_caller]
     pub(crate) fn part(self, start: usize, bytes: usize) -> Self {
         assert!(start + bytes <= self.bytes);
-        // SAFETY: in bounds of one mapping, as just checked.
+        // SAFETY: the part was just checked to lie inside one mapping.
         let address = unsafe { self.address.byte_add(start) };
         Self { address, bytes }
     }
 
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes);
-        // SAFETY: mapped for that many bytes, and no pending work uses them, by the suite's
-        // convention.
+        // SAFETY: the memory is mapped for that many bytes. By the suite's convention no pending
+        // work uses it.
         unsafe {
             self.address
                 .cast()
@@ -80,8 +80,8 @@ impl Host {
 
     pub(crate) fn read(self) -> Vec<u8> {
         let mut bytes = vec![0_u8; self.bytes];
-        // SAFETY: mapped for that many bytes, and no pending work writes them, by the suite's
-        // convention.
+        // SAFETY: the memory is mapped for that many bytes. By the suite's convention no pending
+        // work writes it.
         unsafe {
             NonNull::from(&mut bytes[..])
                 .cast::<u8>()
@@ -150,11 +150,11 @@ impl Rig {
         event
     }
 
-    /// Zeroed, page-locked.
+    /// Zeroed, page-locked host memory.
     #[track_caller]
     pub(crate) fn host(&self, bytes: usize) -> Host {
         let memory = HostMemory::map(bytes).expect("map host memory");
-        // SAFETY: just mapped; unregistered before it is unmapped, in `drop`.
+        // SAFETY: the memory was just mapped; `drop` unregisters it before it is unmapped.
         unsafe { self.driver.register_host(&memory) }.expect("register host memory");
         let address = memory.address();
         self.hosts.borrow_mut().push(memory);
@@ -184,7 +184,7 @@ impl Rig {
         block
     }
 
-    /// A block that the case frees.
+    /// A block that the case itself frees.
     pub(crate) fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<Block> {
         // SAFETY: the rig's streams are live.
         let address = unsafe { self.driver.alloc(bytes, stream) }?;
@@ -193,22 +193,22 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn free(&self, block: Block, stream: RawStream) {
-        // SAFETY: from `alloc`, and its last use is ordered before this place, by the suite's
-        // convention.
+        // SAFETY: the block came from `alloc`. By the suite's convention its last use is ordered
+        // before this place.
         unsafe { self.driver.free(block.address, stream) }.expect("free");
     }
 
     #[track_caller]
     pub(crate) fn fill(&self, block: Block, pattern: &[u8], stream: RawStream) {
         let count = block.bytes / pattern.len();
-        // SAFETY: `count` patterns fit into the block, which is live.
+        // SAFETY: `count` patterns fit into the block; the rig keeps it live.
         unsafe { self.driver.fill(block.address, pattern, count, stream) }.expect("fill");
     }
 
     #[track_caller]
     pub(crate) fn upload(&self, to: Block, from: Host, stream: RawStream) {
         assert_eq!(to.bytes, from.bytes);
-        // SAFETY: both are live and of that length.
+        // SAFETY: both were checked to have this length; the rig keeps them live.
         unsafe {
             self.driver
                 .copy_to_device(to.address, from.address, to.bytes, stream)
@@ -219,7 +219,7 @@ impl Rig {
     #[track_caller]
     pub(crate) fn download(&self, to: Host, from: Block, stream: RawStream) {
         assert_eq!(to.bytes, from.bytes);
-        // SAFETY: both are live and of that length.
+        // SAFETY: both were checked to have this length; the rig keeps them live.
         unsafe {
             self.driver
                 .copy_to_host(to.address, from.address, to.bytes, stream)
@@ -230,25 +230,25 @@ impl Rig {
     #[track_caller]
     pub(crate) fn copy(&self, to: Block, from: Block, stream: RawStream) {
         assert_eq!(to.bytes, from.bytes);
-        // SAFETY: both are live and of that length.
+        // SAFETY: both were checked to have this length; the rig keeps them live.
         unsafe { self.driver.copy(to.address, from.address, to.bytes, stream) }.expect("copy");
     }
 
     #[track_caller]
     pub(crate) fn record(&self, event: RawEvent, stream: RawStream) {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.record_event(event, stream) }.expect("record");
     }
 
     #[track_caller]
     pub(crate) fn wait(&self, stream: RawStream, event: RawEvent) {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.wait_event(stream, event) }.expect("wait");
     }
 
     #[track_caller]
     pub(crate) fn query(&self, event: RawEvent) -> bool {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.query_event(event) }.expect("query")
     }
 
@@ -260,7 +260,7 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn query_stream(&self, stream: RawStream) -> bool {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.query_stream(stream) }.expect("query a stream")
     }
 
@@ -272,18 +272,18 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn synchronize_event(&self, event: RawEvent) {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.synchronize_event(event) }.expect("synchronize with an event");
     }
 
     #[track_caller]
     pub(crate) fn synchronize(&self, stream: RawStream) {
-        // SAFETY: the rig's handles are live.
+        // SAFETY: the rig keeps its handles live.
         unsafe { self.driver.synchronize_stream(stream) }.expect("synchronize with a stream");
     }
 
-    /// `data[i] = data[i] * factor + term` for every `u32` of the block, after `cycles` clock
-    /// cycles.
+    /// Computes `data[i] = data[i] * factor + term` for every `u32` of the block, after `cycles`
+    /// clock cycles.
     #[track_caller]
     pub(crate) fn step(&self, data: Block, cycles: u64, factor: u32, term: u32, stream: RawStream) {
         let length = (data.bytes / 4) as u64;
@@ -308,7 +308,7 @@ impl Rig {
         launched.expect("launch");
     }
 
-    /// What the block holds once the stream has come to here. Blocks the host.
+    /// The contents of the block once the stream has reached this place. Blocks the host.
     #[track_caller]
     pub(crate) fn read(&self, block: Block, stream: RawStream) -> Vec<u8> {
         let host = self.host(block.bytes);
@@ -324,28 +324,28 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn begin_capture(&self, stream: RawStream) {
-        // SAFETY: the rig's streams are live, and the case leaves this one alone but for the
-        // capture.
+        // SAFETY: the rig keeps its streams live, and the case uses this one only for the capture.
         unsafe { self.driver.begin_capture(stream) }.expect("begin a capture");
     }
 
     pub(crate) fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph> {
-        // SAFETY: `begin_capture` was called.
+        // SAFETY: the case began the capture with `begin_capture`.
         unsafe { self.driver.end_capture(stream) }
     }
 
     pub(crate) fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode> {
-        // SAFETY: the rig's streams are live.
+        // SAFETY: the rig keeps its streams live.
         unsafe { self.driver.captured_node(stream) }
     }
 
     pub(crate) fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()> {
-        // SAFETY: `begin_capture` was called; the graph is live and this thread's. A case that
-        // makes other calls than before expects to be refused, and no case allocates.
+        // SAFETY: the case began the capture with `begin_capture`; the graph is live, and only this
+        // thread uses it. A case whose calls differ from the first capture expects an error, and no
+        // case allocates.
         unsafe { self.driver.update_graph(graph, stream) }
     }
 
-    /// Makes a captured [`step`](Self::step) another one.
+    /// Replaces the parameters of a captured [`step`](Self::step).
     #[track_caller]
     pub(crate) fn set_step(
         &self,
@@ -368,8 +368,8 @@ impl Rig {
             term,
             extent,
         };
-        // SAFETY: the parameters are the kernel's, the graph is live and this thread's, and the
-        // block is live.
+        // SAFETY: the parameters are the kernel's. The graph and the block are live, and only this
+        // thread uses the graph.
         let set = unsafe {
             self.driver
                 .set_launch(graph, node, &STEP, &shape(extent), &parameters.pointers())
@@ -379,45 +379,45 @@ impl Rig {
 
     #[track_caller]
     pub(crate) fn launch_graph(&self, graph: RawGraph, stream: RawStream) {
-        // SAFETY: both are live, and so is all that the graph uses.
+        // SAFETY: both handles are live, and the rig keeps the graph's memory live.
         unsafe { self.driver.launch_graph(graph, stream) }.expect("launch a graph");
     }
 
     #[track_caller]
     pub(crate) fn destroy_graph(&self, graph: RawGraph) {
-        // SAFETY: live, and not used again.
+        // SAFETY: the graph is live, and not used again.
         unsafe { self.driver.destroy_graph(graph) }.expect("destroy a graph");
     }
 }
 
 impl Drop for Rig {
-    /// Waits for everything, and gives it back. Errors are dropped: after a trap there are nothing
-    /// but errors.
+    /// Waits for all work, and frees everything. Errors are dropped: after a trap every call fails.
     fn drop(&mut self) {
         let streams = self.streams.take();
         let mut idle = true;
         for &stream in &streams {
-            // SAFETY: live until below.
+            // SAFETY: the stream is destroyed only below.
             idle &= unsafe { self.driver.synchronize_stream(stream) }.is_ok();
         }
         for memory in self.hosts.take() {
-            // SAFETY: registered in `host`, and unused as all streams are idle; if one is not, it
-            // is leaked below.
+            // SAFETY: `host` registered the memory, and no work uses it, because all streams are
+            // idle. If one is not idle, the memory is leaked below.
             let unregistered = idle && unsafe { self.driver.unregister_host(&memory) }.is_ok();
             if !unregistered {
                 std::mem::forget(memory);
             }
         }
         for address in self.blocks.take() {
-            // SAFETY: from `alloc` in `block`, and unused as all streams are idle.
+            // SAFETY: the block came from `alloc` in `block`, and no work uses it, because all
+            // streams are idle.
             let _ = unsafe { self.driver.free(address, streams[0]) };
         }
         for event in self.events.take() {
-            // SAFETY: live, and not used again.
+            // SAFETY: the event is live, and not used again.
             let _ = unsafe { self.driver.destroy_event(event) };
         }
         for stream in streams {
-            // SAFETY: live, and not used again.
+            // SAFETY: the stream is live, and not used again.
             let _ = unsafe { self.driver.destroy_stream(stream) };
         }
     }

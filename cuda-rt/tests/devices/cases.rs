@@ -1,6 +1,6 @@
-//! How many cases a test runs.
+//! The number of cases that a test runs.
 
-/// `all` of them, or as many of them as `CUDA_RT_CASES` says: under a sanitizer each takes long.
+/// `all`, or fewer if `CUDA_RT_CASES` says so: under a sanitizer each case takes long.
 pub(crate) fn at_most(all: u64) -> u64 {
     let asked = std::env::var("CUDA_RT_CASES").ok();
     let asked = asked.filter(|value| !value.is_empty() && value != "0");

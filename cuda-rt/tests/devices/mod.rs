@@ -1,15 +1,15 @@
-//! The devices that a test of the typed API runs on.
+//! The devices on which a test of the typed API runs.
 
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Scoped};
 
 mod cases;
 
-/// Adversarial orders that each test runs in.
+/// Number of adversarial orders in which each test runs.
 const SEEDS: u64 = 24;
 
-/// Runs `body` on a simulated device for each of several seeds, and on every GPU there is. Without
-/// one it says so; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+/// Runs `body` on a simulated device for each of several seeds, and on every GPU. Without a GPU it
+/// prints a message; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 pub(crate) fn for_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
     for seed in 0..cases::at_most(SEEDS) {
         Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();

@@ -1,6 +1,6 @@
-//! What an ordering that is forgotten as a call unwinds would do: each program reads wrong bytes,
-//! or memory that is gone, without the guard that it attacks. Every call that may unwind does,
-//! before it is made and after.
+//! Attacks by orderings that are forgotten while a call unwinds. Without the guard that it attacks,
+//! each program reads wrong bytes or freed memory. Every call that can unwind does so, once before
+//! it is made and once after.
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ cuda_rt::streams! {
 
 const LEN: usize = 64;
 
-/// Runs `attack` in many orders, and in both ways in which a call unwinds.
+/// Runs `attack` in many orders, and with both ways in which a call unwinds.
 fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
     let random = (0..24).map(|seed| SimConfig::new().seed(seed));
     let lazy = (0..4).map(|seed| SimConfig::new().seed(seed).order(Order::Lazy));
@@ -33,7 +33,7 @@ fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
     }
 }
 
-/// Drops `value`, and must unwind.
+/// Drops `value`; the drop must unwind.
 fn unwind_from_drop<T>(value: T) {
     assert!(until_unwound(|| drop(value)).is_none(), "it unwinds");
 }
@@ -43,7 +43,7 @@ fn no_race<D: Live>(gpu: &Device<D>) {
     assert!(races.is_empty(), "{}", races[0]);
 }
 
-/// What `stream` reads there.
+/// The contents of the buffer, read by `stream`.
 fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, One<D>>) -> Vec<u32> {
     let mut back = vec![0; buffer.len()];
     stream.copy_to_slice(buffer, &mut back).unwrap();
@@ -87,7 +87,7 @@ fn a_shared_bundle_is_not_written_under_a_reader_where_the_end_of_its_lease_unwi
     });
 }
 
-/// A question about an older reader unwinds, when the lease that ends has not been noted.
+/// A query about an older reader unwinds before the ending lease is noted.
 #[test]
 fn a_lease_that_ends_in_transit_is_noted_where_a_question_about_another_unwinds() {
     in_many_orders(|gpu, plan, when| {
@@ -158,7 +158,8 @@ fn a_split_block_is_not_freed_under_a_part_whose_end_unwinds() {
 
 #[test]
 fn a_split_pinned_block_is_not_reused_under_a_part_whose_end_unwinds() {
-    // The part that unwinds is dropped first, and last: then it alone holds the block.
+    // The unwinding part is dropped first in one run and last in the other: dropped last, it alone
+    // holds the block.
     for last in [false, true] {
         in_many_orders(|gpu, plan, when| {
             let one = gpu.stream::<One<_>>().unwrap();
@@ -180,7 +181,7 @@ fn a_split_pinned_block_is_not_reused_under_a_part_whose_end_unwinds() {
     }
 }
 
-/// Devices of one host, whose calls are counted together.
+/// Two devices of one host, whose calls are counted together.
 fn between_two(attack: impl for<'a, 'b> Fn(Device<Scoped<'a>>, Device<Scoped<'b>>, &Plan, When)) {
     for seed in 0..24 {
         for when in BOTH {
@@ -220,7 +221,7 @@ fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwi
     }
 }
 
-/// The copy is made, and its error says that it was not.
+/// The copy is made, but its error says that it was not.
 #[test]
 fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {
     between_two(|here, there, plan, _| {
@@ -242,8 +243,8 @@ fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {
     });
 }
 
-/// The handoff's last use was on another device, so that its memory's own stream says nothing of
-/// it.
+/// The handoff's last use was on another device, so the stream that owns the memory knows nothing
+/// about the use.
 #[test]
 fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
     fn drop_in_transit(
@@ -279,7 +280,7 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
             no_race(&here);
         });
     }
-    // One alone, and parts of a bundle, of which the first unwinds.
+    // A bundle by itself, and parts of a bundle whose first part unwinds.
     drop_in_transit(|a, b| {
         drop(b);
         Box::new(move || drop(a))
@@ -295,7 +296,7 @@ struct Pair<P: cuda_rt::Place = Idle> {
     b: DeviceBuffer<u32, P>,
 }
 
-/// As above, for a struct, whose reader was on another stream than its memory.
+/// As above, for a struct whose reader was on another stream than its memory.
 #[test]
 fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
     in_many_orders(|gpu, plan, when| {
@@ -322,8 +323,8 @@ fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
     });
 }
 
-/// Two launches change, and a call that changes one of them unwinds: the graph is of both bundles,
-/// one of which is freed.
+/// An update changes two launches, and a call that changes one of them unwinds. The graph then uses
+/// both bundles, and one of them is freed.
 #[test]
 fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
     fn body<'g, D: Live>(
@@ -374,7 +375,7 @@ fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
     }
 }
 
-/// As above, by a second capture.
+/// As above, with an update by a second capture.
 #[test]
 fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
     in_many_orders(|gpu, plan, when| {
@@ -397,7 +398,7 @@ fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
     });
 }
 
-/// The error has the checker's name, or any other, and not that of CUDA's call.
+/// The error may name the checker or any other call, but not CUDA's call.
 #[test]
 fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     in_many_orders(|gpu, plan, _| {
@@ -416,7 +417,7 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     });
 }
 
-/// A user's own panic is no failure of the driver: the graph replays what it did.
+/// A user's own panic is not a failure of the driver: the graph replays its previous contents.
 #[test]
 fn a_body_that_panics_in_an_update_leaves_the_graph_as_it_was() {
     in_many_orders(|gpu, _, _| {
@@ -472,7 +473,7 @@ fn buffers_of_a_collective_are_leaked_where_it_unwinds() {
     });
 }
 
-/// As the device ends, its pinned blocks are waited for: where the first wait unwinds, the others
+/// At a device's end its pinned blocks are waited for. If the first wait unwinds, the other blocks
 /// stay mapped.
 #[test]
 fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {

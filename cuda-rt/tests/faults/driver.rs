@@ -1,5 +1,5 @@
-//! A driver that unwinds from a call, once: before it makes the call, or after; or that makes the
-//! call and returns an error.
+//! A driver that breaks its contract in one call. It unwinds before the call or after it, or makes
+//! the call and returns an error.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,21 +19,21 @@ use cuda_rt::kernel::{Kernel, LaunchShape};
 /// How a call breaks the contract of [`Driver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// It unwinds, and was not made.
+    /// The call unwinds, and was not made.
     Before,
-    /// It was made, and unwinds.
+    /// The call was made, and unwinds.
     After,
-    /// It was made, and returns an error, which says that it was not.
+    /// The call was made, and returns an error that says it was not.
     Denied,
 }
 
 pub(crate) const BOTH: [When; 2] = [When::Before, When::After];
 pub(crate) const ALL: [When; 3] = [When::Before, When::After, When::Denied];
 
-/// What the error says of a call that was made.
+/// The error of a call that was made.
 pub(crate) const DENIED: &str = "injected behind the call";
 
-/// The result of a call that was made, and denies it.
+/// Results that can deny a call that was made.
 trait Deny {
     fn denied(self, method: &'static str) -> Self;
 }
@@ -44,7 +44,7 @@ impl<R> Deny for DriverResult<R> {
     }
 }
 
-/// Calls that cannot fail do not.
+/// A call that cannot fail does not deny.
 macro_rules! never_denied {
     ($($result:ty),*) => { $(
         impl Deny for $result {
@@ -56,10 +56,10 @@ macro_rules! never_denied {
 }
 never_denied!((), Option<Box<dyn Trace>>);
 
-/// What an injected panic carries. It is thrown past the panic hook.
+/// The payload of an injected panic. It is thrown without calling the panic hook.
 struct Injected;
 
-/// Runs `body`, up to an injected panic: `None` then. Goes on with any other.
+/// Runs `body`. Returns `None` after an injected panic, and resumes any other panic.
 pub(crate) fn until_unwound<O>(body: impl FnOnce() -> O) -> Option<O> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(output) => Some(output),
@@ -70,7 +70,7 @@ pub(crate) fn until_unwound<O>(body: impl FnOnce() -> O) -> Option<O> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Calls since it was armed.
+    /// Calls since the plan was armed.
     calls: u64,
     due: Option<Due>,
     unwound: bool,
@@ -78,14 +78,14 @@ struct State {
 
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// A method of the driver; any, where it is `None`.
+    /// The method to break; `None` means any.
     of: Option<&'static str>,
-    /// Calls until it is due; 1 is the next.
+    /// Calls until the break; 1 is the next call.
     remaining: u64,
     when: When,
 }
 
-/// Which call unwinds: one count for all drivers that share it.
+/// The plan for the call that unwinds. All drivers that share the plan share one count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan(Arc<Mutex<State>>);
 
@@ -94,7 +94,7 @@ impl Plan {
         self.0.lock().expect("nothing unwinds under it")
     }
 
-    /// The `nth` call from now on unwinds, of the method `of` if one is named; the next is
+    /// Makes the `nth` call from now on unwind, of the method `of` if it is given. The next call is
     /// number 1.
     pub(crate) fn arm(&self, of: Option<&'static str>, nth: u64, when: When) {
         let remaining = nth;
@@ -104,22 +104,22 @@ impl Plan {
         };
     }
 
-    /// Starts to count calls, none of which unwinds.
+    /// Starts to count calls; no call unwinds.
     pub(crate) fn count(&self) {
         *self.state() = State::default();
     }
 
-    /// Calls since it was armed.
+    /// Calls since the plan was armed.
     pub(crate) fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// Whether the call that was to unwind has.
+    /// Whether the planned call has unwound.
     pub(crate) fn has_unwound(&self) -> bool {
         self.state().unwound
     }
 
-    /// Counts a call of `method`, makes it, and unwinds where that is due.
+    /// Counts a call of `method` and makes it; unwinds if the call is the planned one.
     fn call<R: Deny>(&self, method: &'static str, make: impl FnOnce() -> R) -> R {
         let when = {
             let mut state = self.state();
@@ -148,7 +148,7 @@ impl Plan {
     }
 }
 
-/// Passes all calls on, but for the one that unwinds.
+/// Passes all calls on, except the call that unwinds.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
     inner: Arc<dyn DriverWithTools>,
@@ -162,8 +162,9 @@ impl Unwinding {
     }
 }
 
-// SAFETY: as `inner`, to which every call is passed on as it is; but that one call unwinds, which
-// the contract forbids, and which these tests are about.
+// SAFETY: every call is passed on unchanged to `inner`, which keeps the contract. The one planned
+// call breaks the contract by unwinding; these tests are about exactly that, and the typed API must
+// stay sound.
 unsafe impl Driver for Unwinding {
     fn properties(&self) -> &Properties {
         self.inner.properties()
@@ -208,7 +209,8 @@ impl Peers for Unwinding {
     }
 }
 
-// SAFETY: the streams are those of `inner`, and so are the traces.
+// SAFETY: `begin_trace` returns the trace of `inner`, and this driver's streams are streams of
+// `inner`.
 unsafe impl Tools for Unwinding {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.inner.simulator()
@@ -237,7 +239,7 @@ struct UnwindingCommunicator {
     plan: Plan,
 }
 
-// SAFETY: as `inner`, but for the call that unwinds.
+// SAFETY: every call is passed on unchanged to `inner`, except the planned call, as above.
 unsafe impl Communicator for UnwindingCommunicator {
     unsafe fn enqueue(&self, what: Collective, of: Number, count: usize, parts: &[Part]) -> DriverResult<()> {
         // SAFETY: the same contract.

@@ -7,7 +7,7 @@ use cuda_rt::{Device, Error, Live, Result};
 use crate::cases;
 use crate::programs::{LEN, Streams, program};
 
-/// Not sticky, and of no call in particular.
+/// A code that is not sticky and belongs to no call in particular.
 const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
 const STICKY: ErrorCode = ErrorCode::LAUNCH_FAILED;
 
@@ -17,7 +17,7 @@ pub(crate) fn configurations() -> impl Iterator<Item = SimConfig> {
     lazy.into_iter().chain(random).take(cases::at_most(7) as usize)
 }
 
-/// Calls that the program makes of each kind on a device that never fails, from its start to the
+/// The number of calls of each kind that the program makes on a device without faults, up to the
 /// end of the device.
 fn calls(config: &SimConfig) -> Counters {
     let (simulator, before) = Device::simulated(config.clone(), |gpu| {
@@ -33,7 +33,7 @@ fn calls(config: &SimConfig) -> Counters {
     after
 }
 
-/// What is left of a device that is gone.
+/// The objects that remain after the end of a device.
 fn leaks(counters: &Counters) -> [usize; 5] {
     [
         counters.streams_live,
@@ -44,23 +44,23 @@ fn leaks(counters: &Counters) -> [usize; 5] {
     ]
 }
 
-/// The most that a call that fails once may leave: only what that call itself was to end, or what
-/// was in use by work whose end is then not known.
+/// The most that one failed call may leave: objects that the call itself was to end, or objects in
+/// use by work whose end is then unknown.
 fn allowed(call: Call) -> [usize; 5] {
     match call {
         Call::DestroyStream => [1, 0, 0, 0, 0],
         Call::DestroyEvent => [0, 1, 0, 0, 0],
-        // With the memory that it allocates.
+        // Together with the memory that it allocates.
         Call::DestroyGraph => [0, 0, 1, 1, 0],
         Call::Free | Call::WaitEvent => [0, 0, 0, 1, 0],
         Call::UnregisterHost | Call::SynchronizeEvent => [0, 0, 0, 0, 1],
-        // The end of a lease (memory), or of the use of a pinned block.
+        // The record at the end of a lease (memory), or of the use of a pinned block.
         Call::CreateEvent | Call::RecordEvent => [0, 0, 0, 1, 1],
         _ => [0; 5],
     }
 }
 
-/// Runs the program with the `nth` call of a kind failing, then again on the same device.
+/// Runs the program with the `nth` call of a kind failing, and then again on the same device.
 fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -> Simulator {
     let simulator = gpu.simulator().unwrap().clone();
     let context = format!(
@@ -68,7 +68,7 @@ fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -
         simulator.config().seed
     );
     let streams = Streams::new(gpu).unwrap();
-    // In flight meanwhile, and read at the end.
+    // In flight during the run, and read at the end.
     let witness = streams
         .downloading(gpu, streams.uploaded(gpu, 77).unwrap())
         .unwrap();
@@ -87,8 +87,8 @@ fn fails_once<D: Live>(gpu: &Device<D>, call: Call, nth: u64, code: ErrorCode) -
         }
         return simulator;
     }
-    // The first run may have ended before the call was made: then it fails in the second, or as the
-    // device ends.
+    // The first run may end before the call is made. Then the call fails in the second run, or at
+    // the device's end.
     let second = program(gpu);
     assert!(
         first.is_ok() || second.is_ok(),
@@ -138,19 +138,19 @@ fn each_call_that_loses_the_device_gives_an_error_and_no_wrong_bytes() {
     }
 }
 
-/// Calls that fail together can close each other's way out: a lend that can be joined neither on
-/// the GPU nor on the host.
+/// Two failing calls can block each other's recovery: a lend that can be joined neither on the GPU
+/// nor on the host.
 #[test]
 fn several_calls_that_fail_give_errors_and_no_wrong_bytes() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut below = |bound: u64| {
-        // Knuth's MMIX generator; its high bits are the good ones.
+        // Knuth's MMIX generator; only its high bits are random enough.
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % bound
     };
-    // Those that order work, and their neighbours.
+    // The calls that order work, and calls next to them.
     let calls = [
         Call::RecordEvent,
         Call::WaitEvent,

@@ -1,5 +1,5 @@
-//! One program that uses all of the typed core, run once for each driver call that it makes, with
-//! that call failing, and with that call unwinding instead of returning.
+//! Runs one program that uses the whole typed core, once for each driver call that it makes. In
+//! each run that call fails, or unwinds instead of returning.
 #![deny(unsafe_code)]
 
 mod attacks;

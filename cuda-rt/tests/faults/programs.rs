@@ -1,4 +1,4 @@
-//! The programs whose driver calls fail, or unwind.
+//! The programs whose driver calls fail or unwind.
 
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
@@ -30,7 +30,7 @@ impl<D: Live> Streams<D> {
         })
     }
 
-    /// A buffer of `value` that was uploaded, and belongs to the compute stream.
+    /// A buffer that was filled with `value` by an upload, and belongs to the compute stream.
     pub(crate) fn uploaded(&self, gpu: &Device<D>, value: u32) -> Result<DeviceBuffer<u32, Compute<D>>> {
         let source = self.upload.adopt(gpu.pinned_from(&[value; LEN])?)?;
         let buffer = self
@@ -85,7 +85,7 @@ fn lending<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let mut host = compute.adopt(gpu.pinned(LEN)?)?;
     compute.copy_to_host(&buffer, &mut host)?;
     drop(buffer);
-    // Given the same memory, if it was freed early.
+    // If memory was freed early, this buffer gets the same memory.
     let mut next = compute.alloc_zeroed::<u32>(LEN)?;
     compute.fill(&mut next, 6)?;
     assert_eq!(*compute.release(host)?.synchronize()?, [5; LEN]);
@@ -113,7 +113,7 @@ fn sharing<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     streams.check(gpu, buffer, 8)?;
     assert_eq!(*upload.release(hosts.0)?.synchronize()?, [7; LEN]);
     assert_eq!(*download.release(hosts.1)?.synchronize()?, [7; LEN]);
-    // Dropped behind its readers.
+    // Dropped after its readers.
     let shared = compute.share(streams.uploaded(gpu, 9)?)?;
     drop(download.lease(&shared)?);
     Ok(())
@@ -157,7 +157,7 @@ fn graphs<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     streams.check(gpu, a, 11)
 }
 
-/// A launch, a fill and the whole bundle change, with launches of the graph pending.
+/// A launch, a fill and the whole bundle change while launches of the graph are pending.
 fn updates<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams { compute, .. } = streams;
     fn body<'g, D: Live>(
@@ -226,8 +226,8 @@ fn pools_and_marks<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()>
     Ok(())
 }
 
-/// Halves of device and of pinned memory, on two streams; dropped in both orders, in transit, and
-/// joined.
+/// Halves of device memory and of pinned memory, on two streams: dropped in both orders, dropped in
+/// transit, and joined.
 fn parts<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute, download, ..
@@ -275,8 +275,8 @@ fn joins_and_markers<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<(
     Ok(())
 }
 
-/// A lease moves with a buffer, into a graph and out, and is dropped in transit; then the writer
-/// has its bundle again.
+/// A lease moves with a buffer into a graph and out again, and is dropped in transit. Then the
+/// writer gets its bundle back.
 fn leases_in_bundles<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute, download, ..

@@ -1,5 +1,5 @@
-//! Calls that break the driver's contract, each in turn: they unwind before they are made, or
-//! after, or are made and return an error. No wrong bytes and no race may follow, on any thread.
+//! Each driver call breaks the contract in turn: it unwinds before it is made or after it, or it is
+//! made and returns an error. No wrong bytes and no race may follow, on any thread.
 
 use std::cell::RefCell;
 use std::future::{Future, IntoFuture};
@@ -18,12 +18,12 @@ use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
 use crate::driver::{ALL, DENIED, Plan, Unwinding, until_unwound};
 use crate::programs::{Download, LEN, Streams, Upload, program};
 
-/// What is run with one of its calls unwinding.
+/// A program that runs with one of its calls unwinding.
 trait Program {
     fn run<D: Live, E: Live>(&self, here: &Device<D>, there: &Device<E>) -> Result<()>;
 }
 
-/// All of the typed core, on one device.
+/// The whole typed core, on one device.
 struct Core;
 
 impl Program for Core {
@@ -32,7 +32,7 @@ impl Program for Core {
     }
 }
 
-/// Waits by tasks and closures, whose questions another thread asks.
+/// Waits of tasks and closures, whose queries another thread makes.
 struct Waits;
 
 struct Unpark(Thread);
@@ -79,7 +79,7 @@ impl Program for Waits {
     }
 }
 
-/// The stages of a pipeline, each on a thread of its own.
+/// A pipeline with each stage on its own thread.
 struct Stages;
 
 impl Program for Stages {
@@ -127,7 +127,7 @@ impl Program for Peers {
         theirs.compute.fill(&mut source, 71)?;
         let spare = theirs.compute.release(theirs.compute.alloc_zeroed::<u32>(LEN)?)?;
         drop(ours.compute.copy_to_peer(&copy, spare, ..)?);
-        // Given the same memory, if it was freed early.
+        // If memory was freed early, this buffer gets the same memory.
         let mut next = theirs.compute.alloc_zeroed::<u32>(LEN)?;
         theirs.compute.fill(&mut next, 72)?;
         ours.check(here, copy, 70)?;
@@ -147,7 +147,7 @@ impl Program for Peers {
     }
 }
 
-/// Every span of a recording is taken by events around it.
+/// A recording, which takes every span with events around it.
 struct Recorded;
 
 impl Program for Recorded {
@@ -160,7 +160,7 @@ impl Program for Recorded {
     }
 }
 
-/// An error may follow from what unwound, and from nothing else.
+/// Checks that an error came only from the call that unwound.
 fn clear(context: &str, result: Option<&Result<()>>) {
     if let Some(Err(error)) = result {
         let follows = error.driver().is_some_and(|driver| {
@@ -168,31 +168,31 @@ fn clear(context: &str, result: Option<&Result<()>>) {
             driver.code() == ErrorCode::ILLEGAL_STATE
                 && (detail.contains("unwound") || detail.contains(DENIED))
         });
-        // What unwound kept the recording, or the slot.
+        // The call that unwound kept the recording or the slot.
         let lost = matches!(error, Error::AlreadyRecording | Error::SlotEmpty);
         assert!(follows || lost, "{context}: {error}");
     }
 }
 
-/// Devices of one host, whose calls are counted together.
+/// Two devices of one host, whose calls are counted together.
 fn drivers(config: &SimConfig, plan: &Plan) -> (Arc<dyn DriverWithTools>, Arc<dyn DriverWithTools>) {
     let first = SimDriver::new(config.clone().check(Check::Record));
     let second = first.another();
     (Unwinding::over(first, plan), Unwinding::over(second, plan))
 }
 
-/// Runs the program, and once more on the same devices, after `arm`.
+/// Runs the program twice on the same devices, the second time after `arm`.
 fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl Fn(), context: &str) {
     let (first, second) = drivers(config, plan);
     let last = Arc::clone(&first);
-    // Threads make a call more or less: what an earlier run left due is not.
+    // Threads make a varying number of calls: a fault left from an earlier run is not due now.
     plan.count();
-    // Again as the devices end.
+    // Once more at the end of the devices.
     until_unwound(|| {
         Device::with_driver(first, |here| {
             Device::with_driver(second, |there| {
                 let streams = Streams::new(&here).unwrap();
-                // In flight meanwhile, and read at the end.
+                // In flight during the run, and read at the end.
                 let witness = streams
                     .downloading(&here, streams.uploaded(&here, 77).unwrap())
                     .unwrap();
@@ -212,7 +212,7 @@ fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl
     assert!(races.is_empty(), "{context}: {}", races[0]);
 }
 
-/// Each call of both runs unwinds once, in each way. Returns how many did.
+/// Makes each call of both runs unwind once, in each way. Returns how many did.
 fn sweep<P: Program>(program: &P, configs: impl IntoIterator<Item = SimConfig>) -> u64 {
     let mut unwound = 0;
     for config in configs {
@@ -318,7 +318,7 @@ fn in_a_destructor(job: impl FnOnce() + Send + 'static) {
 fn a_call_that_unwinds_in_the_destructor_of_a_thread_local_leaves_no_wrong_bytes() {
     for when in ALL {
         for nth in (1..1500).step_by(11) {
-            // A panic there ends the process, so what went wrong is told here.
+            // A panic here would end the process, so failures are reported by a value.
             let (sender, receiver) = std::sync::mpsc::channel();
             in_a_destructor(move || {
                 let config = SimConfig::new().seed(5);

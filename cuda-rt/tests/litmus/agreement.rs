@@ -1,5 +1,5 @@
-//! Random programs: the checker reports an access exactly if the oracle finds that it races with an
-//! earlier one.
+//! Random programs: the checker reports an access exactly if the oracle finds that the access races
+//! with an earlier one.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 use crate::oracle;
 
-/// Programs tried; many more where `CUDA_RT_LONG` is set.
+/// The number of programs tried; many more if `CUDA_RT_LONG` is set.
 fn cases() -> u32 {
     if std::env::var_os("CUDA_RT_LONG").is_some_and(|value| value != "0") {
         1_000_000
@@ -76,7 +76,7 @@ fn statement() -> impl Strategy<Value = String> {
         1 => name(&["T2", "T3"]).prop_map(|thread| format!("join({thread})")),
         1 => event().prop_map(|e| format!("destroyEv({e})")),
         1 => name(&["b1", "n1"]).prop_map(|s| format!("destroy({s})")),
-        // Split in two below.
+        // The text is split in two below.
         2 => (name(&["b1", "n1"]), name(&["blk", "nb", "blk@1"])).prop_map(|(s, kind)| format!("destroy({s});str {s}:{kind}")),
     ]
 }
@@ -115,7 +115,7 @@ fn statements(race: &Race) -> (usize, usize) {
     (first, second)
 }
 
-/// Compares the verdicts; `None` where the program names what is not there.
+/// Compares the verdicts; `None` if the program names something that does not exist.
 pub(crate) fn compare(text: &[impl AsRef<str>]) -> Option<bool> {
     let program = Program::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let reported = program.run().ok()?;

@@ -1,4 +1,4 @@
-//! The programs of `programs.jsonl`: each gets its verdict, from the checker and from the oracle.
+//! The programs of `programs.jsonl`: the checker and the oracle give each its expected verdict.
 
 use hazard_programs::Program;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Names used in odd ways.
+//! Names used in unusual ways.
 
 use hazard_programs::Program;
 
@@ -125,8 +125,8 @@ fn memory_that_is_allocated_need_not_be_declared() {
         false,
     );
     verdict(&["str s:nb,t:nb", "mallocA(d)@s", "k(W d)@t"], true);
-    // In its space: a copy from pageable memory to the device may not be over when it returns, to
-    // pinned memory it is.
+    // Only in its own space: a copy from pageable memory to the device may still run when the call
+    // returns; a copy to pinned memory may not.
     verdict(
         &["mem h:page", "str s:nb", "malloc(d)", "cpy(d<-h)", "k(R d)@s"],
         true,
@@ -135,7 +135,7 @@ fn memory_that_is_allocated_need_not_be_declared() {
         &["mem h:page", "str s:nb", "hostAlloc(d)", "cpy(d<-h)", "k(R d)@s"],
         false,
     );
-    // On the current device: a copy between two of them is a barrier on both.
+    // On the current device: a copy between two devices is a barrier on both.
     let copy = |set: &str, racy| {
         let steps = [
             "mem a:dev@0",

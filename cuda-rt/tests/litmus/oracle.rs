@@ -1,8 +1,9 @@
-//! The verdict by brute force: every edge of the rules drawn one by one, and reachability over the
-//! graph.
+//! The verdict by brute force: every edge of the rules is drawn one by one, and races are found by
+//! reachability over the graph.
 //!
-//! Shares nothing with the checker but the parsed program. No clocks, no pruning: an operation gets
-//! an edge from *each* earlier one that it comes after, and every pair of accesses is looked at.
+//! The oracle shares only the parsed program with the checker. It has no clocks and no pruning. An
+//! operation gets an edge from *each* earlier operation that it comes after, and every pair of
+//! accesses is examined.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +15,7 @@ use hazard_programs::{
 
 type Node = usize;
 
-/// Part of one life of memory: after an allocation a name means other bytes.
+/// A part of one life of memory: after an allocation a name means other bytes.
 type Bytes = (String, u32, Vec<Part>);
 
 #[derive(Clone, PartialEq)]
@@ -27,7 +28,7 @@ struct Info {
     statement: usize,
     place: Place,
     accesses: Vec<(AccessKind, Bytes)>,
-    /// All nodes that come before it.
+    /// All nodes before this one.
     before: Vec<bool>,
 }
 
@@ -54,11 +55,11 @@ struct Graph {
     requests: HashMap<String, Option<Node>>,
     /// The last node of each thread, and its device; the main thread is "".
     threads: HashMap<String, (Option<Node>, u32)>,
-    /// Peer copies that are barriers, with the devices.
+    /// Peer copies that act as barriers, with their devices.
     barriers: Vec<(Node, [u32; 2])>,
 }
 
-/// Pairs of statements that race, earlier call first.
+/// Pairs of statements that race; the earlier call comes first.
 pub(crate) fn races(program: &Program) -> BTreeSet<(usize, usize)> {
     let mut graph = Graph::default();
     graph.threads.insert(String::new(), (None, 0));
@@ -105,7 +106,7 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// The next node of a thread.
+    /// Adds the next node of a thread.
     fn host(&mut self, statement: usize, thread: &str, after: &[Node]) -> Node {
         let main = self.threads[""].0;
         let (last, _) = *self.threads.entry(thread.to_owned()).or_insert((main, 0));
@@ -141,7 +142,7 @@ impl Graph {
         })
     }
 
-    /// All operations that a stream holds or waits for by its kind.
+    /// All operations that a stream holds, or waits for because of its kind.
     fn held(&self, stream: usize) -> Vec<Node> {
         let own = &self.streams[stream];
         let of_stream = |place: &Place| {
@@ -180,7 +181,7 @@ impl Graph {
         held
     }
 
-    /// The next operation of a stream.
+    /// Adds the next operation of a stream.
     fn operation(&mut self, statement: usize, stream: usize, call: Node, after: &[Node]) -> Node {
         let held = self.held(stream);
         self.node(
@@ -214,7 +215,7 @@ impl Graph {
     fn statement(&mut self, index: usize, thread: &str, statement: &Statement) {
         let call = self.host(index, thread, &[]);
         let device = self.threads[thread].1;
-        // What a call waits for before it returns.
+        // The operations that a call waits for before it returns.
         let mut waits_for = Vec::new();
         match statement {
             Statement::Memory(declared) => {

@@ -1,4 +1,4 @@
-//! The parser on whatever it is given: it says where it stops, and never panics.
+//! The parser on arbitrary input: it says where it stops, and never panics.
 
 use hazard_programs::{Program, ProgramError};
 use proptest::prelude::*;
@@ -128,7 +128,7 @@ proptest! {
         }
     }
 
-    /// Tokens in any order get further than any text.
+    /// Random sequences of tokens get further than random text.
     #[test]
     fn any_tokens_are_run_or_refused(
         programs in prop::collection::vec(

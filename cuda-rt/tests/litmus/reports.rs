@@ -1,4 +1,4 @@
-//! What a report says.
+//! The text of a report.
 
 use cuda_rt::checker::{AccessKind, Site};
 use hazard_programs::Program;

@@ -1,14 +1,14 @@
-//! The pairs of devices that a test of copies between devices runs on.
+//! The pairs of devices on which a test of copies between devices runs.
 
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, OpenError, Scoped};
 
-/// Adversarial orders that each test runs in, of each kind.
+/// Number of adversarial orders of each kind in which each test runs.
 const SEEDS: u64 = 16;
 
-/// Runs `body` on two simulated devices for each of several seeds, orders and links, and on two
-/// GPUs where there are two. With one GPU it is both devices, as two instances; without one it says
-/// so, and with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+/// Runs `body` on two simulated devices, for each of several seeds, orders and links, and on two
+/// GPUs. A single GPU plays both devices, as two instances. Without a GPU it prints a message; with
+/// `CUDA_RT_REQUIRE_GPU=1` that is a failure.
 pub(crate) fn for_each_pair(body: impl for<'a, 'b> Fn(&Device<Scoped<'a>>, &Device<Scoped<'b>>)) {
     for seed in 0..SEEDS {
         for order in [Order::Random, Order::Lazy] {

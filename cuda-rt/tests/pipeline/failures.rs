@@ -1,5 +1,5 @@
-//! Failures at every stage: none hangs, none loses a finished item, and each is reported for what
-//! failed.
+//! Failures at every stage: no pipeline hangs, no finished item is lost, and each error names the
+//! stage that failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ fn a_closure_that_fails_or_panics_stops_the_rest_and_loses_no_finished_item() {
                     assert_eq!(error.finished, 7);
                 }
             }
-            // The device is as good as new.
+            // The device works as before.
             whole(gpu, 2, 8, Trouble::NONE).0.unwrap();
         });
     });
@@ -121,8 +121,8 @@ fn a_closure_cannot_claim_more_than_a_buffer_holds() {
     });
 }
 
-/// Each driver call of a run fails once, in several orders: the run ends, and what was delivered is
-/// right, and all of it counted.
+/// Each driver call of a run fails once, in several orders. The run ends, the delivered items are
+/// right, and all of them are counted.
 #[test]
 fn every_driver_call_may_fail() {
     ends(|| {
@@ -186,7 +186,7 @@ fn a_failed_call_is_reported_for_its_stage_and_item() {
                 (Call::Copy, StageKind::Kernel),
             ] {
                 Device::simulated(SimConfig::new().seed(seed), |gpu| {
-                    // Item 3 is empty and copies nothing, so the sixth copy is of item 6.
+                    // Item 3 is empty and copies nothing, so the sixth copy belongs to item 6.
                     gpu.simulator()
                         .unwrap()
                         .fail_nth(call, 6, ErrorCode::OUT_OF_MEMORY);
@@ -206,7 +206,7 @@ fn a_failed_call_is_reported_for_its_stage_and_item() {
 fn a_failed_wait_is_reported_for_what_was_waited_for() {
     ends(|| {
         Device::simulated(SimConfig::new(), |gpu| {
-            // The first to wait is the source, for the first upload.
+            // The source waits first, for the first upload.
             gpu.simulator()
                 .unwrap()
                 .fail_nth(Call::SynchronizeEvent, 1, ErrorCode::OUT_OF_MEMORY);
@@ -223,7 +223,7 @@ fn a_failed_wait_is_reported_for_what_was_waited_for() {
                 "{error}"
             );
 
-            // Only the sink waits.
+            // Only the sink waits in this run.
             gpu.simulator()
                 .unwrap()
                 .fail_nth(Call::SynchronizeEvent, 3, ErrorCode::OUT_OF_MEMORY);

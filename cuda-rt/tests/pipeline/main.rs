@@ -44,14 +44,14 @@ fn fill(item: u32, pinned: &mut [f32]) -> usize {
     len
 }
 
-/// What the stages of [`whole`] make of an item.
+/// The result of the stages of [`whole`] for an item.
 fn expected(item: u32) -> Vec<f32> {
     (0..len_of(item))
         .map(|index| element(item, index) * 6.0)
         .collect()
 }
 
-/// Where a closure is to go wrong.
+/// The closure that is to fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
     Nowhere,
@@ -68,7 +68,7 @@ enum How {
     Panic,
 }
 
-/// Fails on item 7.
+/// The closure fails on item 7.
 #[derive(Clone, Copy, Debug)]
 struct Trouble(At, How);
 
@@ -86,7 +86,8 @@ impl Trouble {
 
 type Delivered = Vec<(u32, Vec<f32>)>;
 
-/// All kinds of stages of a pipeline through the GPU and back; gives what the sink got, too.
+/// A pipeline with all kinds of stages, through the GPU and back. Also returns what the sink
+/// received.
 fn whole<D: Live>(
     gpu: &Device<D>,
     buffers: usize,
@@ -129,7 +130,7 @@ fn assert_prefix(delivered: &Delivered) {
     }
 }
 
-/// Fails if `test` does not end: a deadlock must not hang the suite.
+/// Runs `test` and fails if it does not end: a deadlock must not hang the suite.
 fn ends<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     let thread = std::thread::spawn(move || done.send(test()));

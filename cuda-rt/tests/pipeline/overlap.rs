@@ -1,4 +1,4 @@
-//! How well stages overlap, by the modelled clock, and what the report says of it.
+//! How well stages overlap by the modelled clock, and what the report says about it.
 
 use cuda_rt::pipeline::{Pipeline, Report, StageKind};
 use cuda_rt::simulator::{Call, Model, SimConfig};
@@ -7,7 +7,8 @@ use device_kernels::scale;
 
 use super::*;
 
-/// Upload, kernel and download take 0.1 ms each, and calls next to nothing.
+/// Runs `body` on a device where upload, kernel and download take 0.1 ms each, and calls are nearly
+/// free.
 fn even<T>(body: impl for<'id> FnOnce(Device<cuda_rt::Scoped<'id>>) -> T) -> T {
     let model = Model {
         to_device_gb_per_s: 4096.0 / 100_000.0,
@@ -22,7 +23,7 @@ fn even<T>(body: impl for<'id> FnOnce(Device<cuda_rt::Scoped<'id>>) -> T) -> T {
     Device::simulated(config, body).unwrap()
 }
 
-/// `items` even items, and a sink that takes `sink_us` for each.
+/// Runs `items` equal items, with a sink that takes `sink_us` for each.
 fn run_even(buffers: usize, items: u32, sink_us: impl Fn(u32) -> u64 + Sync) -> Report {
     even(|gpu| {
         let simulator = gpu.simulator().unwrap();
@@ -69,7 +70,7 @@ fn two_buffers_keep_all_engines_busy_and_one_makes_them_take_turns() {
 #[test]
 fn a_sink_that_is_slow_at_times_is_hidden_by_as_many_buffers_as_the_report_says() {
     ends(|| {
-        // 80 µs on average, of 100 that the other stages take.
+        // 80 µs on average; the other stages take 100 µs.
         let sink = |item| if item % 10 == 9 { 800 } else { 0 };
         let few = run_even(2, 400, sink);
         let more = few.more_buffers().expect("more buffers would help");

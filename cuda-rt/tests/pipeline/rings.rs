@@ -1,4 +1,4 @@
-//! Rings by themselves.
+//! Rings without a pipeline.
 
 use cuda_rt::Handoff;
 use cuda_rt::pipeline::Ring;
@@ -20,8 +20,8 @@ fn a_ring_gives_a_slot_out_once_and_takes_it_back_pending() {
             let other = ring.try_take();
             assert!(other.is_some() && ring.try_take().is_none(), "two slots");
             drop(other);
-            // The host waits for the last round's copy from this memory; the copy of this round is
-            // not waited for.
+            // The host waits for the last round's copy from this memory. It does not wait for this
+            // round's copy.
             turn.host(|memory| memory.fill(round)).unwrap();
             std::thread::scope(|scope| {
                 let copy =

@@ -1,4 +1,4 @@
-//! What goes through a pipeline, and how it ends.
+//! The items that a pipeline carries, and the ways in which it ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,7 +85,7 @@ fn a_pipeline_may_lack_its_input_or_its_output_or_both() {
             let whole: Vec<_> = (0..20).map(|item| (item, vec![item; len_of(item)])).collect();
             assert_eq!(got, whole);
 
-            // On the device alone, to a smaller type.
+            // Only on the device, to a smaller type.
             let mut last = compute.alloc_zeroed::<u8>(2).unwrap();
             Pipeline::new(gpu, 2)
                 .generate(
@@ -150,8 +150,7 @@ fn a_pipeline_that_stays_on_the_device_does_not_run_far_ahead_of_it() {
                 .run()
                 .unwrap();
             assert_eq!(report.items, 1000);
-            // Nothing runs before someone waits: up to three items wait in the ring, and four
-            // behind it.
+            // Nothing runs before a wait: up to three items wait in the ring, and four behind it.
             assert!(most < 50, "{most} operations pending");
         })
         .unwrap();
@@ -206,13 +205,13 @@ fn no_event_or_memory_is_made_for_an_item_once_each_slot_was_used() {
             .unwrap()
         };
         let (short, long) = (counters(100), counters(2000));
-        // Each slot has at most one event, and each item in flight two for each of four stages; how
-        // many are ever out at once is up to the threads.
+        // Each slot has at most one event. Each item in flight has two events for each of four
+        // stages; the threads decide how many exist at once.
         let slots = 3 * 4;
         let most = slots + 2 * 4 * (slots + 2) + 4;
         assert!(long.events_created <= most, "{} events", long.events_created);
         assert!(short.events_created <= most);
-        // `in_place` of `whole` has a temporary for each item; the rings have two buffers on the
+        // `in_place` of `whole` has a temporary for each item. The rings have two buffers on the
         // device.
         let allocated =
             |counters: &cuda_rt::simulator::Counters, items: u64| counters.calls(Call::Alloc) - items;

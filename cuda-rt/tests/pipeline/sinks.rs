@@ -1,4 +1,4 @@
-//! Sinks of several workers, and workers that hold what they read.
+//! Sinks with several workers, and workers that keep what they read.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -69,7 +69,7 @@ fn other_workers_go_on_when_one_fails() {
                 .run()
                 .unwrap_err();
             assert_eq!((error.item, error.stage.kind), (Some(10), StageKind::Sink));
-            // All that had begun but the one that failed.
+            // All items that had begun, except the item that failed.
             let got = got.into_inner().unwrap();
             assert_eq!(got.len() as u64, begun.into_inner() - 1);
             assert_eq!(error.finished, got.len() as u64);
@@ -82,7 +82,7 @@ fn h17_a_slot_that_a_worker_holds_is_not_refilled_and_holds_the_source_back() {
     ends(|| {
         for_each_device(|gpu| {
             const BUFFERS: u64 = 2;
-            // Two rings of pinned memory, one on the device.
+            // Two rings in pinned memory, one ring on the device.
             const SLOTS: u64 = 3 * BUFFERS;
             let begun = AtomicU64::new(0);
             let report = Pipeline::new(gpu, BUFFERS as usize)
@@ -95,7 +95,7 @@ fn h17_a_slot_that_a_worker_holds_is_not_refilled_and_holds_the_source_back() {
                 .download::<Download<_>>()
                 .sink(|item, data| {
                     if item == 3 {
-                        // For long enough for the source to get as far as it can.
+                        // Held long enough that the source gets as far as it can.
                         let mut seen = 0;
                         while begun.load(Ordering::SeqCst) != seen {
                             seen = begun.load(Ordering::SeqCst);
@@ -113,8 +113,8 @@ fn h17_a_slot_that_a_worker_holds_is_not_refilled_and_holds_the_source_back() {
     });
 }
 
-/// Items through `workers` workers that finish them in order; what was finished, and how the
-/// pipeline ended.
+/// Sends items through `workers` workers that finish them in order. Returns the finished items, and
+/// how the pipeline ended.
 fn in_order<D: Live>(
     gpu: &Device<D>,
     workers: usize,
@@ -151,8 +151,9 @@ fn in_order<D: Live>(
     (outcome, finished)
 }
 
-/// Later items are quicker, so that each waits for its turn. Asleep: a thread that yields waits for
-/// its turn of the processor too, and where all are busy each yield takes milliseconds.
+/// Makes later items quicker, so that each waits for its turn. The delay sleeps: a thread that
+/// yields waits for the processor too, and where all processors are busy each yield takes
+/// milliseconds.
 fn uneven(item: u32) {
     let micros = (7 - item % 8) * 3;
     if micros > 0 {
@@ -160,7 +161,7 @@ fn uneven(item: u32) {
     }
 }
 
-/// Until `holds`, with the processor free for those that make it hold.
+/// Waits until `holds`, and leaves the processor to the threads that make it hold.
 fn until(holds: impl Fn() -> bool) {
     while !holds() {
         std::thread::sleep(Duration::from_micros(50));
@@ -175,7 +176,7 @@ fn an_ordered_sink_works_side_by_side_and_finishes_in_order() {
                 let begun = AtomicU64::new(0);
                 let work = |item| {
                     begun.fetch_add(1, Ordering::SeqCst);
-                    // The first is not through before another has begun: they work side by side.
+                    // The first item ends only after another has begun: they run side by side.
                     until(|| item > 0 || workers == 1 || begun.load(Ordering::SeqCst) >= 2);
                     uneven(item);
                     Ok(())
@@ -230,7 +231,7 @@ fn the_earlier_of_two_failures_in_an_ordered_sink_is_returned() {
         for_each_device(|gpu| {
             let later_failed = AtomicU64::new(0);
             let work = |item| match item {
-                // Fails when item 9 has.
+                // This item fails after item 9 has failed.
                 8 => {
                     until(|| later_failed.load(Ordering::SeqCst) > 0);
                     Err(Error::SlotEmpty)

@@ -1,13 +1,13 @@
-//! Runs the operations of a log one after another in an order that is given, on plain memory of its
-//! own: no streams, no events, no addresses given out twice.
+//! Runs the operations of a log one after another in a given order, on plain memory: no streams, no
+//! events, no address given out twice.
 //!
-//! Shares nothing with the simulated device. Says whether two operations that race would give the
-//! host other bytes if the one that was called later ran first.
+//! The module shares nothing with the simulated device. For two operations that race, it says
+//! whether the host would get other bytes if the operation called later ran first.
 
 use crate::log::{Call, Log, Place};
 use crate::order::{Node, Order, World};
 
-/// What memory holds that no one has written, and what it holds when it is freed.
+/// The contents of memory that was never written, and of memory after its free.
 const JUNK: [u8; 2] = [0xa5, 0x5a];
 
 struct Memory(Vec<Vec<u64>>);
@@ -33,7 +33,7 @@ impl Memory {
         self.bytes(to, bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Does what one call does; false if the host sees other bytes than it did.
+    /// Performs one call; returns false if the host sees other bytes than in the recorded run.
     fn perform(&mut self, call: &Call) -> bool {
         match call {
             Call::Alloc { life, .. } => bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[0]),
@@ -56,8 +56,8 @@ impl Memory {
                     .map(|place| self.address(place).expose_provenance() as u64)
                     .collect();
                 let pointers = launch.pointers(&addresses);
-                // SAFETY: one pointer for each parameter, and the memory that they name is this
-                // value's, of which nothing else is borrowed now.
+                // SAFETY: there is one pointer for each parameter. The memory that they name
+                // belongs to this value, and nothing else borrows it now.
                 unsafe { (launch.kernel.simulate)(&launch.shape, pointers.as_ptr()) };
             }
             Call::HostWrote { to, bytes } => self.write(*to, bytes),
@@ -68,7 +68,7 @@ impl Memory {
     }
 }
 
-/// Whether the host sees what it saw when `second` runs before all that it need not come after.
+/// Whether the host sees the same bytes if `second` runs as early as the order allows.
 pub(crate) fn same_if_flipped(log: &Log, order: &Order, second: Option<Node>) -> bool {
     let mut memory = Memory::new(log);
     let running = |world: World| matches!(world, World::Device(_));

@@ -1,5 +1,4 @@
-//! What a program asked of the driver, as data: what a replay needs, and what the oracle reasons
-//! about.
+//! The driver calls of a program as data, for the replay and for the oracle.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -9,8 +8,8 @@ use cuda_rt::checker::AccessKind;
 use cuda_rt::checker::AccessKind::{Read, Write};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
-/// Memory from one allocation to its end, by the order in which lives began: an address given out
-/// twice is two lives.
+/// A piece of memory from one allocation to its end, numbered in the order of allocation. An
+/// address that is given out twice has two lives.
 pub(crate) type Life = usize;
 
 /// An offset into a life, in bytes.
@@ -34,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) call: Call,
 }
 
-/// A call that succeeded; streams, events and graphs by the numbers that the recorded run gave
-/// them, which are never used again.
+/// A call that succeeded. It names streams, events and graphs by the numbers of the recorded run,
+/// which are never reused.
 #[derive(Debug)]
 pub(crate) enum Call {
     CreateStream(u64),
@@ -54,7 +53,7 @@ pub(crate) enum Call {
         stream: u64,
         event: u64,
     },
-    /// A query that found the event done. Others order nothing, and are left out.
+    /// A query that found the event done. Other queries order nothing, and are left out.
     SeenDone(u64),
     SynchronizeEvent(u64),
     Alloc {
@@ -94,7 +93,7 @@ pub(crate) enum Call {
         stream: u64,
     },
     DestroyGraph(u64),
-    /// Host memory passes to a stream, holding these bytes.
+    /// Host memory with these bytes passes to a stream.
     HostWrote {
         to: Place,
         bytes: Vec<u8>,
@@ -126,7 +125,8 @@ pub(crate) enum Parameter {
     Address(Place),
 }
 
-/// The bytes of a parameter, aligned for any; possibly padded, so never read as numbers.
+/// The bytes of a parameter, aligned for any type. They may contain padding, so they are never read
+/// as numbers.
 #[derive(Debug)]
 pub(crate) struct Value(Box<[MaybeUninit<u128>]>);
 
@@ -136,7 +136,8 @@ impl Value {
     pub(crate) unsafe fn copied(from: *const c_void, bytes: usize) -> Self {
         let mut value = Box::new_uninit_slice(bytes.div_ceil(size_of::<u128>()));
         let to = value.as_mut_ptr().cast::<u8>();
-        // SAFETY: the caller's; `value` has room for as many.
+        // SAFETY: by this function's contract `from` points to `bytes` bytes; `value` has room for
+        // as many.
         unsafe { to.copy_from_nonoverlapping(from.cast(), bytes) };
         Self(value)
     }
@@ -147,8 +148,8 @@ impl Value {
 }
 
 impl Launch {
-    /// The values, and the addresses that `address` gives its buffers; what they point to lives as
-    /// long as both.
+    /// Pointers to the values, with `addresses` for the buffers. The pointers are valid as long as
+    /// `self` and `addresses`.
     pub(crate) fn pointers<'a>(&'a self, addresses: &'a [u64]) -> Vec<*const c_void> {
         let mut addresses = addresses.iter();
         let pointer = |parameter: &'a Parameter| match parameter {
@@ -160,7 +161,7 @@ impl Launch {
         self.parameters.iter().map(pointer).collect()
     }
 
-    /// Where its buffers are, in order.
+    /// The places of the buffers, in order.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Address(place) => Some(*place),
@@ -182,7 +183,7 @@ impl Launch {
                 else {
                     return None;
                 };
-                // SAFETY: a length is a `u64`, copied from one.
+                // SAFETY: a length is a `u64`, and these bytes were copied from one.
                 let len = unsafe { len.pointer().cast::<u64>().read() };
                 Some(Touch::new(kind, *place, len * element as u64))
             })
@@ -190,7 +191,7 @@ impl Launch {
     }
 }
 
-/// Bytes that a call touches.
+/// The bytes that a call touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Touch {
     pub(crate) kind: AccessKind,
@@ -206,7 +207,7 @@ impl Touch {
 }
 
 impl Log {
-    /// What the call itself touches: on its stream, or by the host.
+    /// The bytes that the call itself touches, on its stream or by the host.
     pub(crate) fn touches(&self, call: &Call) -> Vec<Touch> {
         let whole = |life: Life| vec![Touch::new(Write, Place { life, offset: 0 }, self.lives[life])];
         match call {
@@ -228,7 +229,7 @@ impl Log {
         }
     }
 
-    /// The stream that a call gives an operation to.
+    /// The stream on which a call enqueues an operation.
     pub(crate) fn stream(call: &Call) -> Option<u64> {
         match call {
             Call::Alloc { stream, .. }
@@ -241,7 +242,7 @@ impl Log {
         }
     }
 
-    /// Calls that make or use an edge, each of which a mutant leaves out.
+    /// The calls that make or use an edge; each mutant leaves one of them out.
     pub(crate) fn edges(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter_map(|(i, entry)| {
             let edge = matches!(

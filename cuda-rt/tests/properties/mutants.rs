@@ -1,29 +1,30 @@
-//! Property 2: of the driver calls that a plan makes, one wait, record or synchronisation is left
+//! Property 2: in each mutant, one wait, record or synchronisation of a plan's driver calls is left
 //! out.
 //!
-//! Reachability over the explicit graph (`order`) says which accesses that leaves unordered. Then
+//! Reachability over the explicit graph (`order`) finds the accesses that the mutant leaves
+//! unordered. Two statements must then hold.
 //!
-//! - the checker reports **exactly** those that nothing hides: as a set of pairs (entry of the log,
-//!   read or write), the races that it reports are the conflicts between which there is no path,
-//!   but for pairs of which a later access stands in for the first: one that comes after the first,
-//!   before the second was called, on the same bytes, and conflicts with all that the first
-//!   conflicts with. That access then races itself, and is reported. So no ordered pair is
-//!   reported, each access that races is, and the earlier one that is named is the last that was
-//!   not waited for;
-//! - where running two such accesses the other way round changes what the host sees (`bytes`), some
-//!   order of the simulated device shows wrong bytes: one of a few seeds, one made for the two
-//!   accesses, or one of many seeds.
+//! - The checker reports **exactly** the races that no later access hides, as a set of pairs (entry
+//!   of the log, read or write). A pair races if its accesses conflict and no path lies between
+//!   them. A later access hides a pair if it comes after the first access, was called before the
+//!   second, touches the same bytes, and conflicts with everything that the first conflicts with.
+//!   The hiding access then races itself, and is reported. So no ordered pair is reported, and each
+//!   access that races is reported. The earlier access in a report is the last one that was not
+//!   waited for.
+//! - If running two racing accesses in the reverse order changes what the host sees (`bytes`), some
+//!   order of the simulated device shows wrong bytes. The orders tried are a few seeds, orders made
+//!   for the two accesses, and many seeds.
 //!
 //! Each mutant is counted as one of:
 //!
 //! | | |
 //! |---|---|
 //! | equivalent | no conflict is left unordered: nothing is reported, and no byte differs in any order tried |
-//! | refused | a call of the replay is refused: a capture without its edge is not joined, or waits for what is outside |
+//! | refused | a call of the replay is refused: a capture without its edge is not joined, or waits for work outside |
 //! | shown | races, is reported, and shows wrong bytes in some order |
-//! | silent | races and is reported; running each racing pair the other way round changes nothing that the host sees |
+//! | silent | races and is reported; running each racing pair in the reverse order changes nothing that the host sees |
 //!
-//! A mutant that is none of them fails the test.
+//! A mutant of no class fails the test.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -42,11 +43,12 @@ use crate::record::{Recorder, Tape};
 use crate::replay::{Schedule, replay};
 use crate::run::run;
 
-/// Orders in which each mutant is tried first.
+/// Number of orders in which each mutant is tried first.
 const FIRST: u64 = 3;
-/// Orders in which one that can show wrong bytes must, besides those that are made for it.
+/// Number of orders within which a mutant that can show wrong bytes must show them, besides the
+/// orders made for it.
 const MOST: u64 = 400;
-/// Streams that are starved in turn, as [`Orders::Starve`] counts them.
+/// Streams that are starved in turn, in the counting of [`Orders::Starve`].
 const STREAMS: u64 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,15 +60,15 @@ pub(crate) struct Count {
     refused: u64,
     pub(crate) shown: u64,
     silent: u64,
-    /// Races that were reported, each of them expected.
+    /// Reported races, each of them expected.
     races: u64,
-    /// Replays, and the most that one mutant took to show wrong bytes.
+    /// Replays, and the most replays that one mutant needed to show wrong bytes.
     replays: u64,
     most_tried: u64,
 }
 
-/// Lazy orders find at once what no wait orders, random ones what some do; and each stream is
-/// starved in turn.
+/// Orders by seed. Lazy orders find at once an access that no wait orders; random orders find an
+/// access that some waits order. Each stream is starved in turn.
 fn seeded(seed: u64) -> Schedule {
     let (order, seed) = match seed % 4 {
         0 => (Orders::Lazy, seed),
@@ -80,8 +82,8 @@ fn seeded(seed: u64) -> Schedule {
     }
 }
 
-/// Orders made for two entries that race: the second runs before the first, with as little else as
-/// it needs or with as much as can.
+/// Orders made for two racing entries. The second runs before the first, once with as little other
+/// work as possible and once with as much as possible.
 fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
     (0..STREAMS).flat_map(move |seed| {
         let made = |order, pauses| Schedule {
@@ -106,7 +108,7 @@ fn record(plan: &Plan, config: &SimConfig) -> Log {
     std::mem::take(&mut tape.lock().expect("no call panics").log)
 }
 
-/// What is expected of one mutant, or of the log itself, with what its replay was seen to do.
+/// Checks one mutant, or the log itself, against the expectation and against its replay.
 fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
     let name = || match left_out {
         None => "the log as it is".to_owned(),

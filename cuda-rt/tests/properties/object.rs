@@ -1,4 +1,5 @@
-//! The palette: streams, the one bundle that programs move, and where it may live.
+//! The objects of programs: streams, the one bundle that programs move, and the places where the
+//! bundle may be.
 
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, Error, Handoff, Idle, Lease, Live, PinnedBuffer, Place,
@@ -14,7 +15,7 @@ cuda_rt::streams! {
     pub(crate) Third;
 }
 
-/// What a program moves about: some device memory and perhaps some pinned memory.
+/// The bundle of a program: some device memory and perhaps some pinned memory.
 #[derive(cuda_rt::Bundle)]
 pub(crate) struct Buffers<P: Place = Idle> {
     pub(crate) parts: Vec<DeviceBuffer<f32, P>>,
@@ -37,25 +38,25 @@ pub(crate) enum Home<D: Live> {
     On(Owned<D>),
     Pending(Handoff<IdleBundle<D>>),
     Idle(IdleBundle<D>),
-    /// With leases that are in transit.
+    /// Shared, with leases in transit.
     Shared(Shared<IdleBundle<D>>, Vec<Handoff<Lease<IdleBundle<D>, Idle<D>>>>),
     /// Dropped, leaked, or lost to an error.
     Gone,
 }
 
-/// What was wanted and did not come about: where the bundle is instead, and why.
+/// A step that failed: where the bundle is instead, and why.
 pub(crate) type Instead<D> = (Home<D>, Option<Error>);
 
 /// A stream on which programs work.
 pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
-    /// What this very stream owns.
+    /// The bundle, if this very stream owns it.
     fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>>;
 
-    /// Where a bundle is that has been worked on.
+    /// Stores a bundle after work on it.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D>;
 
-    /// Inside a capture: another stream reads `copy`, which it gets by a handoff, into `last`,
-    /// which it is lent.
+    /// Work inside a capture: another stream gets `copy` by a handoff and `last` as a loan, and
+    /// reads `copy` into `last`.
     fn fork<'g>(
         stream: &'g Stream<Captured<'g, Self>>,
         to: u8,
@@ -64,10 +65,10 @@ pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
     ) -> cuda_rt::Result<()>;
 }
 
-/// What a fork inside a capture does.
+/// The work of a fork inside a capture.
 pub(crate) const FORKED: Kernel = Kernel::Saxpy(2);
 
-/// Written for each tag, as only there it is known that `D` outlives the capture.
+/// Written for each tag, because only there the compiler knows that `D` outlives the capture.
 macro_rules! fork {
     () => {
         fn fork<'g>(
@@ -118,7 +119,7 @@ impl<D: Live> Lane<D> for Pooled<'_, D> {
         Err(owned)
     }
 
-    /// Nothing stays on a pooled stream: it leaves as a handoff, or not at all.
+    /// Nothing stays on a pooled stream: a bundle leaves as a handoff, or does not leave.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
         match stream.try_release(bundle) {
             Ok(handoff) => (Home::Pending(handoff), None),
@@ -149,7 +150,7 @@ impl<D: Live> Lanes<D> {
         })
     }
 
-    /// The bundle in transit, wherever it was.
+    /// Brings the bundle in transit, from any place.
     pub(crate) fn hand_over(&self, home: Home<D>) -> Result<Handoff<IdleBundle<D>>, Instead<D>> {
         match home {
             Home::Pending(handoff) => Ok(handoff),
@@ -161,7 +162,7 @@ impl<D: Live> Lanes<D> {
             Home::On(Owned::Third(bundle)) => (self.third.try_release(bundle))
                 .map_err(|refused| (Home::On(Owned::Third(refused.value)), Some(refused.error))),
             Home::Shared(shared, mut leases) => {
-                // Some end where they are, and some on a stream.
+                // Some leases end where they are, and others on a stream.
                 for (index, lease) in leases.drain(..).enumerate() {
                     if index % 2 == 0 {
                         drop(lease);
@@ -169,7 +170,7 @@ impl<D: Live> Lanes<D> {
                         drop(lease);
                     }
                 }
-                // A lease that was leaked keeps it shared for ever.
+                // A leaked lease keeps the bundle shared for ever.
                 shared
                     .reclaim()
                     .map_err(|shared| (Home::Shared(shared, leases), None))
@@ -178,7 +179,7 @@ impl<D: Live> Lanes<D> {
         }
     }
 
-    /// The bundle on `stream`, wherever it was.
+    /// Brings the bundle to `stream`, from any place.
     pub(crate) fn bring<S: Lane<D>>(
         &self,
         home: Home<D>,
@@ -197,11 +198,11 @@ impl<D: Live> Lanes<D> {
     }
 }
 
-/// What an object must hold: the sequential model.
+/// The expected contents of an object: the sequential model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
     pub(crate) parts: Vec<Vec<f32>>,
-    /// Which block each part is of, and from which element on.
+    /// The block of each part, and the element at which the part starts.
     pub(crate) blocks: Vec<(u64, usize)>,
     pub(crate) host: Option<Vec<f32>>,
 }

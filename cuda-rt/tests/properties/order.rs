@@ -1,8 +1,9 @@
-//! Which calls of a log race, by brute force: every edge of CUDA's rules drawn one by one, and
-//! reachability over the graph.
+//! Finds the calls of a log that race, by brute force: every edge of CUDA's rules is drawn one by
+//! one, and races are found by reachability over the graph.
 //!
-//! Shares nothing with the checker. No clocks and nothing forgotten: an operation gets an edge from
-//! what its stream, its call and its waits put before it, and every pair of accesses is looked at.
+//! The module shares nothing with the checker. It has no clocks and forgets nothing. An operation
+//! gets an edge from everything that its stream, its call and its waits put before it, and every
+//! pair of accesses is examined.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,18 +15,18 @@ use crate::log::{Call, Life, Log, Touch};
 
 pub(crate) type Node = usize;
 
-/// An operation, a step of the host, or a bare place in a stream.
+/// An operation, a step of the host, or only a place in a stream.
 #[derive(Debug)]
 pub(crate) struct Info {
-    /// The log's entry.
+    /// The entry in the log.
     pub(crate) entry: usize,
     world: World,
     touches: Vec<(usize, Touch)>,
-    /// All nodes that come before it, as bits.
+    /// All nodes before this one, as bits.
     before: Vec<u64>,
 }
 
-/// What races with what: the work of one device, or of one capture.
+/// The scope of races: the work of one device, or of one capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum World {
     Device(usize),
@@ -35,38 +36,37 @@ pub(crate) enum World {
 #[derive(Debug, Default)]
 struct Stream {
     last: Option<Node>,
-    /// The capture that it is in, and its last node there.
+    /// The stream's capture, and its last node there.
     capture: Option<(usize, Option<Node>)>,
 }
 
-/// The graph of a log, with one entry left out or none.
+/// The graph of a log, with at most one entry left out.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     pub(crate) nodes: Vec<Info>,
     host: Option<Node>,
     streams: HashMap<(usize, u64), Stream>,
     events: HashMap<(usize, u64), (World, Node)>,
-    /// The entry at which each began, and whose stream it began on.
+    /// The entry at which each capture began, and its origin stream.
     captures: Vec<(usize, u64)>,
-    /// What the launches touch, by the entry that was captured, and the last launch.
+    /// The accesses of the launches, by captured entry, and the last launch.
     graphs: HashMap<(usize, u64), (World, Vec<(usize, Touch)>, Option<Node>)>,
-    /// The capture of each graph's launches.
+    /// The capture that each graph was made from.
     pub(crate) launched: HashMap<Node, World>,
 }
 
-/// One side of a race as a report tells it: the entry that was called, and what it does to the
-/// bytes.
+/// One side of a race as a report names it: the entry, and its access to the bytes.
 pub(crate) type Side = (usize, bool);
 
-/// Two accesses to the same bytes, one of them a write, that nothing orders; the one called first
+/// Two unordered accesses to the same bytes, at least one of them a write. The access called first
 /// comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Conflict {
     pub(crate) first: Node,
     pub(crate) second: Node,
-    /// As the checker should report it.
+    /// The pair as the checker should report it.
     pub(crate) report: (Side, Side),
-    /// Whether it must: on some byte nothing hides it; see `hidden`.
+    /// Whether the checker must report it: on some byte no later access hides it; see `hidden`.
     pub(crate) reported: bool,
 }
 
@@ -112,14 +112,14 @@ impl Order {
         self.nodes.len() - 1
     }
 
-    /// The host's next step.
+    /// Adds the host's next step.
     fn host(&mut self, entry: usize, device: usize, after: Option<Node>, touches: Vec<Touch>) {
         let after = self.host.into_iter().chain(after);
         self.host = Some(self.node(entry, World::Device(device), after, touches));
     }
 
-    /// A stream's next operation: after what it holds, and after the call; in a capture only after
-    /// what it holds.
+    /// Adds a stream's next operation: after the stream's contents and after the call; in a capture
+    /// only after the stream's contents.
     fn operation(
         &mut self,
         entry: usize,
@@ -222,7 +222,7 @@ impl Order {
         }
     }
 
-    /// All pairs of accesses that conflict and that nothing orders.
+    /// All pairs of accesses that conflict and are not ordered.
     pub(crate) fn conflicts(&self) -> BTreeSet<Conflict> {
         let mut accesses: HashMap<(World, Life), Vec<Access<'_>>> = HashMap::new();
         for (node, info) in self.nodes.iter().enumerate() {
@@ -257,10 +257,10 @@ impl Order {
         conflicts
     }
 
-    /// Whether each of `bytes` was touched after `first`, and before the access that races with it,
-    /// by one of `between` that `first` happens before and that conflicts with all that `first`
-    /// conflicts with: then that one races in its place, and the checker, which keeps what can
-    /// still race and not all history, names it instead.
+    /// Whether a later access hides `first` on each of `bytes`. The hiding access is one of
+    /// `between`: it happens after `first`, comes before the access that races with `first`, and
+    /// conflicts with everything that `first` conflicts with. It races in `first`'s place. The
+    /// checker keeps only accesses that can still race, so it names the hiding access instead.
     fn hidden(&self, first: &Access<'_>, between: &[Access<'_>], bytes: Range<u64>) -> bool {
         let mut open = vec![bytes];
         for later in between {
@@ -278,8 +278,8 @@ impl Order {
         open.is_empty()
     }
 
-    /// The nodes of one world in an order that its edges allow, in which `second` comes before
-    /// `first` though it was called later; in the order of the calls where neither is said.
+    /// The nodes of one world in an order that its edges allow. In it `second` comes before
+    /// `first`, though `second` was called later. Otherwise the order of the calls decides.
     pub(crate) fn flipped(&self, is_in: impl Fn(&Info) -> bool, second: Option<Node>) -> Vec<Node> {
         let early =
             |node: &Node| second.is_some_and(|second| *node == second || self.is_before(*node, second));
@@ -296,7 +296,7 @@ impl Info {
         self.world
     }
 
-    /// Whether it does something to memory, and is no mere place in the order.
+    /// Whether the node touches memory, and is more than a place in the order.
     pub(crate) fn acts(&self) -> bool {
         !self.touches.is_empty()
     }

@@ -1,9 +1,9 @@
 //! A small language of programs in the safe API, which proptest generates and shrinks.
 //!
-//! A plan has no wrong programs: a step names objects by numbers that are taken modulo how many
-//! there are, and an object that is not where a step needs it is brought there first, by a handoff.
-//! So every step that is generated does something, shrinking keeps a plan meaningful, and what the
-//! plan computes follows from the steps alone.
+//! Every plan is a correct program. A step names objects by numbers, taken modulo the number of
+//! objects. An object that is not where a step needs it is first brought there by a handoff. So
+//! every generated step does something, shrinking keeps a plan meaningful, and the result of a plan
+//! follows from its steps alone.
 
 use cuda_rt::simulator::Call;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 /// A program: the steps of each thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Of the order in which it runs first.
+    /// Seed of the order in which the plan runs first.
     pub(crate) seed: u8,
     pub(crate) threads: Vec<Vec<Step>>,
 }
@@ -22,11 +22,11 @@ impl Plan {
     }
 }
 
-/// One step: what is done, to which objects of which device, on which stream.
+/// One step: an action, its objects and their device, and its stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) device: u8,
-    /// A named stream, or the last: any stream of a pool.
+    /// A named stream, or (the last number) any stream of a pool.
     pub(crate) lane: u8,
     pub(crate) x: u8,
     pub(crate) y: u8,
@@ -38,7 +38,7 @@ pub(crate) const LANES: u8 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// A new object, with so many parts of this length class.
+    /// Makes a new object, with this many parts of this length class.
     Make {
         how: Make,
         len: u8,
@@ -49,15 +49,15 @@ pub(crate) enum Act {
     Work(Work),
     /// Work on the parts of `x` and `y` together.
     Both(Work, Meet),
-    /// The lane lends the first part of `x` to another stream for some work; perhaps the closure
-    /// panics after it.
+    /// The lane lends the first part of `x` to another stream for some work. The closure may panic
+    /// after the work.
     Lend {
         to: u8,
         work: Work,
         panics: bool,
     },
-    /// `x` is put into a slot, which two lanes use in turn; perhaps the last closure panics after
-    /// its work.
+    /// `x` is put into a slot, which two lanes use in turn. The last closure may panic after its
+    /// work.
     Slot {
         works: [Work; 2],
         next: u8,
@@ -72,22 +72,22 @@ pub(crate) enum Act {
         update: Option<Work>,
         drops: bool,
     },
-    /// A closure of a pool or capture panics with `x` inside, which is gone after it.
+    /// A closure of a pool or a capture panics with `x` inside; `x` is lost.
     Panic {
         captured: bool,
         work: Work,
     },
-    /// The lane gives `x` up; it is in transit until someone needs it.
+    /// The lane releases `x`; it stays in transit until a step needs it.
     Release,
-    /// The host waits for `x`, and looks at its pinned memory.
+    /// The host waits for `x`, and reads its pinned memory.
     Settle(Settle),
     /// The host writes the pinned memory of `x`.
     Write {
         value: i8,
     },
-    /// The lane shares `x`; it stays shared until someone needs all of it.
+    /// The lane shares `x`; it stays shared until a step needs all of it.
     Share,
-    /// The lane reads `x`, shared, into `y` under a lease.
+    /// The lane reads the shared `x` into `y` under a lease.
     Read {
         kernel: Kernel,
         keep: Keep,
@@ -115,7 +115,7 @@ pub(crate) enum Act {
     Shrink {
         part: u8,
     },
-    /// Its pinned memory is dropped in flight, or halves of it, or replaced.
+    /// The pinned memory of `x`, or halves of it, are dropped in flight or replaced.
     NewHost {
         split: bool,
     },
@@ -128,16 +128,16 @@ pub(crate) enum Act {
     TimedEvent,
     Synchronize,
     Trim,
-    /// A part of `x` is read to ordinary memory, and overwritten from there.
+    /// A part of `x` is copied to ordinary memory, and overwritten from there.
     Slice {
         part: u8,
     },
-    /// `x` goes to another thread, which takes it when it comes to a `Take`.
+    /// `x` goes to another thread, which takes it at a `Take`.
     Give {
         to: u8,
     },
     Take,
-    /// The pinned memory of `x` moves to `y` of the other device.
+    /// The pinned memory of `x` moves to `y` on the other device.
     Ferry,
     /// A driver call will fail.
     Fault {
@@ -155,14 +155,15 @@ pub(crate) enum Make {
     Copied,
 }
 
-/// How `x` and `y` come to one stream.
+/// The way in which `x` and `y` come to one stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meet {
-    /// One after the other.
+    /// Handed over one after the other.
     Each,
     /// Released one by one, joined, acquired as one.
     Joined,
-    /// As a tuple by one release, where one stream owns both; split again in transit or not.
+    /// As a tuple by one release, if one stream owns both. The tuple is split again in transit, or
+    /// not.
     Tuple { split: bool },
     /// As a `Vec`, split in transit and joined again.
     List,
@@ -178,7 +179,7 @@ pub(crate) enum Settle {
     Closure,
 }
 
-/// What becomes of a lease once it has been read under.
+/// What happens to a lease after a read under it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Keep {
     End,
@@ -186,7 +187,7 @@ pub(crate) enum Keep {
     Leak,
 }
 
-/// Work on a list of parts; numbers are modulo what there is.
+/// Work on a list of parts; all numbers are taken modulo the number of objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     Fill { to: u8, from: u8, upto: u8, value: i8 },
@@ -204,7 +205,7 @@ pub(crate) enum Kernel {
     Process,
 }
 
-/// What plans may hold.
+/// Bounds on generated plans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) most_steps: usize,
@@ -276,7 +277,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         2 => (any::<bool>(), work()).prop_map(|(captured, work)| Act::Panic { captured, work }),
     ];
     let mail = prop_oneof![1 => (0..3u8).prop_map(|to| Act::Give { to }), 1 => Just(Act::Take)];
-    // Half of them among those that order work, or wait for it.
+    // Half of the failing calls are calls that order work or wait for it.
     const ORDERING: &[Call] = &[
         Call::CreateEvent,
         Call::RecordEvent,

@@ -1,4 +1,4 @@
-//! Property 1: in every order a plan computes what the model says, and the checker reports nothing.
+//! Property 1: in every order a plan computes the model's result, and the checker reports nothing.
 
 use std::cell::Cell;
 use std::sync::mpsc::channel;
@@ -14,7 +14,8 @@ use crate::plan::{Plan, Shape, plan};
 use crate::run::run;
 use crate::side::Tally;
 
-/// Orders in which each plan runs; in two of them bytes alone tell, for nothing is checked.
+/// The orders in which each plan runs. Two of them run without a checker, so only the bytes can
+/// show an error.
 fn orders(seed: u64) -> [SimConfig; 4] {
     let config = |order| SimConfig::new().seed(seed).order(order);
     [
@@ -25,7 +26,7 @@ fn orders(seed: u64) -> [SimConfig; 4] {
     ]
 }
 
-/// Runs a plan on two simulated devices; what was done, with the driver calls that it took.
+/// Runs a plan on two simulated devices. Returns a tally, and the number of driver calls.
 fn simulate(plan: &Plan, config: &SimConfig, faulty: bool) -> (Tally, u64) {
     let done = |zero: Simulator, one: Simulator, tally| {
         let made = [&zero, &one].map(|device| {
@@ -104,14 +105,14 @@ fn every_order_computes_what_the_model_says_and_none_races() {
     property(config(150, 10_000), SAFE);
 }
 
-/// Calls fail here and there: no wrong byte is shown, and what an error gives back can be used.
+/// Some calls fail: no wrong byte is shown, and every value that an error returns can be used.
 #[test]
 fn with_calls_that_fail_no_wrong_byte_is_shown() {
     property(config(150, 10_000), Shape { faults: true, ..SAFE });
 }
 
-/// On GPU 0, or on one simulated device that lives as long as the process, with closures as another
-/// way to wait. All plans share it.
+/// Runs all plans on GPU 0, or on one simulated device that lives as long as the process. Here
+/// closures are another way to wait.
 #[test]
 fn one_device_runs_them_one_after_another() {
     let gpu = Device::open_or_simulate_with(SimConfig::new().seed(5)).unwrap();
@@ -134,7 +135,7 @@ fn one_device_runs_them_one_after_another() {
             let config = SimConfig::new().seed(plan.seed.into());
             Device::simulated(config, |second| run(run_both(&plan, first, second))).unwrap();
         } else {
-            // A second instance on the same GPU, with streams of its own.
+            // A second instance on the same GPU, with its own streams.
             Device::with_gpu(0, |second| run(run_both(&plan, first, second))).unwrap();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A driver that writes down what passes through it.
+//! A driver that records the calls that pass through it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -17,7 +17,7 @@ use cuda_rt::simulator::{SimConfig, SimDriver};
 
 use crate::log::{Call, Direction, Entry, Launch, Life, Log, Parameter, Place, Value};
 
-/// One log for all devices of a program, with the lives that are there now, by address.
+/// One log for all devices of a program, with the present lives by address.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     pub(crate) log: Log,
@@ -28,7 +28,7 @@ impl Tape {
     fn begin(&mut self, address: u64, bytes: usize) -> Life {
         self.log.lives.push(bytes as u64);
         let life = self.log.lives.len() - 1;
-        // What a graph held there ended with it, which no call says.
+        // A graph's memory ends with the graph; no call reports that.
         self.live
             .retain(|start, _| !(address..address + bytes as u64).contains(start));
         self.live.insert(address, life);
@@ -57,8 +57,8 @@ impl Tape {
     }
 }
 
-/// A simulated device whose calls are written down, under one lock, so that the log's order is that
-/// of the calls.
+/// A simulated device whose calls are recorded under one lock, so that the log has the order of the
+/// calls.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     inner: Arc<SimDriver>,
@@ -76,7 +76,7 @@ impl Recorder {
         self.tape.lock().expect("no call panics")
     }
 
-    /// Makes a call and, if it succeeds, writes down what `entry` says of it.
+    /// Makes a call. If the call succeeds, appends what `entry` returns for it.
     fn record<R>(
         &self,
         call: impl FnOnce(&SimDriver) -> DriverResult<R>,
@@ -96,27 +96,27 @@ fn address(host: NonNull<c_void>) -> u64 {
     host.addr().get() as u64
 }
 
-/// The bytes of a parameter, or the place of a buffer that is not empty.
+/// The bytes of a parameter, or the place of a non-empty buffer.
 ///
 /// # Safety
-/// As `Driver::launch` says of `parameters`.
+/// As for `parameters` of `Kernels::launch`.
 unsafe fn parameters(tape: &Tape, kernel: &Kernel, parameters: &[*const c_void]) -> Vec<Parameter> {
     let described = kernel.parameters;
     let number = |i: usize| {
-        // SAFETY: the caller's: addresses and lengths are live `u64`s.
+        // SAFETY: by this function's contract addresses and lengths are live `u64`s.
         unsafe { parameters[i].cast::<u64>().read_unaligned() }
     };
     let one = |i: usize| match described[i].kind {
         ParameterKind::Read { .. } | ParameterKind::Write { .. } if number(i + 1) > 0 => {
             Parameter::Address(tape.place(number(i)))
         }
-        // SAFETY: the caller's: a live value of that size.
+        // SAFETY: by this function's contract the pointer is to a live value of that size.
         _ => Parameter::Value(unsafe { Value::copied(parameters[i], described[i].size_bytes) }),
     };
     (0..described.len()).map(one).collect()
 }
 
-// SAFETY: as the simulated device, to which every call is passed on as it is.
+// SAFETY: every call is passed on unchanged to the simulated device, which keeps the contract.
 unsafe impl Driver for Recorder {
     fn properties(&self) -> &Properties {
         self.inner.properties()
@@ -230,7 +230,8 @@ impl Kernels for Recorder {
 
     cuda_rt::driver::kernel_calls! { |this, call|
         launch(kernel, shape, values, stream) => this.record(call, |tape, ()| {
-            // SAFETY: the driver took the values: the caller promises one for each parameter.
+            // SAFETY: by the call's contract there is one value for each parameter, and the driver
+            // accepted them.
             let parameters = unsafe { parameters(tape, kernel, values) };
             let launch = Launch { kernel, shape: *shape, parameters };
             Some(Call::Launch { launch, stream: stream.0 })
@@ -262,7 +263,8 @@ impl Graphs for Recorder {
     }
 }
 
-// SAFETY: the streams are those of `inner`, and so are the traces.
+// SAFETY: `begin_trace` returns the trace of `inner`, and this driver's streams are streams of
+// `inner`.
 unsafe impl Tools for Recorder {
     fn simulator(&self) -> Option<&dyn Simulated> {
         Tools::simulator(&*self.inner)
@@ -284,8 +286,8 @@ unsafe impl Tools for Recorder {
             passed,
         } = note
         {
-            // SAFETY: page-locked memory that is the host's at this moment, which is what the note
-            // says; initialised (PINNED-2).
+            // SAFETY: the hint says that the host owns this page-locked memory now; it is
+            // initialised (PINNED-2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
             let place = tape.place(address(start));
             let call = match passed.during {

@@ -1,4 +1,4 @@
-//! Plans that once found something.
+//! Plans that once found a defect.
 
 use crate::mutants::{Count, mutants_of};
 use crate::plan::{Act, Kernel, Make, Meet, Plan, Step, Work};
@@ -21,14 +21,14 @@ fn judge(seed: u8, steps: Vec<Step>) {
     assert!(count.shown > 0, "{count:?}");
 }
 
-/// A pinned block that is taken again too early got the bytes that it had: no order could show it.
-/// Now no two uploads are alike.
+/// A pinned block that was reused too early received the bytes that it already had, so no order
+/// could show the error. Now all uploads differ.
 #[test]
 fn a_block_that_is_taken_again_too_early_shows() {
     judge(0, vec![step(0, 2, 0, Act::Forget)]);
 }
 
-/// Memory that was never given out before held zeros, so that what read it before it was zeroed
+/// Memory that was never given out before held zeros. A read that came before the zeroing therefore
 /// read the right bytes.
 #[test]
 fn zeroed_memory_that_is_read_too_early_shows() {
@@ -42,8 +42,8 @@ fn zeroed_memory_that_is_read_too_early_shows() {
     );
 }
 
-/// A download that comes after the next one into the same memory shows in the moment between the
-/// host's wait and its look.
+/// A download that runs after the next download into the same memory shows only between the host's
+/// wait and the host's read.
 #[test]
 fn a_late_download_over_a_later_one_shows() {
     let fill = |upto| {
@@ -85,8 +85,8 @@ fn a_late_download_over_a_later_one_shows() {
     judge(0, steps);
 }
 
-/// A graph that overwrites what an upload still reads, on a stream that waits for earlier work of
-/// the upload's.
+/// A graph overwrites memory that an upload still reads, on a stream that waits for earlier work of
+/// the upload's stream.
 #[test]
 fn a_graph_that_is_launched_too_early_shows() {
     let copy = Work::Kernel {

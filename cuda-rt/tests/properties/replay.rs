@@ -1,5 +1,5 @@
-//! Runs a log again on simulated devices, whole or with one call left out, in an order that a seed
-//! chooses.
+//! Runs a log again on simulated devices, whole or with one call left out, in an order chosen by a
+//! seed.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -16,14 +16,14 @@ use crate::log::{Call, Direction, Entry, Log, Place};
 use crate::order::Side;
 use crate::rig::Rig;
 
-/// What a replay came to.
+/// The outcome of a replay.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// A call that the recorded run made with success was refused, and the replay ended there.
+    /// A call that succeeded in the recorded run was refused, and the replay ended there.
     pub(crate) refused: Option<DriverError>,
     /// The first entry at which the host saw other bytes than in the recorded run.
     pub(crate) wrong: Option<usize>,
-    /// What the checkers report.
+    /// The reports of the checkers.
     pub(crate) races: Vec<(Side, Side)>,
 }
 
@@ -33,20 +33,20 @@ struct Replay {
     events: HashMap<(usize, u64), RawEvent>,
     graphs: HashMap<(usize, u64), RawGraph>,
     addresses: Vec<u64>,
-    /// Mapped until all is over: a mutant may copy there after its program let go of it.
+    /// Mapped until the end, because a mutant may copy there after its program released the memory.
     hosts: HashMap<usize, HostMemory>,
     wrong: Option<usize>,
 }
 
-/// In which order a replay runs: the simulated device's, and entries after which the host does
-/// something else for a long while.
+/// The order in which a replay runs: the simulated device's order, and entries after which the host
+/// is busy with other work for a long time.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) config: SimConfig,
     pub(crate) pauses: Vec<usize>,
 }
 
-/// Replays `log` without one of its entries; `whole` goes on past the first wrong byte.
+/// Replays `log` without one of its entries. With `whole` it continues after the first wrong byte.
 pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, whole: bool) -> Outcome {
     let config = &schedule.config;
     let mut replay = Replay {
@@ -71,7 +71,7 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
             break;
         }
         if schedule.pauses.contains(&i) {
-            // What was called last comes first, with what it needs.
+            // The call made last comes first, with the work that it needs.
             if let Some(stream) = Log::stream(&entry.call) {
                 let stream = replay.streams[&(entry.device, stream)];
                 replay.rigs[entry.device].simulator().run_stream(stream);
@@ -105,11 +105,11 @@ impl Replay {
 
     fn host(&self, place: Place) -> NonNull<c_void> {
         let start = self.hosts[&place.life].address();
-        // SAFETY: a place lies in its life, which is one mapping.
+        // SAFETY: a place lies inside its life, and a life is one mapping.
         unsafe { start.byte_add(place.offset as usize) }
     }
 
-    /// Makes one call. Handles and ranges are those of calls made before, translated.
+    /// Makes one call. Handles and ranges of earlier calls are translated to the replay's own.
     fn entry(&mut self, log: &Log, i: usize, Entry { device, call }: &Entry) -> DriverResult<()> {
         let device = *device;
         let rig = self.rigs[device].clone();
@@ -195,13 +195,14 @@ impl Replay {
             Call::HostWrote { to, bytes } => {
                 rig.note_host_access(self.host(*to), bytes.len());
                 let place = self.host(*to).cast::<u8>().as_ptr();
-                // SAFETY: in bounds; the simulated devices run on this thread only, so not now.
+                // SAFETY: the range is in bounds. The simulated devices run only on this thread, so
+                // not at this moment.
                 unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             }
             Call::HostSees { from, bytes } => {
                 rig.note_host_access(self.host(*from), bytes.len());
                 let seen = self.host(*from).cast::<u8>();
-                // SAFETY: as above, and mapped zeroed.
+                // SAFETY: as above; the memory was mapped zeroed.
                 let seen = unsafe { std::slice::from_raw_parts(seen.as_ptr(), bytes.len()) };
                 if seen != bytes {
                     self.wrong.get_or_insert(i);

@@ -1,9 +1,9 @@
 //! A simulated device with calls that are safe to make in any order.
 //!
-//! They are `unsafe` because a GPU's are. On the simulated device no order of them is undefined
-//! behaviour: handles that are stale are errors, and operations run one at a time, on memory that
-//! stays mapped. What is left to the replay is that ranges lie in bounds, as they did when they
-//! were recorded, and that host memory is kept until the device is gone.
+//! The calls are `unsafe`, because calls of a GPU are. On the simulated device no order of them is
+//! undefined behaviour: stale handles are errors, and operations run one at a time, on memory that
+//! stays mapped. The replay must ensure two things: ranges lie in bounds, as they did when they
+//! were recorded, and host memory is kept until the device is gone.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -23,14 +23,14 @@ pub(crate) struct Rig(pub(crate) Arc<SimDriver>);
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
         pub(crate) fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
-            // SAFETY: see the module's words.
+            // SAFETY: any order of calls is sound on the simulated device; see the module's text.
             unsafe { self.0.$name($($arg),*) }
         }
     )* };
 }
 
 impl Rig {
-    /// Races are recorded: a replay goes on after the first.
+    /// Races are recorded, not denied: a replay continues after the first.
     pub(crate) fn new(config: &SimConfig) -> Self {
         Self(SimDriver::new(config.clone().check(Check::Record)))
     }
@@ -39,8 +39,8 @@ impl Rig {
         self.0.simulator().expect("simulated")
     }
 
-    /// The host has memory from here on; and, as nothing runs on a simulated device but during
-    /// calls, a moment in which something may.
+    /// The host has the memory from here on. On a simulated device work runs only during calls, so
+    /// this call also gives work a chance to run.
     pub(crate) fn note_host_access(&self, address: NonNull<c_void>, bytes: usize) {
         self.0.memory_info().expect("no fault");
         let passed = CallSite::here("replay");

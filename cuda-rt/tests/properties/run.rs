@@ -1,4 +1,4 @@
-//! Runs a plan: its threads, their mail, and the audit of all that is left.
+//! Runs a plan: its threads, their mail, and the final check of all remaining objects.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -23,7 +23,8 @@ struct Thread<D: Live, E: Live> {
     outboxes: Vec<Sender<Mail<D, E>>>,
 }
 
-/// Runs the plan on two devices and compares what it leaves with the model. Returns what was done.
+/// Runs the plan on two devices, and compares the remaining objects with the model. Returns a
+/// tally.
 pub(crate) fn run<D: Live, E: Live>(
     plan: &Plan,
     (zero, one): (Device<D>, Device<E>),
@@ -75,7 +76,7 @@ pub(crate) fn run<D: Live, E: Live>(
 
 impl<D: Live, E: Live> Thread<D, E> {
     fn steps(&mut self, steps: &[Step]) {
-        // Something to work on, on each device.
+        // Objects to work on, for each device.
         for (lane, host) in [(0, true), (1, false), (2, true)] {
             on_lane!(self.zero.lanes, lane, |stream| self.zero.make(
                 stream,
@@ -103,7 +104,7 @@ impl<D: Live, E: Live> Thread<D, E> {
         }
     }
 
-    /// What goes from thread to thread, or from device to device.
+    /// An object that goes from thread to thread, or from device to device.
     fn mail(&mut self, step: Step) {
         match step.act {
             Act::Give { to } => {
@@ -112,7 +113,7 @@ impl<D: Live, E: Live> Thread<D, E> {
                     0 => self.zero.part_with(step.x).map(Mail::Zero),
                     _ => self.one.part_with(step.x).map(Mail::One),
                 };
-                // A thread that has ended left its mailbox to be audited.
+                // The mailbox of an ended thread is checked at the end.
                 if let Some(mail) = sent {
                     to.send(mail)
                         .unwrap_or_else(|_| unreachable!("inboxes live as long as threads"));
@@ -274,7 +275,7 @@ impl<D: Live> Side<D> {
             Act::Synchronize => on!(|stream| self.synchronize(stream)),
             Act::Trim => self.trim(),
             Act::Slice { part } => on!(|stream| self.slice(stream, x, part)),
-            // Between threads and devices: `Thread::mail`.
+            // These acts concern several threads or devices: see `Thread::mail`.
             Act::Give { .. } | Act::Take | Act::Ferry => {}
         }
     }

@@ -1,7 +1,7 @@
-//! What a program does with one device: each act, on the device and in the model.
+//! A program's acts on one device, each done on the device and in the model.
 //!
-//! An act that the device refuses changes nothing in the model either; what it was given is then
-//! where the error left it. Without injected faults no act may be refused.
+//! An act that the device refuses changes nothing in the model either. Its arguments are then where
+//! the error left them. Without injected faults no act may be refused.
 
 mod graph;
 mod parts;
@@ -35,7 +35,7 @@ pub(crate) struct Side<D: Live> {
     pub(crate) tally: Tally,
 }
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) acts: u64,
@@ -55,7 +55,7 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Runs `body` with the stream of a lane; a macro, as the type differs.
+/// Runs `body` with the stream of a lane. A macro, because the type differs between lanes.
 macro_rules! on_lane {
     ($lanes:expr, $lane:expr, |$stream:ident| $body:expr) => {{
         let lanes = Arc::clone(&$lanes);
@@ -83,7 +83,7 @@ macro_rules! on_lane {
 }
 pub(crate) use on_lane;
 
-/// The same for the named ones.
+/// The same for the named streams.
 macro_rules! on_named {
     ($lanes:expr, $lane:expr, |$stream:ident| $body:expr) => {
         match $lane % 3 {
@@ -104,14 +104,14 @@ macro_rules! on_named {
 }
 use on_named;
 
-/// What a closure panics with, past the panic hook.
+/// The payload of a panic on purpose. It is thrown without calling the panic hook.
 struct OnPurpose;
 
 fn panic_on_purpose() -> ! {
     resume_unwind(Box::new(OnPurpose))
 }
 
-/// What `body` returns, or `None` if it panicked on purpose.
+/// The result of `body`, or `None` if it panicked on purpose.
 fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => Some(result),
@@ -120,7 +120,7 @@ fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Gives `work` to a stream and, if it takes it, to the model.
+/// Gives `work` to a stream. If the stream accepts it, gives it to the model too.
 fn work_on<S: Lane<D>, D: Live>(
     stream: &Stream<S>,
     work: Work,
@@ -170,13 +170,13 @@ impl<D: Live> Side<D> {
         }
     }
 
-    /// Takes an error for what it is: a failure of the test, unless it was asked for.
+    /// An error is a failure of the test, unless a fault was injected.
     pub(crate) fn refused(&mut self, error: &Error) {
         self.tally.refused += 1;
         let injected = error
             .driver()
             .is_some_and(|error| error.detail().contains("injected"));
-        // A slot that lost its bundle to an earlier error says so.
+        // A slot that lost its bundle to an earlier error reports that.
         let follows = matches!(error, Error::SlotEmpty);
         assert!(self.faulty && (injected || follows), "refused: {error}");
     }
@@ -205,7 +205,7 @@ impl<D: Live> Side<D> {
         self.objects.retain(|object| !matches!(object.home, Home::Gone));
     }
 
-    /// Brings `x` to the stream, does something with it there, and leaves it.
+    /// Brings `x` to the stream, works on it there, and leaves it there.
     fn with<S: Lane<D>, R>(
         &mut self,
         stream: &Stream<S>,
@@ -257,7 +257,7 @@ impl<D: Live> Side<D> {
         drop(self.take(x));
     }
 
-    /// Compares all that `x` holds with the model, and lets it go.
+    /// Compares the contents of `x` with the model, and drops `x`.
     pub(crate) fn audit(&mut self, x: usize) {
         let lanes = Arc::clone(&self.lanes);
         let stream = &lanes.first;

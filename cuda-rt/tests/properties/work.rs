@@ -5,7 +5,7 @@ use device_kernels::{add, process, saxpy, scale};
 
 use crate::plan::{Kernel, Work};
 
-/// Work with its numbers made out: what it does to which elements. Both sides below follow it.
+/// Work with its numbers resolved: the operation and its elements. Both sides below follow it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Fill {
@@ -36,7 +36,7 @@ pub(crate) enum Op {
     },
 }
 
-/// What `work` means for parts of these lengths; `None` if it means nothing.
+/// The meaning of `work` for parts of these lengths; `None` if it has no meaning.
 pub(crate) fn resolve(work: Work, parts: &[usize], host: Option<usize>) -> Option<Op> {
     let part = |number: u8| usize::from(number) % parts.len();
     if parts.is_empty() {
@@ -136,7 +136,7 @@ pub(crate) fn enqueue<S: StreamTag>(
     }
 }
 
-/// Reads `from` into `to`, which are equally long.
+/// Copies `from` into `to`; both have the same length.
 pub(crate) fn read<S: StreamTag>(
     stream: &Stream<S>,
     kernel: Kernel,
@@ -152,11 +152,11 @@ pub(crate) fn read<S: StreamTag>(
     }
 }
 
-/// Of `process`: what differs at first differs after sixteen rounds.
+/// For `process`: values that differ at first still differ after sixteen rounds.
 const GAIN: f32 = 0.875;
 const OFFSET: f32 = 1.0;
 
-/// The same on plain vectors.
+/// The same work on plain vectors.
 pub(crate) fn apply(op: Op, parts: &mut [&mut Vec<f32>], host: Option<&mut Vec<f32>>) {
     match op {
         Op::Fill {

@@ -7,7 +7,8 @@ fn code<T: std::fmt::Debug>(result: cuda_rt::driver::DriverResult<T>) -> ErrorCo
     result.unwrap_err().code()
 }
 
-/// A graph that adds 1 on one branch, 10 on another, and then copies both out; with its data.
+/// A graph that adds 1 on one branch and 10 on another, and then copies both out. Also returns its
+/// data.
 fn forked(rig: &Rig, s: RawStream, side: RawStream, join: bool) -> ([DeviceAddress; 3], RawGraph) {
     let data = [0; 3].map(|_| rig.alloc(8, s).unwrap());
     rig.fill(data[0], &[0; 4], 1, s).unwrap();
@@ -42,7 +43,7 @@ fn a_graph_replays_its_branches_in_any_order_that_its_edges_allow() {
         let (data, graph) = forked(&rig, s, side, true);
         for replay in 0..3 {
             rig.launch_graph(graph, s).unwrap();
-            // The copy on the side and the second add race: both orders are CUDA's.
+            // The copy on the side branch and the second add race: CUDA allows both orders.
             let got = rig.read(data[2], 2, s);
             let first = replay * 101 + 1;
             assert_eq!(got[0], first + 100);
@@ -67,7 +68,7 @@ fn a_fork_must_be_joined() {
     rig.wait_event(side, event).unwrap();
     rig.add(data[0], 1, 1, side).unwrap();
     assert_eq!(code(rig.end_capture(s)), ErrorCode::STREAM_CAPTURE_UNJOINED);
-    // Both streams are as before.
+    // Both streams are in their state before the capture.
     rig.synchronize_stream(s).unwrap();
     rig.fill(data[0], &[3, 0, 0, 0], 1, side).unwrap();
     rig.synchronize_stream(side).unwrap();

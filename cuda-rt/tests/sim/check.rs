@@ -39,7 +39,7 @@ fn races(program: impl Fn(&Rig)) -> Vec<Race> {
     races
 }
 
-/// What races, by the names of the operations.
+/// The racing operations, by name.
 fn named(races: &[Race]) -> Vec<(&str, &str)> {
     races
         .iter()
@@ -47,8 +47,9 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// By what one thread lets another know that it has waited is not seen here, so its wait counts for
-/// all of them. Waits between streams count for streams, whichever thread asks for them.
+/// The checker does not see how one thread tells another that it has waited, so one thread's wait
+/// counts for all threads. A wait between streams counts for the streams, whichever thread makes
+/// the call.
 #[test]
 fn work_that_one_host_thread_waited_for_is_over_for_all() {
     let program = |rig: &Rig, waited: bool| {
@@ -285,7 +286,7 @@ fn unregistering_counts_as_a_use() {
 
 #[test]
 fn a_capture_is_checked_within_and_each_launch_without() {
-    // Inside: a fork that is not waited for by the origin's next operation.
+    // Inside the capture: the origin's next operation does not wait for a fork.
     let inside = |rig: &Rig, ordered: bool| {
         let (origin, fork) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, origin).unwrap();
@@ -306,8 +307,8 @@ fn a_capture_is_checked_within_and_each_launch_without() {
     assert_eq!(named(&races(|rig| inside(rig, false))), [("fill", "fill")]);
     assert_eq!(races(|rig| inside(rig, true)), []);
 
-    // Outside: a launch that nothing orders after other work on the same memory. Two launches of
-    // one graph are ordered.
+    // Outside: nothing orders a launch after other work on the same memory. Two launches of one
+    // graph are ordered.
     let outside = |rig: &Rig, ordered: bool| {
         let (origin, other) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, other).unwrap();
@@ -326,7 +327,7 @@ fn a_capture_is_checked_within_and_each_launch_without() {
 
 #[test]
 fn a_changed_graph_is_checked_for_what_it_does_now() {
-    // Adds to `a`, and then to `b` instead, while another stream fills one of them.
+    // The graph adds to `a`, and after the change to `b`, while another stream fills one of them.
     let change = |rig: &Rig, by_capture: bool, fill_new: bool| {
         let (origin, other) = (rig.stream(), rig.stream());
         let [a, b] = [0; 2].map(|_| rig.alloc(64, origin).unwrap());
@@ -344,7 +345,7 @@ fn a_changed_graph_is_checked_for_what_it_does_now() {
         rig.synchronize_stream(origin).unwrap();
         rig.launch_graph(graph, origin).unwrap();
         rig.fill(if fill_new { b } else { a }, &[0], 64, other).unwrap();
-        // A launch changes after an update by capture as well.
+        // A launch can also change after an update by capture.
         if by_capture {
             rig.synchronize_stream(other).unwrap();
             rig.set_add((graph, node), a, 16, 1).unwrap();
@@ -364,7 +365,7 @@ fn a_denied_race_fails_every_call_after_the_one_that_was_made() {
     let rig = Rig::with_check(SimConfig::new().seed(5), Check::Deny);
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(64, a).unwrap();
-    // An error would say that nothing was enqueued.
+    // An error would mean that nothing was enqueued.
     let enqueued = || {
         let counters = rig.sim().counters();
         (
@@ -414,7 +415,7 @@ fn any_driver_can_be_checked_and_none_must_be() {
         checked.create_stream(0).unwrap(),
         checked.create_stream(0).unwrap(),
     );
-    // SAFETY: see the words of `rig`.
+    // SAFETY: any order of calls is sound on the simulated device; see the text of `rig`.
     let data = unsafe { checked.alloc(64, a) }.unwrap();
     // SAFETY: as above.
     unsafe { checked.fill(data, &[1], 64, b) }.unwrap();

@@ -1,5 +1,5 @@
-//! How fast the checker is, and that it forgets: an upload stream and a compute stream, two slots,
-//! event by event.
+//! The checker's speed, and its memory: an upload stream and a compute stream, two slots, ordered
+//! by events.
 
 use std::time::Instant;
 
@@ -13,15 +13,16 @@ fn is_long() -> bool {
     std::env::var_os("CUDA_RT_LONG").is_some_and(|value| value != "0")
 }
 
-/// Rounds of 8 operations. The long run's are an hour of 100,000 operations a second, one each 10
-/// µs: 360 million. Of the examples on an H200, `denoise` makes some thousand a second,
-/// `decode_chunks` some ten thousand and `serve`, on eight threads, about twice a hundred thousand.
+/// Number of rounds of 8 operations. The long run is an hour of 100,000 operations a second, one
+/// each 10 µs: 360 million. Among the examples on an H200, `denoise` makes some thousand a second,
+/// `decode_chunks` some ten thousand, and `serve`, on eight threads, about two hundred thousand.
 fn rounds() -> u64 {
     if is_long() { 45_000_000 } else { 20_000 }
 }
 
-/// Runs `body`, and returns the seconds that this thread was on a processor, where the system
-/// tells; else those that passed. What else the machine does is then not in the rate.
+/// Runs `body`. Returns the seconds that this thread ran on a processor, if the system reports
+/// them; otherwise the seconds that passed. The processor time leaves out other work of the
+/// machine.
 fn seconds(body: impl FnOnce()) -> f64 {
     let on_processor = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -37,7 +38,7 @@ fn seconds(body: impl FnOnce()) -> f64 {
         .unwrap_or_else(|| started.elapsed().as_secs_f64())
 }
 
-/// Memory of this process that is in RAM, in KiB, where the system tells it so.
+/// Memory of this process in RAM, in KiB, if the system reports it.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -67,7 +68,7 @@ impl Pipeline {
         }
     }
 
-    /// One frame: 8 operations, and now and then a wait of the host.
+    /// One frame: 8 operations, and sometimes a wait of the host.
     fn round(&self, round: u64) {
         let Self {
             rig, upload, compute, ..
@@ -91,10 +92,10 @@ impl Pipeline {
     }
 }
 
-/// Prints the rates and the memory (`--release --nocapture`); asserts that what the checker
-/// remembers does not grow. The process's memory is compared in the long run only, which is alone
-/// in its process: `CUDA_RT_LONG=1 cargo test --release -p cuda-handoff --test sim
-/// the_checker_keeps_up -- --nocapture`.
+/// Prints the rates and the memory (`--release --nocapture`), and asserts that the checker's memory
+/// does not grow. Only the long run compares the memory of the process, because it is alone in its
+/// process: `CUDA_RT_LONG=1 cargo test --release -p cuda-handoff --test sim the_checker_keeps_up --
+/// --nocapture`.
 #[test]
 fn the_checker_keeps_up_and_forgets() {
     let (unchecked, checked) = (Pipeline::new(Check::Off), Pipeline::new(Check::Record));
@@ -119,20 +120,20 @@ fn the_checker_keeps_up_and_forgets() {
         rounds * 8,
     );
     assert_eq!(checked.rig.sim().races(), []);
-    // The most temporary blocks that were in use at once are a matter of luck; one range a round
-    // would be thousands.
+    // The number of temporary blocks in use at once varies by chance; one range a round would be
+    // thousands.
     assert!(
         late.0 <= 2 * early.0 && late.1 <= early.1,
         "{early:?} -> {late:?}"
     );
-    // It may shrink: the system takes pages back.
+    // The memory may shrink, because the system takes pages back.
     let known: Vec<u64> = resident.iter().flatten().copied().collect();
     if let (true, Some(first), Some(most)) = (is_long(), known.first(), known.iter().max()) {
         assert!(*most <= first + 512, "{known:?} KiB");
     }
 }
 
-/// Streams, events and blocks of many sizes come and go: their traces go too.
+/// Streams, events and blocks of many sizes are made and destroyed: the checker forgets them.
 #[test]
 fn the_checker_forgets_freed_memory_and_destroyed_streams() {
     let rig = Rig::new(SimConfig::new().order(Order::Eager));

@@ -9,7 +9,7 @@ use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 use crate::kernels;
 use crate::rig::{Host, Rig};
 
-/// Makes each call once; gives the first error of `call`.
+/// Makes each call once. Returns the first error of `call`.
 fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, Counters) {
     let (s, other) = (rig.stream(), rig.stream());
     let (event, second) = (rig.event(), rig.event());
@@ -64,7 +64,8 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
                 receive: a,
             };
             let by = Collective::AllReduce(Reduction::Sum);
-            // SAFETY: refused before anything is enqueued; else within `a`, which is 64 bytes.
+            // SAFETY: the call is refused before anything is enqueued, or stays within `a`, which
+            // has 64 bytes.
             unsafe { ranks.enqueue(by, Number::U8, 64, &[part]) }
         }
         Call::CollectiveStatus => ranks.status(),
@@ -92,7 +93,7 @@ fn ends_a_capture(call: Call) -> bool {
     matches!(call, Call::EndCapture | Call::UpdateGraph)
 }
 
-/// What a failed call may not change.
+/// The counters that a failed call may not change.
 fn held(counters: &Counters) -> [u64; 8] {
     [
         counters.streams_live as u64,
@@ -227,7 +228,8 @@ fn a_launch_that_cuda_refuses_is_refused() {
         },
         good,
     ] {
-        // SAFETY: refused for its shape or, the last, for its parameters, before any is read.
+        // SAFETY: the launch is refused for its shape, or (the last) for its parameters, before any
+        // is read.
         let error = unsafe { rig.driver.launch(&kernels::ADD, &shape, nothing, s) }.unwrap_err();
         assert_eq!(error.code(), ErrorCode::INVALID_VALUE);
     }

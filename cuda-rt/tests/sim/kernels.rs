@@ -1,16 +1,16 @@
-//! Kernels as `#[kernel]` would write them, by hand.
+//! Kernels written by hand, as `#[kernel]` would write them.
 
 use std::ffi::c_void;
 
 use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 
-/// The amount at which [`ADD`] panics.
+/// The amount for which [`ADD`] panics.
 pub(crate) const TOO_MUCH: u32 = 666;
 
-// SAFETY: written for the kernels below, by hand.
+// SAFETY: the image was written for the kernels below, by hand.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("tests", "") };
 
-/// Adds a number to each element; panics if it is [`TOO_MUCH`].
+/// Adds a number to each element; panics if the number is [`TOO_MUCH`].
 pub(crate) static ADD: Kernel = elementwise("tests::add", line!(), add);
 
 /// Multiplies each element by 31 and adds a number: unlike [`ADD`], two of them do not commute.
@@ -48,12 +48,12 @@ const fn elementwise(
 }
 
 unsafe fn add(shape: &LaunchShape, parameters: *const *const c_void) {
-    // SAFETY: the caller's.
+    // SAFETY: this function's contract is the contract of `each`.
     unsafe { each(shape, parameters, |x, amount| x.wrapping_add(amount)) }
 }
 
 unsafe fn mix(shape: &LaunchShape, parameters: *const *const c_void) {
-    // SAFETY: the caller's.
+    // SAFETY: this function's contract is the contract of `each`.
     unsafe {
         each(shape, parameters, |x, amount| {
             x.wrapping_mul(31).wrapping_add(amount)

@@ -1,4 +1,4 @@
-//! The simulated device, through the driver seam alone.
+//! The simulated device, used only through the driver seam.
 
 mod capture;
 mod check;

@@ -23,7 +23,7 @@ fn a_free_waits_for_its_turn() {
         let rig = Rig::seeded(seed);
         let s = rig.stream();
         let to = Host::new(4);
-        // Each round may get the block that the round before freed and may not have finished with.
+        // Each round may get the block that the previous round freed and may still use.
         let mut want = Vec::new();
         for round in 0..10u32 {
             let data = rig.alloc(256, s).unwrap();
@@ -92,8 +92,8 @@ fn a_use_before_the_allocation_is_lost() {
     assert!((0..20).filter(|seed| lost(*seed)).count() >= 5);
 }
 
-/// Also what was never given out before, which was mapped as zeros: a read that comes before the
-/// allocation does not find those.
+/// This includes memory that was never given out before. It was mapped as zeros, and a read before
+/// the allocation must not find them.
 #[test]
 fn memory_is_junk_before_its_allocation_runs() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));

@@ -31,8 +31,8 @@ fn one_stream_is_first_in_first_out() {
     }
 }
 
-/// Uploads on one stream, computes on a second, downloads on a third; without the waits if
-/// `ordered` is false.
+/// Uploads on one stream, computes on a second, downloads on a third. Without `ordered` there are
+/// no waits.
 fn pipeline(order: Order, seed: u64, ordered: bool) -> Vec<u32> {
     let rig = Rig::new(SimConfig::new().order(order).seed(seed));
     let (up, compute, down) = (rig.stream(), rig.stream(), rig.stream());
@@ -42,7 +42,7 @@ fn pipeline(order: Order, seed: u64, ordered: bool) -> Vec<u32> {
         if ordered {
             rig.wait_event(to, event).unwrap();
         }
-        // Destroying it takes nothing from those that wait.
+        // Destroying the event does not affect streams that already wait for it.
         rig.destroy_event(event).unwrap();
     };
     let (from, to) = (Host::with(&[1, 2, 3]), Host::new(12));
@@ -70,17 +70,17 @@ fn waits_order_streams() {
     }
 }
 
-/// The seed says whom: the uploads, which are the first stream, or what computes, the second.
+/// The seed chooses the starved stream: the first, which uploads, or the second, which computes.
 #[test]
 fn starving_one_of_two_streams_shows_the_missing_wait() {
     for seed in [0, 1, 16, 17] {
         assert_ne!(pipeline(Order::Starve, seed, false), [11, 12, 13], "seed {seed}");
     }
-    // No one needs to come after the downloads.
+    // No work needs to come after the downloads.
     assert_eq!(pipeline(Order::Starve, 3, false), [11, 12, 13]);
 }
 
-/// A host that is slow finds all done, and still has not waited.
+/// A slow host finds all work done, but has not waited for it.
 #[test]
 fn a_slow_host_orders_nothing() {
     let rig = Rig::new(SimConfig::new().order(Order::Lazy));
@@ -139,7 +139,7 @@ fn an_event_means_its_most_recent_record() {
         rig.wait_event(b, event).unwrap();
         rig.fill(data, &[5, 0, 0, 0], 1, a).unwrap();
         rig.record_event(event, a).unwrap();
-        // Waits for the first record, which the second does not change.
+        // This wait is for the first record; the second record does not change it.
         rig.synchronize_stream(b).unwrap();
         assert_eq!(
             rig.sim().counters().operations_run,
@@ -225,7 +225,7 @@ fn a_destroyed_stream_finishes_its_work() {
     }
 }
 
-/// A program with races, so that its bytes tell in which order it ran.
+/// Runs a program with races, whose bytes show the order in which it ran.
 fn trace(seed: u64) -> Vec<u32> {
     let rig = Rig::seeded(seed);
     let streams = [rig.stream(), rig.stream(), rig.stream()];
@@ -275,8 +275,8 @@ fn threads_share_a_device() {
     assert_eq!((counters.streams_live, counters.allocations_live), (0, 0));
 }
 
-/// Not asserted: prints how many small operations a second the device carries
-/// (`--release --nocapture`).
+/// Asserts nothing: prints how many small operations a second the device runs (`--release
+/// --nocapture`).
 #[test]
 fn rate() {
     let rig = Rig::seeded(1);

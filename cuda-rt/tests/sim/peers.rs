@@ -19,8 +19,8 @@ fn pair(config: SimConfig) -> (Rig, Rig) {
 
 const BYTES: usize = 4 * 64;
 
-/// Copies what one device wrote to the other, in the order of a handoff or in none; gives what
-/// arrived.
+/// Copies data written on one device to the other, with a handoff's order or without order. Returns
+/// the data that arrived.
 fn copied(config: SimConfig, ordered: bool) -> (Vec<u32>, usize) {
     let (here, there) = pair(config);
     let (s, owner) = (here.stream(), there.stream());
@@ -43,8 +43,8 @@ fn copied(config: SimConfig, ordered: bool) -> (Vec<u32>, usize) {
     (words, here.driver.races().len())
 }
 
-/// The two edges that a copy between devices needs: without them both the order and the checker
-/// show it.
+/// A copy between devices needs two edges. Without them the bytes are wrong, and the checker
+/// reports it.
 #[test]
 fn h37_a_missing_edge_between_devices_gives_wrong_bytes_and_is_reported() {
     let mut wrong = 0;
@@ -75,7 +75,7 @@ fn each_device_has_memory_of_its_own() {
     here.free(all, s).unwrap();
     assert_eq!(here.driver.memory_info().unwrap().free_bytes, 1 << 20);
     assert_eq!(there.driver.memory_info().unwrap().free_bytes, 0);
-    // What is not memory of a side is refused.
+    // An address outside its device's memory is refused.
     let small = here.alloc(64, s).unwrap();
     for (to, from) in [
         ((&*here.driver, theirs), (&*there.driver, theirs)),
@@ -103,7 +103,8 @@ fn devices_of_other_hosts_are_no_peers() {
     assert_eq!(refused.unwrap_err().code(), ErrorCode::INVALID_DEVICE);
 }
 
-/// All devices of a host go with one, and a driver may be dropped before what it enqueued has run.
+/// All devices of a host are lost with one, and a driver may be dropped before its enqueued work
+/// has run.
 #[test]
 fn a_device_outlives_its_peers() {
     let (here, there) = pair(SimConfig::new().order(Order::Lazy).check(Check::Record));

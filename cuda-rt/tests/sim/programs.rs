@@ -1,5 +1,5 @@
-//! Random programs: with every edge that they need, no order changes what they compute; with one
-//! edge less, some do.
+//! Random programs: with all needed edges, no order changes their result; with one edge missing,
+//! some order does.
 
 use cuda_rt::driver::DeviceAddress;
 use cuda_rt::driver::{RawEvent, RawStream};
@@ -12,7 +12,7 @@ const STREAMS: usize = 4;
 const BUFFERS: usize = 3;
 const STEPS: usize = 40;
 
-/// A generator of numbers that is not the simulated device's (xorshift64).
+/// A random generator that is not the simulated device's (xorshift64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-/// For each stream, how many records lie before a place.
+/// For each stream, the number of records before a place.
 type VectorClock = [u32; STREAMS];
 
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ struct Recorded {
     clock: VectorClock,
 }
 
-/// A buffer, and the records behind which its last write and the reads since lie.
+/// A buffer, with the records behind its last write and behind the reads since then.
 struct Buffer {
     address: DeviceAddress,
     written: Recorded,
@@ -47,7 +47,7 @@ struct Program {
     clocks: [VectorClock; STREAMS],
     edges: usize,
     without: Option<usize>,
-    /// The record that was not waited for, and by which stream.
+    /// The record that was not waited for, and the stream that did not wait.
     missing: Option<(Recorded, usize)>,
 }
 
@@ -85,22 +85,22 @@ impl Program {
         }
     }
 
-    /// Whether the edge that was left out is implied by none of the others.
+    /// Whether no other edge implies the missing edge.
     fn missed(&self) -> bool {
         self.missing
             .is_some_and(|(on, s)| self.clocks[s][on.stream] < on.clock[on.stream])
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 struct Outcome {
     values: Vec<u32>,
     edges: usize,
-    /// The edge left out was needed.
+    /// Whether the missing edge was needed.
     racy: bool,
 }
 
-/// Runs program number `number`. Each wait is one edge; the one numbered `without` is left out.
+/// Runs program number `number`. Each wait is one edge; the edge numbered `without` is left out.
 fn run(number: u64, config: SimConfig, without: Option<usize>) -> Outcome {
     let rig = Rig::new(config);
     let streams = [0; STREAMS].map(|_| rig.stream());
@@ -115,7 +115,7 @@ fn run(number: u64, config: SimConfig, without: Option<usize>) -> Outcome {
     let p = &mut program;
     let mut numbers = Numbers(number + 1);
     let mut racy = false;
-    // What each step left in its buffer, so that no later step hides it.
+    // The contents that each step left in its buffer, so that no later step hides them.
     let log = p.rig.alloc(4 * STEPS, streams[0]).unwrap();
     p.rig.synchronize_stream(streams[0]).unwrap();
     let mut buffers: Vec<Buffer> = (0..BUFFERS).map(|i| p.new_buffer(i % STREAMS, i as u8)).collect();
@@ -124,7 +124,7 @@ fn run(number: u64, config: SimConfig, without: Option<usize>) -> Outcome {
         let (i, from) = (numbers.below(BUFFERS), numbers.below(BUFFERS));
         let (at, stream, edges) = (buffers[i].address, p.streams[s], p.edges);
         let what = numbers.below(4);
-        // Every step writes `i`, and must come after its last write and all reads since.
+        // Every step writes `i`. It must come after the last write and after all reads since then.
         p.wait(s, buffers[i].written);
         std::mem::take(&mut buffers[i].read)
             .into_iter()

@@ -1,9 +1,9 @@
 //! A driver with short names for its calls.
 //!
-//! The calls are `unsafe` because a GPU's are. On the simulated device their order alone can't be
-//! undefined behaviour: operations run one at a time, on memory that stays mapped. So these
-//! wrappers are safe to call with handles, addresses and host memory of the same rig, in any order,
-//! which is what the tests do; host memory is kept until the rig is dropped.
+//! The calls are `unsafe`, because calls of a GPU are. On the simulated device a wrong order of
+//! calls alone cannot be undefined behaviour: operations run one at a time, on memory that stays
+//! mapped. So these wrappers are safe with handles, addresses and host memory of the same rig, in
+//! any order. The tests use only those. Host memory is kept until the rig is dropped.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
 
 use crate::kernels;
 
-/// What the kernels are passed: an address, numbers, an amount, and the extent.
+/// The arguments of the kernels: an address, a number of words, an amount, and the extent.
 type Arguments = (DeviceAddress, u64, u32, Extent);
 
 fn pointers((to, words, amount, extent): &Arguments) -> [*const c_void; 4] {
@@ -34,7 +34,7 @@ pub(crate) struct Rig {
     pub(crate) driver: Arc<SimDriver>,
 }
 
-/// Host memory that is never unmapped, as pending copies may use it at any time.
+/// Host memory that is never unmapped, because pending copies may use it at any time.
 #[derive(Clone, Copy)]
 pub(crate) struct Host(&'static HostMemory);
 
@@ -52,13 +52,15 @@ impl Host {
     pub(crate) fn set(&self, values: &[u32]) {
         assert!(4 * values.len() <= self.0.len_bytes());
         let words = self.0.address().as_ptr().cast::<u32>();
-        // SAFETY: asserted: in bounds; the simulated device runs on this thread only, so not now.
+        // SAFETY: the range was checked to be in bounds. The simulated device runs only on this
+        // thread, so not at this moment.
         unsafe { words.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
     }
 
     pub(crate) fn get(&self, len: usize) -> Vec<u32> {
         assert!(4 * len <= self.0.len_bytes());
-        // SAFETY: asserted: in bounds; mapped zeroed; nothing runs while this thread is here.
+        // SAFETY: the range was checked to be in bounds, and was mapped zeroed. No operation runs
+        // while this thread is here.
         unsafe { std::slice::from_raw_parts(self.0.address().as_ptr().cast::<u32>(), len) }.to_vec()
     }
 
@@ -70,14 +72,14 @@ impl Host {
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
         pub(crate) fn $name(&self, $($arg: $type),*) -> DriverResult<$result> {
-            // SAFETY: see the module's words.
+            // SAFETY: any order of calls is sound on the simulated device; see the module's text.
             unsafe { self.driver.$name($($arg),*) }
         }
     )* };
 }
 
 impl Rig {
-    /// Races are recorded and not denied: many of these tests race to see the order of the work.
+    /// Races are recorded and not denied: many tests race on purpose, to see the order of the work.
     pub(crate) fn new(config: SimConfig) -> Self {
         Self::with_check(config, Check::Record)
     }
@@ -135,7 +137,7 @@ impl Rig {
         words: usize,
         stream: RawStream,
     ) -> DriverResult<()> {
-        // SAFETY: see the module's words.
+        // SAFETY: any order of calls is sound on the simulated device; see the module's text.
         unsafe {
             self.driver
                 .copy_to_device(to, from.0.address(), 4 * words, stream)
@@ -149,11 +151,11 @@ impl Rig {
         words: usize,
         stream: RawStream,
     ) -> DriverResult<()> {
-        // SAFETY: see the module's words.
+        // SAFETY: any order of calls is sound on the simulated device; see the module's text.
         unsafe { self.driver.copy_to_host(to.0.address(), from, 4 * words, stream) }
     }
 
-    /// Copies between two devices, of which one is the rig's.
+    /// Copies between two devices; one of them is the rig's.
     pub(crate) fn copy_peer(
         &self,
         to: (&SimDriver, DeviceAddress),
@@ -162,7 +164,7 @@ impl Rig {
         stream: RawStream,
     ) -> DriverResult<()> {
         let (to, from) = ((to.0.peer(), to.1), (from.0.peer(), from.1));
-        // SAFETY: see the module's words.
+        // SAFETY: any order of calls is sound on the simulated device; see the module's text.
         unsafe { self.driver.copy_peer(to, from, bytes, stream) }
     }
 
@@ -194,7 +196,8 @@ impl Rig {
         }
     }
 
-    /// Makes a captured launch of [`kernels::ADD`] add `amount` to `words` numbers elsewhere.
+    /// Makes a captured launch of [`kernels::ADD`] add `amount` to `words` numbers at another
+    /// place.
     pub(crate) fn set_add(
         &self,
         (graph, node): (RawGraph, RawNode),
@@ -215,7 +218,7 @@ impl Rig {
         }
     }
 
-    /// What `words` numbers on the device are, after all work of `stream`.
+    /// The values of `words` numbers on the device, after all work of `stream`.
     pub(crate) fn read(&self, from: DeviceAddress, words: usize, stream: RawStream) -> Vec<u32> {
         let host = Host::new(4 * words);
         self.download(host, from, words, stream).unwrap();

@@ -3,8 +3,8 @@ use cuda_rt::timeline::Engine;
 
 use crate::rig::{Host, Rig};
 
-/// Three streams, three buffers, and as many chunks; gives the modelled wall time and each
-/// engine's, in ns.
+/// Three streams, three buffers, and `chunks` chunks. Returns the modelled wall time and each
+/// engine's time, in ns.
 fn pipeline(chunks: usize, kernel_ns_per_thread: f64) -> (u64, [u64; 3]) {
     const WORDS: usize = 1 << 18;
     let config = SimConfig::new()
@@ -238,7 +238,7 @@ fn elapsed_time_is_the_kernels() {
     let (start, end) = (rig.event(), rig.event());
     let data = rig.alloc(8000, s).unwrap();
     assert!(rig.elapsed_ms(start, end).is_err(), "never recorded");
-    // Busy first, so that what the calls cost the host is hidden.
+    // Work first, so that the host time of the calls is hidden.
     rig.add(data, 1000, 1, s).unwrap();
     rig.record_event(start, s).unwrap();
     rig.add(data, 2000, 1, s).unwrap();

@@ -1,4 +1,4 @@
-//! Attacks by threads: what may be sent or shared, of all types that own something.
+//! Attacks by threads: which owning types may be sent to another thread or shared with it.
 #![forbid(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ cuda_rt::streams! {
     Compute;
 }
 
-/// Everything that owns may be moved to a thread, and nothing lets two threads write one thing.
+/// Every owner may be moved to a thread, and no type lets two threads write the same memory.
 #[test]
 fn attack_send_and_share_what_must_not_be() {
     use static_assertions::{assert_impl_all, assert_not_impl_any, assert_type_eq_all};
@@ -25,15 +25,15 @@ fn attack_send_and_share_what_must_not_be() {
     assert_impl_all!(cuda_rt::Lease<DeviceBuffer<f32>, Lane>: Send, Sync);
     assert_impl_all!(cuda_rt::Graph<DeviceBuffer<f32>, Lane>: Send);
     assert_not_impl_any!(cuda_rt::Graph<DeviceBuffer<f32>, Lane>: Sync, Clone);
-    // What is plain in a bundle decides with it.
+    // A bundle's plain fields decide together with its buffers.
     assert_not_impl_any!(Handoff<Tagged<Idle>>: Send, Sync);
     assert_not_impl_any!(cuda_rt::Shared<Tagged<Idle>>: Send, Sync);
     assert_not_impl_any!(Slot<Tagged<Idle>>: Send, Sync);
-    // Nothing that owns can be copied.
+    // No owner can be copied.
     assert_not_impl_any!(Handoff<DeviceBuffer<f32>>: Clone, std::ops::Deref);
     assert_not_impl_any!(DeviceBuffer<f32, Lane>: Clone);
     assert_not_impl_any!(cuda_rt::DeviceViewMut<'static, f32, Lane>: Clone);
-    // Of an idle one there is a slice, of a place that no stream may use.
+    // An idle buffer gives a slice whose place no stream may use.
     assert_type_eq_all!(<DeviceBuffer<f32> as std::ops::Deref>::Target, cuda_rt::DeviceSlice<f32, Idle>);
     assert_not_impl_any!(Idle: cuda_rt::ReadBy<Lane>, cuda_rt::WriteBy<Lane>);
 }

@@ -1,4 +1,4 @@
-//! Buffers of one value, and what a buffer holds.
+//! Buffers filled with one value, and the contents of a buffer.
 #![forbid(unsafe_code)]
 
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Live, Stream, StreamTag};

@@ -1,4 +1,4 @@
-//! What the checker is told by the typed API, and where its reports point.
+//! The facts that the typed API tells the checker, and the places that its reports name.
 
 use cuda_rt::checker::{Check, Site, at_statement};
 use cuda_rt::driver::{DeviceAddress, ForeignUse, RawStream};
@@ -10,8 +10,8 @@ cuda_rt::streams! {
     Download;
 }
 
-/// One call of ours may make several: a race names the line of the program, not one of ours; or the
-/// statement that it is part of.
+/// One call of the typed API may make several driver calls. A race names the line of the program,
+/// not a line of the library, or the statement that the call is part of.
 #[test]
 fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
     let config = SimConfig::new().check(Check::Record);
@@ -24,8 +24,8 @@ fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
         let mut race_with = |copy: &mut dyn FnMut(&DeviceBuffer<u32, _>, &mut [u32])| {
             let memory = compute.alloc_zeroed::<u32>(64).unwrap();
             compute.synchronize().unwrap();
-            // SAFETY: live and in bounds. Nothing orders it before the copy, which is what is to be
-            // found; the simulated device runs one operation at a time.
+            // SAFETY: the memory is live and in bounds. Nothing orders the call before the copy:
+            // that is the race to be found. The simulated device runs one operation at a time.
             unsafe { gpu.driver().fill(memory.address(), &[1], 256, other.raw()) }.unwrap();
             copy(&memory, &mut host);
             gpu.races().pop().expect("a race").second.operation
@@ -48,8 +48,8 @@ fn a_race_in_a_copy_made_of_others_is_reported_where_the_program_called() {
 
 const LEN: usize = 64;
 
-/// What a foreign call is said to use comes from anyone who asks for the driver: nonsense must not
-/// panic with the checker locked.
+/// Anyone with access to the driver can state the uses of a foreign call. Nonsense in them must not
+/// panic while the checker is locked.
 #[test]
 fn attack_tell_the_checker_of_memory_past_the_end() {
     Device::simulated(SimConfig::default(), |gpu| {

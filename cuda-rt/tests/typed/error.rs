@@ -1,4 +1,4 @@
-//! What an error says, and what still works after one: the table in the documentation of
+//! The text of an error, and what still works after one: the table in the documentation of
 //! [`cuda_rt::Error`].
 #![forbid(unsafe_code)]
 
@@ -38,14 +38,14 @@ fn config(seed: u64) -> SimConfig {
 
 type Compute_<'id> = Stream<Compute<Scoped<'id>>>;
 
-/// A driver call, one of ours that makes it, and its name.
+/// A driver call, a call of the typed API that makes it, and the name of the latter.
 type Attempt = (
     Call,
     &'static str,
     for<'id> fn(&Device<Scoped<'id>>, &Compute_<'id>) -> Result<(), Error>,
 );
 
-/// Calls of ours that make one driver call each.
+/// Calls of the typed API that make one driver call each.
 fn attempts() -> Vec<Attempt> {
     vec![
         (Call::Alloc, "Stream::alloc_uninit", |_, compute| {
@@ -146,7 +146,7 @@ fn work<'g, 'id>(
     scale(stream, Grid1::covering(LEN), &a, &mut b, factor)
 }
 
-/// A launch names the kernel as well, and where it is written.
+/// The error of a launch also names the kernel and its place in the source.
 #[test]
 fn an_error_of_a_launch_names_the_kernel() {
     for code in STICKY.iter().chain(PLAIN) {
@@ -178,8 +178,8 @@ fn an_error_of_a_launch_names_the_kernel() {
     }
 }
 
-/// The message has our call, the driver's, the code, its number and its meaning, and the mark of a
-/// sticky one.
+/// The message has the call of the typed API, the driver's call, the code, its number and its
+/// meaning. A sticky error is marked.
 #[test]
 fn errors_name_the_call_the_code_and_its_meaning() {
     for code in STICKY.iter().chain(PLAIN) {
@@ -211,7 +211,7 @@ fn errors_name_the_call_the_code_and_its_meaning() {
     }
 }
 
-/// Uploads, fills and downloads, as a program would go on.
+/// Uploads, fills and downloads, as a program would after an error.
 fn round_trip<D: Live>(gpu: &Device<D>, value: u32) -> Result<(), Error> {
     let (compute, download) = (gpu.stream::<Compute<D>>()?, gpu.stream::<Download<D>>()?);
     let mut buffer = compute.alloc_zeroed::<u32>(LEN)?;
@@ -257,7 +257,7 @@ fn finished_results_stay_and_pending_ones_stay_hidden_after_a_sticky_error() {
                 let mut first = compute.release(first).unwrap().synchronize().unwrap();
                 let spare = gpu.pinned::<u32>(LEN).unwrap();
 
-                // Pending when the device is lost.
+                // This work is pending when the device is lost.
                 compute.fill(&mut buffer, 8).unwrap();
                 let mut second = compute.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
                 compute.copy_to_host(&buffer, &mut second).unwrap();
@@ -268,12 +268,12 @@ fn finished_results_stay_and_pending_ones_stay_hidden_after_a_sticky_error() {
                 gpu.simulator().unwrap().fail_next(Call::Alloc, *code);
                 compute.alloc_uninit::<u32>(1).unwrap_err();
 
-                // What was waited for is the host's, for reading and writing.
+                // The host owns memory that was waited for, and may read and write it.
                 assert_eq!(*first, [7; LEN]);
                 first.fill(3);
                 assert_eq!(first.iter().sum::<u32>(), 3 * LEN as u32);
 
-                // Every call fails, and with the same code; what is pending is never shown.
+                // Every call fails with the same code; pending data is never shown.
                 let lost = |error: Error| {
                     assert!(error.is_sticky(), "{error}");
                     assert_eq!(error.driver().unwrap().code(), *code);
@@ -298,11 +298,11 @@ fn finished_results_stay_and_pending_ones_stay_hidden_after_a_sticky_error() {
                 let refused = download.try_acquire(pending).unwrap_err();
                 lost(refused.error);
 
-                // A block that was seen idle can be had again, as no call is needed for it.
+                // A block that was seen idle can be reused, because that needs no call.
                 drop(spare);
                 assert_eq!(*gpu.pinned::<u32>(LEN).unwrap(), [0; LEN]);
 
-                // Dropping everything neither blocks nor panics; another device goes on.
+                // Dropping everything neither blocks nor panics; another device still works.
                 drop(refused.value);
                 drop(graph.into_inner());
                 drop((compute, download, event, first));

@@ -1,11 +1,11 @@
-//! What a simulated device has left once its last handle is gone.
+//! Objects that remain on a simulated device after its last handle is dropped.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Device;
 use cuda_rt::simulator::{Order, SimConfig};
 
-/// Runs `body` in several orders; whatever it dropped and did not leak is gone with the device,
-/// whose last handle it gets.
+/// Runs `body` in several orders; `body` gets the device's last handle. Everything that it dropped
+/// and did not leak must end with the device.
 pub(crate) fn nothing_is_left(body: impl for<'id> Fn(Device<cuda_rt::Scoped<'id>>)) {
     let random = (0..12).map(|seed| SimConfig::default().seed(seed));
     for config in random.chain([SimConfig::default().order(Order::Lazy)]) {

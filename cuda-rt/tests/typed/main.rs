@@ -1,7 +1,7 @@
-//! The typed API on simulated devices, in many adversarial orders, and on each GPU there is.
+//! The typed API on simulated devices, in many adversarial orders, and on each GPU.
 //!
-//! Modules are named after those of `runtime/src`. The attacks on a module are in its `attacks`,
-//! or, where there is one only, beside its other tests.
+//! Modules are named after the modules of `runtime/src`. The attacks on a module are in its
+//! `attacks`. A single attack is beside the module's other tests.
 
 mod buffers;
 #[path = "../devices/mod.rs"]

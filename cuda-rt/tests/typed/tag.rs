@@ -1,4 +1,4 @@
-//! Tags: one tag is one stream, whatever names it.
+//! Tags: one tag is one stream, whatever name it is used by.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Device;
@@ -10,7 +10,7 @@ cuda_rt::streams! {
     Compute, priority = High;
 }
 
-/// Types that are equal are taken for streams that are one, by everything else.
+/// All other code treats equal types as one stream.
 #[test]
 fn a_tag_that_is_asked_for_twice_is_one_stream() {
     for_each_device(|gpu| {
@@ -26,8 +26,8 @@ fn a_tag_that_is_asked_for_twice_is_one_stream() {
     });
 }
 
-/// One tag, asked for by several names, is one stream; another tag of equal text in another module
-/// is another.
+/// One tag, used by several names, is one stream. Another tag with the same text in another module
+/// is another stream.
 #[test]
 fn attack_tags_of_one_name_in_two_modules() {
     mod a {

@@ -1,11 +1,11 @@
-//! cust's errors as ours.
+//! Conversion of cust's errors to ours.
 
 use cust::error::{CudaError, CudaResult};
 
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// An error of `call`, the `cu*` name.
+/// The error of `call`, a `cu*` name.
 #[cold]
 pub(super) fn error(call: &'static str, error: CudaError) -> DriverError {
     match error {
@@ -14,9 +14,9 @@ pub(super) fn error(call: &'static str, error: CudaError) -> DriverError {
             ErrorCode::UNKNOWN,
             "the crate cust knows no more of it; the feature `cuda` alone tells which it is",
         ),
-        // Of cust's own checks, where CUDA was not called.
+        // An error of cust's own checks, before any call of CUDA.
         CudaError::InvalidMemoryAllocation => DriverError::new(call, ErrorCode::INVALID_VALUE),
-        // The others are numbered as CUDA numbers them.
+        // All other errors have CUDA's numbers.
         known => DriverError::new(call, ErrorCode(known as u32)),
     }
 }
@@ -26,10 +26,10 @@ pub(super) fn check<T>(call: &'static str, result: CudaResult<T>) -> DriverResul
     result.map_err(|code| error(call, code))
 }
 
-/// Adds the shape to an error of a launch.
+/// Adds the launch's shape to its error.
 #[cold]
 pub(super) fn explain_launch(error: DriverError, kernel: &Kernel, shape: &LaunchShape) -> DriverError {
-    // A sticky error is that of a kernel before: this one never ran.
+    // A sticky error comes from an earlier kernel: this kernel never ran.
     if error.is_sticky() {
         return error;
     }

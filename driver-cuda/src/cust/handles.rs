@@ -1,10 +1,10 @@
-//! cust's objects from handles, and back. It has constructors from a handle for memory only.
+//! Converts handles to cust's objects and back. cust itself can make only memory from a handle.
 //!
 //! # Invariants
-//! CUST-1. `Stream`, `Event` and `Module` of cust 0.3.2, which is the version that Cargo.toml asks
-//! for, are structs of one field each, a pointer: `CUstream`, `CUevent`, `CUmodule`. They are as
-//! large as that and aligned like it, which is asserted here, so that the field is all there is of
-//! them, wherever rustc might put it.
+//! CUST-1. `Stream`, `Event` and `Module` of cust 0.3.2, the version that Cargo.toml demands, are
+//! structs with one field each, a pointer: `CUstream`, `CUevent`, `CUmodule`. Assertions here check
+//! that each struct has the size and the alignment of a pointer. So the struct has no room for
+//! anything else, wherever rustc puts the field.
 
 use std::ffi::c_void;
 use std::mem::{ManuallyDrop, transmute};
@@ -22,44 +22,44 @@ macro_rules! is_a_pointer {
 }
 is_a_pointer!(Stream, Event, Module);
 
-/// cust's view of a stream, which does not destroy it.
+/// A stream of cust over this handle; dropping it does not destroy the stream.
 ///
 /// # Safety
 /// `raw` (`CUstream`) is live for as long as the result is used.
 #[inline]
 pub unsafe fn stream(raw: *mut c_void) -> ManuallyDrop<Stream> {
-    // SAFETY: CUST-1; any pointer is a value of the field.
+    // SAFETY: CUST-1: the pointer is the struct's one field; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Stream>(raw) })
 }
 
-/// cust's view of an event, which does not destroy it.
+/// An event of cust over this handle; dropping it does not destroy the event.
 ///
 /// # Safety
 /// `raw` (`CUevent`) is live for as long as the result is used.
 #[inline]
 pub unsafe fn event(raw: *mut c_void) -> ManuallyDrop<Event> {
-    // SAFETY: CUST-1; any pointer is a value of the field.
+    // SAFETY: CUST-1: the pointer is the struct's one field; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Event>(raw) })
 }
 
-/// cust's view of a module, which does not unload it.
+/// A module of cust over this handle; dropping it does not unload the module.
 ///
 /// # Safety
 /// `raw` (`CUmodule`) is live for as long as the result is used.
 pub unsafe fn module(raw: *mut c_void) -> ManuallyDrop<Module> {
-    // SAFETY: CUST-1; any pointer is a value of the field.
+    // SAFETY: CUST-1: the pointer is the struct's one field; any pointer is a value of the field.
     ManuallyDrop::new(unsafe { transmute::<*mut c_void, Module>(raw) })
 }
 
-/// The handle of an event, given up by cust.
+/// Takes the handle out of an event; cust will not destroy the event.
 pub fn into_raw_event(event: Event) -> *mut c_void {
-    // SAFETY: CUST-1.
+    // SAFETY: CUST-1: the struct is its one field, a pointer.
     unsafe { transmute::<Event, *mut c_void>(event) }
 }
 
-/// The handle of a module, given up by cust.
+/// Takes the handle out of a module; cust will not unload the module.
 pub fn into_raw_module(module: Module) -> *mut c_void {
-    // SAFETY: CUST-1.
+    // SAFETY: CUST-1: the struct is its one field, a pointer.
     unsafe { transmute::<Module, *mut c_void>(module) }
 }
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_one_field_is_the_handle() {
-        // SAFETY: not used for any call.
+        // SAFETY: the stream is used in no call.
         let stream = unsafe { stream(HANDLE) };
         assert_eq!(stream.as_inner().cast(), HANDLE);
         // SAFETY: as above.

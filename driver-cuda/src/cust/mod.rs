@@ -1,7 +1,7 @@
-//! The CUDA driver API through the crate `cust` 0.3.2, for programs that have its objects.
+//! The CUDA driver API through the crate `cust` 0.3.2, for programs that have cust's objects.
 //!
-//! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers.
-//! What is made of cust's objects, and what is not:
+//! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers. The
+//! table shows which operations use cust's objects, and which do not:
 //!
 //! | | | why |
 //! |---|---|---|
@@ -14,10 +14,10 @@
 //! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
 //! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
 //!
-//! Unlike `cuda` it takes a lock for each launch, and an error that cust does not know is
-//! `CUDA_ERROR_UNKNOWN`. cust reads a status as an enum of CUDA 11: a newer driver that returned a
-//! code of its own to one of its calls would break its promise to rustc, which this driver
-//! inherits.
+//! Unlike `cuda`, it takes a lock for each launch, and an error unknown to cust becomes
+//! `CUDA_ERROR_UNKNOWN`. cust reads a status as a Rust enum of CUDA 11's codes. If a newer driver
+//! returns a newer code to one of cust's calls, the enum has an invalid value, which is undefined
+//! behaviour. This driver inherits the problem from cust.
 
 mod error;
 #[doc(hidden)]
@@ -51,16 +51,15 @@ use modules::Modules;
 pub struct CustDriver {
     cuda: Arc<CudaDriver>,
     modules: Modules,
-    /// Kept, as what was made in it is used through it.
+    /// Keeps the context alive: objects made in it are used through it.
     _context: Context,
 }
 
 impl CustDriver {
-    /// A driver over this context, which is its device's primary one: cust's `Context` never is
-    /// another.
+    /// A driver over `context`. cust's `Context` is always the primary context of its device.
     ///
     /// # Errors
-    /// Those of [`CudaDriver::open`].
+    /// The errors of [`CudaDriver::open`].
     pub fn over(context: Context) -> DriverResult<Arc<Self>> {
         let ordinal = ordinal(&context)?;
         let cuda = CudaDriver::open(ordinal)?;
@@ -123,11 +122,11 @@ impl Streams for CustDriver {
 
     unsafe fn destroy_stream(&self, raw: RawStream) -> DriverResult<()> {
         let _entered = self.cuda.report(self.cuda.context().enter())?;
-        // SAFETY: the caller gives up a live handle.
+        // SAFETY: by this function's contract the handle is live and is not used again.
         let stream = unsafe { stream(raw) };
         let destroyed = Stream::drop(ManuallyDrop::into_inner(stream));
         self.cuda.report(destroyed.map_err(|(code, stream)| {
-            // Or it would be destroyed again.
+            // Without this, the drop would destroy the stream again.
             mem::forget(stream);
             error("cuStreamDestroy_v2", code)
         }))
@@ -153,11 +152,11 @@ impl Events for CustDriver {
 
     unsafe fn destroy_event(&self, raw: RawEvent) -> DriverResult<()> {
         let _entered = self.cuda.report(self.cuda.context().enter())?;
-        // SAFETY: the caller gives up a live handle.
+        // SAFETY: by this function's contract the handle is live and is not used again.
         let event = unsafe { event(raw) };
         let destroyed = Event::drop(ManuallyDrop::into_inner(event));
         self.cuda.report(destroyed.map_err(|(code, event)| {
-            // Or it would be destroyed again.
+            // Without this, the drop would destroy the event again.
             mem::forget(event);
             error("cuEventDestroy_v2", code)
         }))
@@ -213,16 +212,16 @@ impl Copies for CustDriver {
         bytes: usize,
         on: RawStream,
     ) -> DriverResult<()> {
-        // SAFETY: the caller's range is live and in bounds.
+        // SAFETY: by this function's contract the range is live and in bounds.
         let destination = unsafe { slice::<u8>(destination, bytes) };
-        // SAFETY: the caller's range is live and in bounds.
+        // SAFETY: by this function's contract the range is live and in bounds.
         let source = unsafe { slice::<u8>(source, bytes) };
         // SAFETY: the handle is live.
         let stream = unsafe { stream(on) };
         let copy = || {
             let mut destination = destination;
-            // SAFETY: no access conflicts until the copy is done, which is the caller's promise.
-            // Nothing is called for 0 bytes.
+            // SAFETY: by this function's contract no access conflicts until the copy is done. cust
+            // calls nothing for 0 bytes.
             let copied = unsafe { source.async_copy_to(&mut destination, &stream) };
             check("cuMemcpyDtoDAsync_v2", copied)
         };
@@ -244,40 +243,41 @@ impl Copies for CustDriver {
         let context = self.cuda.context();
         let filled = match *pattern {
             [byte] => {
-                // SAFETY: the caller's range is live and in bounds.
+                // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u8>(destination, count) };
                 context.enqueue(|| {
                     let mut range = range;
-                    // SAFETY: no access conflicts until it is done.
+                    // SAFETY: by this function's contract no access conflicts until the fill is
+                    // done.
                     let filled = unsafe { range.set_8_async(byte, &stream) };
                     check("cuMemsetD8Async", filled)
                 })
             }
             [a, b] if destination.0.is_multiple_of(2) => {
-                // SAFETY: the caller's range is live and in bounds.
+                // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u16>(destination, count) };
                 let value = u16::from_ne_bytes([a, b]);
                 context.enqueue(|| {
                     let mut range = range;
-                    // SAFETY: no access conflicts until it is done, and the destination is aligned
-                    // to 2.
+                    // SAFETY: by this function's contract no access conflicts until the fill is
+                    // done; the destination is aligned to 2.
                     let filled = unsafe { range.set_16_async(value, &stream) };
                     check("cuMemsetD16Async", filled)
                 })
             }
             [a, b, c, d] if destination.0.is_multiple_of(4) => {
-                // SAFETY: the caller's range is live and in bounds.
+                // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u32>(destination, count) };
                 let value = u32::from_ne_bytes([a, b, c, d]);
                 context.enqueue(|| {
                     let mut range = range;
-                    // SAFETY: no access conflicts until it is done, and the destination is aligned
-                    // to 4.
+                    // SAFETY: by this function's contract no access conflicts until the fill is
+                    // done; the destination is aligned to 4.
                     let filled = unsafe { range.set_32_async(value, &stream) };
                     check("cuMemsetD32Async", filled)
                 })
             }
-            // In smaller units, or in columns.
+            // The `cuda` driver fills in smaller units, or in columns.
             // SAFETY: the same contract.
             _ => return unsafe { self.cuda.fill(destination, pattern, count, on) },
         };
@@ -309,8 +309,8 @@ impl Kernels for CustDriver {
         let parameters: Vec<*mut c_void> = parameters.iter().map(|value| value.cast_mut()).collect();
         self.modules.with_function(&self.cuda, kernel, |function| {
             let launch = || {
-                // SAFETY: the parameters are as the entry has them, which the caller promises of
-                // the kernel; CUDA copies the values, and writes to neither them nor the list.
+                // SAFETY: by the contract of `launch` the parameters are as the kernel's entry
+                // takes them. CUDA copies the values, and writes neither to them nor to the list.
                 let launched = unsafe {
                     stream.launch(
                         function,
@@ -332,7 +332,7 @@ impl Kernels for CustDriver {
 
     cuda_rt_driver::kernel_calls! { |this|
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` looks at no byte of the values.
+            // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
@@ -345,15 +345,16 @@ impl Graphs for CustDriver {
     }
 }
 
-// SAFETY: as of `CudaDriver`, whose streams, events and memory these are: cust makes one call of
-// the driver API for each of its methods used here, and returns Ok only for CUDA_SUCCESS.
+// SAFETY: streams, events and memory are made by `CudaDriver`, which keeps the contract. Each
+// method of cust used here makes one call of the driver API, and returns `Ok` only for
+// CUDA_SUCCESS.
 unsafe impl Driver for CustDriver {
     fn properties(&self) -> &Properties {
         self.cuda.properties()
     }
 }
 
-// SAFETY: as of `cuda`, whose streams and traces these are.
+// SAFETY: streams and traces are made by `cuda`, whose traces are of its own device.
 unsafe impl Tools for CustDriver {
     fn simulator(&self) -> Option<&dyn Simulated> {
         self.cuda.simulator()

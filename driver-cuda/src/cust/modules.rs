@@ -13,7 +13,7 @@ use crate::{CudaDriver, compare_layouts, compare_parameters, ptx_for};
 use cuda_rt_driver::{Driver, DriverResult, Kernels};
 use cuda_rt_driver::{Kernel, ModuleImage};
 
-/// By the addresses of images and kernels, which are statics.
+/// Modules and functions, by the addresses of their images and kernels, which are statics.
 #[derive(Debug)]
 pub(super) struct Modules(RwLock<Loaded>);
 
@@ -28,7 +28,7 @@ impl Modules {
         Self(RwLock::default())
     }
 
-    /// Runs `body` with a kernel's function, which is looked up first if it was not yet.
+    /// Runs `body` with a kernel's function. The first call for a kernel looks the function up.
     pub(super) fn with_function<T>(
         &self,
         cuda: &CudaDriver,
@@ -37,7 +37,7 @@ impl Modules {
     ) -> DriverResult<T> {
         let key = ptr::from_ref(kernel).addr();
         {
-            // Entries are inserted whole, so that a panic elsewhere leaves the maps usable.
+            // Each entry is inserted as a whole, so the maps stay usable after a panic elsewhere.
             let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(function) = loaded.functions.get(&key) {
                 return body(function);
@@ -60,7 +60,7 @@ impl Loaded {
             let name = kernel.symbol.to_string_lossy();
             check("cuModuleGetFunction", module.get_function(name))
         });
-        // What the other driver says of the same kernel has the compiler's words in it.
+        // The `cuda` driver's error for the same kernel contains the compiler's log.
         let function = found.map_err(|ours| cuda.prepare(kernel).err().unwrap_or(ours))?;
         compare_layouts(kernel, ptx)?;
         compare_parameters(kernel, ptx)?;
@@ -78,7 +78,7 @@ impl Loaded {
             return Ok(module);
         }
         let module = match cuda.adopted_module(image) {
-            // SAFETY: it is never unloaded; that was promised when it was adopted.
+            // SAFETY: the caller that adopted the module promised that it is never unloaded.
             Some(raw) => unsafe { handles::module(raw) },
             None if ptx.contains('\0') => {
                 let code = cust::error::CudaError::InvalidPtx;
@@ -86,7 +86,7 @@ impl Loaded {
             }
             None => std::mem::ManuallyDrop::new(check("cuModuleLoadDataEx", Module::from_ptx(ptx, &[]))?),
         };
-        // Launches may be pending at any time.
+        // Leaked, because launches may be pending at any time.
         let module: &'static Module = Box::leak(Box::new(module));
         self.modules.insert(key, module);
         Ok(module)

@@ -1,7 +1,7 @@
 //! CUPTI's declarations (`cupti_activity.h`, `cupti_result.h`).
 //!
-//! Of the records only the beginning is declared that all known versions share: each version so far
-//! has added to the end of the one before it.
+//! Of each record only the beginning is declared, which all known versions share: each version so
+//! far has only added fields to the end.
 #![allow(non_camel_case_types, reason = "the names are CUPTI's")]
 
 use std::ffi::c_char;
@@ -9,13 +9,13 @@ use std::ffi::c_char;
 use super::CUcontext;
 use super::types::numbers;
 
-/// Gives the numbers of CUPTI to the macro `$expand`.
+/// Passes the numbers of CUPTI to the macro `$expand`.
 macro_rules! cupti_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
-        /// What every function of CUPTI returns.
+        /// The status that every function of CUPTI returns.
         enum CUptiResult { CUPTI_SUCCESS = 0 }
 
-        /// What a record is of.
+        /// The kind of a record.
         enum CUpti_ActivityKind {
             CUPTI_ACTIVITY_KIND_MEMCPY = 1,
             CUPTI_ACTIVITY_KIND_MEMSET = 2,
@@ -24,7 +24,7 @@ macro_rules! cupti_numbers {
 
         enum CUpti_ActivityFlag { CUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1 }
 
-        /// Which way a copy goes.
+        /// The direction of a copy.
         enum CUpti_ActivityMemcpyKind {
             CUPTI_ACTIVITY_MEMCPY_KIND_HTOD = 1,
             CUPTI_ACTIVITY_MEMCPY_KIND_DTOH = 2,
@@ -36,17 +36,17 @@ pub(super) use cupti_numbers;
 
 cupti_numbers!(numbers);
 
-/// Asks for a buffer: gives where it starts, its size in bytes, and how many records it may take at
-/// most.
+/// The callback by which CUPTI asks for a buffer. It returns the buffer's start, its size in bytes,
+/// and the most records that it may hold.
 pub(crate) type CUpti_BuffersCallbackRequestFunc = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-/// Hands over a buffer: the context and stream (both unused), where it starts, its size and how
-/// much of it is records, in bytes.
+/// The callback by which CUPTI hands over a buffer. It gets the context and stream (both unused),
+/// the buffer's start, its size, and the size of its records, in bytes.
 pub(crate) type CUpti_BuffersCallbackCompleteFunc =
     unsafe extern "C" fn(CUcontext, u32, *mut u8, usize, usize);
 
-/// Gives the entry points of CUPTI to the macro `$expand`. Types of [`ffi`](super) are named by
-/// `ffi` where that is called. All are in each version whose records are known (CUDA 11.8 and
-/// later).
+/// Passes the entry points of CUPTI to the macro `$expand`. The caller must have `ffi` in scope: it
+/// names types of [`ffi`](super). Every version with known records (CUDA 11.8 and later) has all
+/// entry points.
 macro_rules! cupti_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "CUDA 11.8": fn cuptiActivityRegisterCallbacks(
@@ -74,18 +74,18 @@ macro_rules! cupti_entry_points {
 }
 pub(crate) use cupti_entry_points;
 
-/// What all records begin with.
+/// The beginning of every record.
 #[repr(C, align(8))]
 pub(crate) struct CUpti_Activity {
     pub(crate) kind: CUpti_ActivityKind,
 }
 
-/// What copies and fills have in common, in every version of CUPTI since 5.5
-/// (`CUpti_ActivityMemcpy`, `CUpti_ActivityMemset` and those that followed).
+/// The common beginning of copies and fills, in every version of CUPTI since 5.5
+/// (`CUpti_ActivityMemcpy`, `CUpti_ActivityMemset` and their successors).
 #[repr(C, packed(8))]
 pub(crate) struct Transfer {
     pub(crate) kind: CUpti_ActivityKind,
-    /// The first byte says which way a copy goes; of a fill it is the value.
+    /// In a copy the first byte is the direction; in a fill the field is the value.
     pub(crate) way: [u8; 4],
     pub(crate) bytes: u64,
     pub(crate) start_ns: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Transfer {
     pub(crate) correlation: u32,
 }
 
-/// What kernels have in common since CUPTI 9.0 (`CUpti_ActivityKernel4` and those that followed).
+/// The common beginning of kernels since CUPTI 9.0 (`CUpti_ActivityKernel4` and its successors).
 #[repr(C, packed(8))]
 pub(crate) struct Launch {
     pub(crate) kind: CUpti_ActivityKind,

@@ -1,13 +1,13 @@
-//! The entry points of the driver API (`cuda.h`), each by the symbol that its library exports, with
-//! the version of CUDA that brought it.
+//! The entry points of the driver API (`cuda.h`). Each is listed by the symbol that the library
+//! exports, with the CUDA version that introduced it.
 //!
-//! Where a header's macro maps a name to a later version of its symbol, the symbol is listed
-//! (`cuMemcpyHtoDAsync_v2`). Drivers keep a symbol and its signature for good; `until` names the
-//! CUDA whose header has a later version instead. No `_ptsz` symbol is here: they differ for the
-//! default stream only, which is never used.
+//! If a header's macro maps a name to a later version of its symbol, the list has the symbol
+//! (`cuMemcpyHtoDAsync_v2`). Drivers keep a symbol and its signature for good. `until` names the
+//! CUDA version whose header has a later version of the symbol. `_ptsz` symbols are not listed:
+//! they differ only for the default stream, which is never used.
 
-/// Gives the entry points of the driver to the macro `$expand`. Types of [`ffi`](super) are named
-/// by `ffi` where that is called.
+/// Passes the entry points of the driver to the macro `$expand`. The caller must have `ffi` in
+/// scope: it names types of [`ffi`](super).
 macro_rules! driver_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "CUDA 2.0": fn cuInit(flags: c_uint);

@@ -1,11 +1,11 @@
-//! CUDA's own declarations: the entry points that this backend calls and the types in their
-//! signatures, from the headers that NVIDIA publishes with CUDA, NCCL and CUPTI.
+//! CUDA's own declarations: the entry points that this crate calls, and the types in their
+//! signatures. They come from the headers that NVIDIA publishes with CUDA, NCCL and CUPTI.
 //!
-//! Names and numbers are the headers'. A status, a flag or a kind is a number ([`types`]), never a
-//! Rust enum: a library newer than the headers may return a value that no header lists, and a Rust
-//! enum of another value is undefined behaviour. Each list of entry points is a macro, which gives
-//! the list to another macro: to the one that loads it, and to the test that compares it with
-//! cudarc's bindings (`bindings`).
+//! Names and numbers are the headers' own. A status, a flag or a kind is a number ([`types`]),
+//! never a Rust enum: a library newer than the headers may return a value that no header lists, and
+//! in a Rust enum such a value is undefined behaviour. Each list of entry points is a macro that
+//! passes the list to another macro: to the macro that loads the functions, and to the test that
+//! compares the list with cudarc's bindings (`bindings`).
 //!
 //! Nothing here uses the rest of the crate, so that `cargo xtask coexist` can compile this folder
 //! by itself and compare it with the headers of other versions of CUDA.

@@ -1,4 +1,4 @@
-//! NCCL's declarations (`nccl.h`), with the version of NCCL that brought each entry point.
+//! NCCL's declarations (`nccl.h`), with the NCCL version that introduced each entry point.
 #![allow(non_camel_case_types, non_upper_case_globals, reason = "the names are NCCL's")]
 
 use super::types::numbers;
@@ -7,13 +7,13 @@ use super::types::numbers;
 pub(crate) struct ncclComm {
     opaque: [u8; 0],
 }
-/// A communicator: one rank of it.
+/// One rank of a communicator.
 pub(crate) type ncclComm_t = *mut ncclComm;
 
-/// Gives the numbers of NCCL to the macro `$expand`.
+/// Passes the numbers of NCCL to the macro `$expand`.
 macro_rules! nccl_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
-        /// What every function of NCCL returns, but for those that give text.
+        /// The status that every function of NCCL returns, except functions that return text.
         enum ncclResult_t { ncclSuccess = 0 }
 
         enum ncclDataType_t {
@@ -35,8 +35,8 @@ pub(super) use nccl_numbers;
 
 nccl_numbers!(numbers);
 
-/// Gives the entry points of NCCL to the macro `$expand`. Types of [`ffi`](super) are named by
-/// `ffi` where that is called.
+/// Passes the entry points of NCCL to the macro `$expand`. The caller must have `ffi` in scope: it
+/// names types of [`ffi`](super).
 macro_rules! nccl_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "NCCL 2.3": fn ncclGetVersion(version: *mut c_int);

@@ -8,7 +8,7 @@
 
 use std::ffi::{c_int, c_uchar, c_uint, c_ulonglong, c_void};
 
-/// Declares handles: pointers to what only the driver knows, each of a type of its own.
+/// Declares handles: pointers to objects that only the driver knows, each with its own type.
 macro_rules! handles {
     ($($handle:ident = $pointee:ident;)*) => { $(
         #[repr(C)]
@@ -34,8 +34,7 @@ pub(crate) type CUdevice = c_int;
 /// An address in device memory.
 pub(crate) type CUdeviceptr = c_ulonglong;
 
-/// Declares what the headers call enums: C's `unsigned int`, with those of its values that are used
-/// here.
+/// Declares the headers' enums as C's `unsigned int`, with the values that are used here.
 macro_rules! numbers {
     ($($(#[$attribute:meta])* enum $type:ident { $($name:ident = $value:literal),* $(,)? })*) => { $(
         $(#[$attribute])*
@@ -49,10 +48,10 @@ macro_rules! numbers {
 #[cfg(any(feature = "cupti", feature = "nccl"))]
 pub(super) use numbers;
 
-/// Gives the numbers of the driver API to the macro `$expand`.
+/// Passes the numbers of the driver API to the macro `$expand`.
 macro_rules! driver_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
-        /// What every driver function returns.
+        /// The status that every driver function returns.
         enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_READY = 600 }
 
         enum CUdevice_attribute {
@@ -85,7 +84,7 @@ macro_rules! driver_numbers {
         enum CUstreamCaptureMode { CU_STREAM_CAPTURE_MODE_RELAXED = 2 }
         enum CUstreamCaptureStatus { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 }
 
-        /// Why a graph was not updated.
+        /// The reason why a graph was not updated.
         enum CUgraphExecUpdateResult {
             CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
             CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
@@ -120,16 +119,16 @@ pub(super) use driver_numbers;
 driver_numbers!(numbers);
 
 impl CUgraphExecUpdateResult {
-    /// Of CUDA 11.6 and later.
+    /// In CUDA 11.6 and later.
     pub(crate) const CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: Self = Self(8);
 }
 
 /// The registered memory is page-locked for every context of the process.
 pub(crate) const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 1;
-/// Memory that a graph allocated, and did not free, is freed when it is launched again.
+/// At the next launch, CUDA frees memory that the graph allocated and did not free.
 pub(crate) const CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: c_ulonglong = 1;
 
-/// Where memory is.
+/// The location of memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CUmemLocation {
@@ -146,21 +145,21 @@ pub(crate) struct CUmemAccessDesc {
     pub(crate) flags: CUmemAccess_flags,
 }
 
-/// What a memory pool is made of. Later versions took further fields out of `reserved`, which is
-/// zero for what they do by default.
+/// The properties of a memory pool. Later versions turned parts of `reserved` into fields; zero is
+/// each field's default.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CUmemPoolProps {
     pub(crate) allocType: CUmemAllocationType,
-    /// How allocations may be exported to other processes; 0: not at all.
+    /// How allocations may be exported to other processes; 0 means not at all.
     pub(crate) handleTypes: c_uint,
     pub(crate) location: CUmemLocation,
     pub(crate) win32SecurityAttributes: *mut c_void,
     pub(crate) reserved: [c_uchar; 64],
 }
 
-/// A launch, as the node of a graph has it (`CUDA_KERNEL_NODE_PARAMS_v1` of the headers of CUDA 12
-/// and later).
+/// A launch as a node of a graph (`CUDA_KERNEL_NODE_PARAMS_v1` in the headers of CUDA 12 and
+/// later).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CUDA_KERNEL_NODE_PARAMS {

@@ -1,34 +1,36 @@
-//! One list of each group's calls: it makes the group's trait, and the macro by which a driver
-//! writes those calls without their signatures.
+//! One list of calls for each group. The list makes the group's trait, and a macro by which a
+//! driver writes the calls without their signatures.
 //!
-//! The crate's page shows how a driver that wraps another uses it. A group is declared once, in its
-//! own file; nothing else lists its calls.
+//! The crate's page shows how a driver that wraps another driver uses the macro. A group is
+//! declared once, in its own file; nothing else lists its calls.
 //!
-//! Every crate can call these macros, also one that forbids `unsafe`. So what the caller writes is
-//! safe code there as anywhere:
+//! Every crate can call these macros, also a crate that forbids `unsafe`. The code that the caller
+//! writes must therefore be safe code, as everywhere in that crate:
 //!
-//! - A body stands in an `unsafe fn` whose keyword the lint `unsafe_code` does not see, for it
-//!   comes from here. `forbid(unsafe_op_in_unsafe_fn)` has each unsafe operation in the body
-//!   written in an `unsafe` block of the caller's.
-//! - Of attributes only `#[track_caller]` is taken. `#[export_name = "…"]` on a function of ours
-//!   would replace a function of the C library, and no lint would see it.
+//! - A body stands in an `unsafe fn`. The lint `unsafe_code` does not see the keyword, because the
+//!   keyword comes from here. `forbid(unsafe_op_in_unsafe_fn)` therefore requires an `unsafe`
+//!   block, written by the caller, around each unsafe operation of the body.
+//! - The only attribute accepted is `#[track_caller]`. `#[export_name = "…"]` on a function made
+//!   here would replace a function of the C library, and no lint would see it.
 
 /// Makes a trait of calls, and the macro `$calls` that writes them in a driver.
 macro_rules! group {
     (
         $(#[$about:meta])*
-        // The name comes with the dollar that the macro is written with.
+        // The caller passes the macro's name with its dollar sign.
         pub trait $Group:ident, forwarded by $d:tt $calls:ident {
             $(
                 $(#[$doc:meta])*
-                // The brackets never come: with them `unsafe` can be repeated where it stood.
+                // The brackets never occur in a call. They let `unsafe` be repeated exactly where
+                // it stood.
                 $(unsafe $([$never:tt])?)? fn $name:ident(&self $(, $arg:ident: $type:ty)* $(,)?) -> $result:ty;
             )*
         }
     ) => {
         $(#[$about])*
         ///
-        /// A group of the calls of [`Driver`](crate::Driver), which says what all of them promise.
+        /// A group of the calls of [`Driver`](crate::Driver), whose page states what all calls
+        /// promise.
         pub trait $Group {
             $(
                 $(#[$doc])*
@@ -43,8 +45,8 @@ macro_rules! group {
         /// - `|this| name(arguments) => body;`: with a body that does not pass the call on;
         /// - `each |this, name, call| body`: every call of the group with one body.
         ///
-        /// A call that is not written is missing from the `impl`, which does not compile. The types
-        /// of the signatures are those in scope. `#[track_caller]` may stand before a name.
+        /// A call that is not written is missing from the `impl`, which then does not compile. The
+        /// types in the signatures must be in scope. `#[track_caller]` may stand before a name.
         #[macro_export]
         macro_rules! $calls {
             (forward to |$d this:ident| $d inner:expr; $d($d name:ident),* $d(,)?) => {
@@ -68,7 +70,7 @@ macro_rules! group {
                     $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
                         let $d this = self;
                         let $d name = stringify!($name);
-                        // Of a call that takes a `&mut` it is an `FnMut`.
+                        // For a call that takes a `&mut` argument, the closure is an `FnMut`.
                         #[allow(unused_mut)]
                         let mut $d call = |inner: &_| {
                             // SAFETY: the same contract.

@@ -23,36 +23,37 @@ group! {
         /// `stream` is being captured through [`begin_capture`](Self::begin_capture).
         unsafe fn end_capture(&self, stream: RawStream) -> DriverResult<RawGraph>;
 
-        /// The node that the latest operation of a stream became, while the stream is being
-        /// captured (`cuStreamGetCaptureInfo`). Its last one, of an operation that took several.
+        /// The node that the stream's latest operation became, while the stream is being captured
+        /// (`cuStreamGetCaptureInfo`). If the operation became several nodes, this is the last of
+        /// them.
         ///
         /// # Safety
         /// The handle is live.
         unsafe fn captured_node(&self, stream: RawStream) -> DriverResult<RawNode>;
 
-        /// Ends a capture, and makes later launches of `graph` replay what was recorded, without
-        /// instantiating it anew (`cuStreamEndCapture`, `cuGraphExecUpdate`). Launches that are
-        /// pending run as they were. The nodes that [`set_launch`](Self::set_launch) knows stay
-        /// those of the first capture.
+        /// Ends a capture, and makes later launches of `graph` replay what was recorded
+        /// (`cuStreamEndCapture`, `cuGraphExecUpdate`). The graph is not instantiated anew. Pending
+        /// launches run as they were. [`set_launch`](Self::set_launch) still takes the nodes of the
+        /// first capture.
         ///
-        /// On an error the stream is as before the capture. The graph is as it was after
-        /// `GRAPH_EXEC_UPDATE_FAILURE`: what was recorded has other nodes or edges, or a node
-        /// changed in a way that CUDA does not update. After any other error it may be part of
-        /// either, and must not be launched.
+        /// On an error the stream is as before the capture. After `GRAPH_EXEC_UPDATE_FAILURE` the
+        /// graph is unchanged: the recording has other nodes or edges, or a node changed in a way
+        /// that CUDA cannot update. After any other error the graph may be a mixture of both
+        /// recordings, and must not be launched.
         ///
         /// # Safety
-        /// `stream` is being captured through [`begin_capture`](Self::begin_capture), by the calls
-        /// that `graph` was captured from, which allocate nothing; the graph is live, and no other
-        /// thread uses it now.
+        /// `stream` is being captured through [`begin_capture`](Self::begin_capture), by the same
+        /// calls that `graph` was captured from. These calls allocate nothing. The graph is live,
+        /// and no other thread uses it now.
         unsafe fn update_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()>;
 
-        /// Makes later replays of `graph` launch this at `node` (`cuGraphExecKernelNodeSetParams`).
-        /// Launches that are pending run as they were. Nothing is retained of `parameters` when it
-        /// returns.
+        /// Makes later replays of `graph` launch this kernel at `node`
+        /// (`cuGraphExecKernelNodeSetParams`). Pending launches run as they were. The driver keeps
+        /// nothing of `parameters` after the call.
         ///
         /// # Safety
-        /// The graph is live, and no other thread uses it now; `node` is that of a launch in the
-        /// capture that it was made from. `parameters` are as for
+        /// The graph is live, and no other thread uses it now. `node` is the node of a launch in
+        /// the capture that made the graph. `parameters` are as for
         /// [`launch`](crate::Kernels::launch), for every later replay.
         unsafe fn set_launch(
             &self,
@@ -66,11 +67,11 @@ group! {
         /// Replays a graph in stream order (`cuGraphLaunch`).
         ///
         /// # Safety
-        /// The handles are live; all memory that the graph uses is live and not in conflict with
+        /// The handles are live. All memory that the graph uses is live, and not in conflict with
         /// any unordered access.
         unsafe fn launch_graph(&self, graph: RawGraph, stream: RawStream) -> DriverResult<()>;
 
-        /// Destroys a graph; launches that are pending still run (`cuGraphExecDestroy`).
+        /// Destroys a graph (`cuGraphExecDestroy`). Pending launches still run.
         ///
         /// # Safety
         /// The handle is live and is not used again.

@@ -9,17 +9,17 @@ group! {
     /// Kernels: loaded and launched.
     pub trait Kernels, forwarded by $kernel_calls {
         /// Makes a kernel ready to launch: loads its module, finds its entry and compares the
-        /// layouts of its parameters (`cuModuleLoadDataEx`, `cuModuleGetFunction`). Cheap once
-        /// done; [`launch`](Self::launch) does it too.
+        /// layouts of its parameters (`cuModuleLoadDataEx`, `cuModuleGetFunction`). Later calls are
+        /// cheap. [`launch`](Self::launch) does the same where it was not done.
         fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()>;
 
-        /// Launches a kernel in stream order (`cuLaunchKernel`). Nothing is retained of
-        /// `parameters` when it returns.
+        /// Launches a kernel in stream order (`cuLaunchKernel`). The driver keeps nothing of
+        /// `parameters` after the call.
         ///
         /// # Safety
         /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that
-        /// size and layout; the memory that the pointers among them name is live, in bounds and not
-        /// in conflict with any unordered access until the kernel is done.
+        /// size and layout. The memory that pointers among the values name is live, in bounds, and
+        /// not in conflict with any unordered access until the kernel is done.
         unsafe fn launch(
             &self,
             kernel: &'static Kernel,
@@ -28,11 +28,11 @@ group! {
             stream: RawStream,
         ) -> DriverResult<()>;
 
-        /// As [`launch`](Self::launch), where values may have padding, whose bytes hold nothing:
-        /// they are copied and never looked at.
+        /// As [`launch`](Self::launch), for values that may have padding. Padding bytes are
+        /// uninitialised: the driver copies them and never reads them.
         ///
         /// # Safety
-        /// As there.
+        /// As [`launch`](Self::launch).
         unsafe fn launch_padded(
             &self,
             kernel: &'static Kernel,

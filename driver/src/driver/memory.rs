@@ -6,8 +6,8 @@ use crate::{DeviceAddress, DriverResult, HostMemory, MemoryInfo, MemoryPoolStats
 group! {
     /// Memory: the device's pool, and page-locked memory of the host.
     pub trait Memory, forwarded by $memory_calls {
-        /// Free and total device memory (`cuMemGetInfo`). Memory kept by the pool for reuse counts
-        /// as used.
+        /// Free and total device memory, in bytes (`cuMemGetInfo`). Memory that the pool keeps for
+        /// reuse counts as used.
         fn memory_info(&self) -> DriverResult<MemoryInfo>;
 
         /// Allocates `bytes` (more than 0) in stream order from the device's own pool, aligned to
@@ -27,16 +27,16 @@ group! {
         /// What the pool of [`alloc`](Self::alloc) holds (`cuMemPoolGetAttribute`).
         fn pool_stats(&self) -> DriverResult<MemoryPoolStats>;
 
-        /// Starts the peaks of [`pool_stats`](Self::pool_stats) anew, from what there is now
+        /// Restarts the peaks of [`pool_stats`](Self::pool_stats) at the present values
         /// (`cuMemPoolSetAttribute`).
         fn reset_pool_peaks(&self) -> DriverResult<()>;
 
-        /// Sets how much unused memory the pool keeps when the host synchronises with a stream or
-        /// event (`cuMemPoolSetAttribute`). At first it keeps all.
+        /// Sets how many unused bytes the pool keeps when the host synchronises with a stream or
+        /// event (`cuMemPoolSetAttribute`). At first the pool keeps all.
         fn set_release_threshold(&self, bytes: u64) -> DriverResult<()>;
 
-        /// Gives unused memory back to the device until the pool holds no more than `keep_bytes`,
-        /// or nothing else unused (`cuMemPoolTrimTo`). Memory whose free is still pending counts as
+        /// Returns unused memory to the device until the pool holds at most `keep_bytes`, or has no
+        /// unused memory left (`cuMemPoolTrimTo`). Memory whose free is still pending counts as
         /// used. May block.
         fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()>;
 

@@ -23,17 +23,17 @@ use crate::Properties;
 
 /// Raw operations of one device: its context, streams, events, memory and kernels.
 ///
-/// The calls are in groups, each a trait of its own. This trait is their union, and holds the
-/// promise for all of them: a type that implements the groups alone promises nothing.
+/// The calls are in groups, and each group is a trait. `Driver` is the union of the groups, and
+/// makes the promise for all of them: a type that implements only the groups promises nothing.
 ///
-/// An instance drives one context and keeps it alive. Every method may be called from any thread,
-/// and makes its context current first where the call needs one: other libraries in the process
-/// change it.
+/// An instance drives one context and keeps it alive. Every method may be called from any thread. A
+/// method whose call needs the current context makes its own context current first, because other
+/// libraries in the process change it.
 ///
-/// **Order.** Unless it says that it blocks, an operation that takes a stream is enqueued there and
-/// returns at once; the device runs the operations of one stream in order and those of different
-/// streams in any order that events allow. Streams are non-blocking with respect to the default
-/// stream, which is never used.
+/// **Order.** An operation that takes a stream is enqueued on the stream and returns at once,
+/// unless its documentation says that it blocks. The device runs the operations of one stream in
+/// order. It runs operations of different streams in any order that events allow. Streams are
+/// non-blocking with respect to the default stream, and the default stream is never used.
 ///
 /// **Errors.** An operation that returns an error has enqueued nothing, allocated nothing and freed
 /// nothing. A *sticky* error ([`DriverError::is_sticky`](crate::DriverError::is_sticky)) means that
@@ -41,9 +41,10 @@ use crate::Properties;
 /// finished.
 ///
 /// **Unwinding.** No method unwinds, here or in [`Communicator`](crate::Communicator): a panic
-/// inside an implementation is a sticky error. [`foreign`](Streams::foreign) alone passes on a
-/// panic of its `body`. The typed API stays sound under an implementation that unwinds
-/// (`unless.rs`): it leaks what the GPU may still use, and refuses what it can no longer order.
+/// inside an implementation becomes a sticky error. Only [`foreign`](Streams::foreign) passes on a
+/// panic of its `body`. The typed API stays sound even with an implementation that unwinds
+/// (`unless.rs`): it leaks what the GPU may still use, and refuses work that it can no longer
+/// order.
 ///
 /// # Safety
 ///
@@ -52,6 +53,6 @@ use crate::Properties;
 pub unsafe trait Driver:
     Streams + Events + Memory + Copies + Peers + Kernels + Graphs + Send + Sync + fmt::Debug
 {
-    /// What is fixed about the device. Calls nothing.
+    /// The fixed properties of the device. Makes no driver call.
     fn properties(&self) -> &Properties;
 }

@@ -6,18 +6,21 @@ use crate::{Communicator, DeviceAddress, DriverResult, PeerAccess, RawPeer, RawS
 group! {
     /// Other devices: access, copies, collectives.
     pub trait Peers, forwarded by $peer_calls {
-        /// How other devices name this one. Calls nothing.
+        /// The name by which other devices refer to this one. Makes no driver call.
         fn peer(&self) -> RawPeer;
 
-        /// Lets this device get at what [`alloc`](crate::Memory::alloc) of `peer` gives out, from
-        /// now on, and says how it does (`cuDeviceCanAccessPeer`, `cuMemPoolSetAccess`). Cheap once
-        /// done. An error if `peer` is no device that this one can exchange anything with, events
-        /// included: one of another backend, or of another simulated host.
+        /// Gives this device access to all memory that [`alloc`](crate::Memory::alloc) of `peer`
+        /// gives out, now and later. Returns the kind of access (`cuDeviceCanAccessPeer`,
+        /// `cuMemPoolSetAccess`). Later calls are cheap.
+        ///
+        /// Returns an error if this device can exchange nothing with `peer`, not even events:
+        /// `peer` belongs to another backend, or to another simulated host.
         fn peer_access(&self, peer: RawPeer) -> DriverResult<PeerAccess>;
 
-        /// Copies `bytes` from memory of one device to memory of another, of which one is this
-        /// device, in the order of `stream`, which is this device's (`cuMemcpyDtoDAsync`, where
-        /// [`peer_access`](Self::peer_access) said that it is direct; else `cuMemcpyPeerAsync`).
+        /// Copies `bytes` between memory of two devices, in the order of `stream`. One of the
+        /// devices is this one, and the stream is on this device. The call is `cuMemcpyDtoDAsync`
+        /// where [`peer_access`](Self::peer_access) returned direct access, and `cuMemcpyPeerAsync`
+        /// elsewhere.
         ///
         /// # Safety
         /// As [`copy_to_device`](crate::Copies::copy_to_device), and `peer_access` of the other
@@ -30,10 +33,12 @@ group! {
             stream: RawStream,
         ) -> DriverResult<()>;
 
-        /// Makes ranks of this device and others, by rank, this one among them (`ncclCommInitAll`).
-        /// Blocks for as long as the devices take to connect. Where two of them have a link,
-        /// [`peer_access`](Self::peer_access) was asked for both ways before: what the ranks send
-        /// and receive is used by all of them.
+        /// Makes a communicator of this device and others, one rank for each in the order of
+        /// `ranks` (`ncclCommInitAll`). Blocks until the devices are connected.
+        ///
+        /// If two of the devices have a link, the caller has already called
+        /// [`peer_access`](Self::peer_access) in both directions: each rank uses memory that other
+        /// ranks send from and receive to.
         fn communicator(&self, ranks: &[RawPeer]) -> DriverResult<Box<dyn Communicator>>;
     }
 }

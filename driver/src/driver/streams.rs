@@ -1,16 +1,16 @@
-//! Streams: queues of work, and what others enqueue there.
+//! Streams: queues of work, and work that foreign code enqueues there.
 
 use super::calls::group;
 use crate::{DriverResult, ForeignUse, RawEvent, RawStream};
 
 group! {
-    /// Streams: made, waited for, asked, ended.
+    /// Streams: created, waited for, queried, destroyed.
     pub trait Streams, forwarded by $stream_calls {
         /// Creates a non-blocking stream (`cuStreamCreateWithPriority`, `CU_STREAM_NON_BLOCKING`).
         /// `priority` is clamped to [`priority_range`](crate::Properties::priority_range).
         fn create_stream(&self, priority: i32) -> DriverResult<RawStream>;
 
-        /// Destroys a stream once its work is done; does not block (`cuStreamDestroy`).
+        /// Destroys a stream once its work is done (`cuStreamDestroy`). Does not block.
         ///
         /// # Safety
         /// The handle is live and is not used again.
@@ -22,27 +22,29 @@ group! {
         /// The handle is live.
         unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()>;
 
-        /// Whether all work of the stream is done; never blocks (`cuStreamQuery`). A simulated
+        /// Whether all work of the stream is done (`cuStreamQuery`). Never blocks. A simulated
         /// device makes some progress at each call, so that a loop of queries ends. A stream that
-        /// is being captured is no more to be asked than to be waited for: the call fails, and ends
-        /// the capture.
+        /// is being captured can be neither queried nor waited for: the call fails, and ends the
+        /// capture.
         ///
         /// # Safety
         /// The handle is live.
         unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool>;
 
-        /// Makes later work of `stream` wait for `event`'s most recent record; an event never
-        /// recorded counts as done (`cuStreamWaitEvent`). The stream may be another device's, if
-        /// [`peer_access`](crate::Peers::peer_access) knows that device.
+        /// Makes later work of `stream` wait for `event`'s most recent record
+        /// (`cuStreamWaitEvent`). An event that was never recorded counts as done. The stream may
+        /// be on another device, if [`peer_access`](crate::Peers::peer_access) knows that device.
         ///
         /// # Safety
         /// Both handles are live.
         unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()>;
 
-        /// Runs `body` once, in which code that this driver knows nothing of enqueues work on
-        /// `stream`: with the context current, and the thread in relaxed capture mode. `name` and
-        /// `uses` tell what that work is and what it uses, for a checker; others ignore them. A
-        /// driver that wraps another must pass the call on. On an error `body` has not run.
+        /// Runs `body` once, with the context current and the thread in relaxed capture mode. In
+        /// `body`, code unknown to this driver enqueues work on `stream`.
+        ///
+        /// `name` and `uses` tell a checker which work it is and which memory it uses; other
+        /// drivers ignore them. A driver that wraps another must pass the call on. If the call
+        /// returns an error, `body` has not run.
         fn foreign(
             &self,
             name: &'static str,

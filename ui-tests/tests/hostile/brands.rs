@@ -1,9 +1,9 @@
-//! Reads every `PhantomData` of the crates that lend memory: a brand that takes a lifetime or a
-//! type gives it back.
+//! Reads every `PhantomData` of the crates that lend memory. Each function type in it must return
+//! every lifetime and type that it takes, and take every one that it returns.
 //!
-//! `fn(&'v ()) -> S` is contravariant in `'v`, so a value of it for a short lifetime is one for
-//! `'static`; `fn() -> S` is covariant in `S`. `fn(&'v (), S) -> (&'v (), S)` is invariant in both.
-//! A plain reference, `&'a mut [T]`, is a borrow, and no brand.
+//! `fn(&'v ()) -> S` is contravariant in `'v`, so a value of it for a short lifetime is also one
+//! for `'static`. `fn() -> S` is covariant in `S`. `fn(&'v (), S) -> (&'v (), S)` is invariant in
+//! both. A plain reference, `&'a mut [T]`, is a borrow, not a brand.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands in the angle brackets of each `PhantomData<..>`.
+/// The contents of the angle brackets of each `PhantomData<..>`.
 fn brands(stream: TokenStream, found: &mut Vec<Vec<TokenTree>>) {
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
@@ -57,7 +57,7 @@ fn in_brackets(tokens: &[TokenTree]) -> Option<Vec<TokenTree>> {
     None
 }
 
-/// Lifetimes, types and fragments that the tokens name.
+/// The lifetimes, types and fragments named by the tokens.
 fn names(tokens: &[TokenTree]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for token in tokens {
@@ -74,7 +74,7 @@ fn names(tokens: &[TokenTree]) -> BTreeSet<String> {
     found
 }
 
-/// The functions in a brand that take what they do not give back, or give what they do not take.
+/// The functions in a brand whose arguments and result name different lifetimes or types.
 fn uneven(brand: &[TokenTree]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, token) in brand.iter().enumerate() {
@@ -84,7 +84,7 @@ fn uneven(brand: &[TokenTree]) -> Vec<String> {
             }
             TokenTree::Ident(name) if name == "fn" => {
                 let rest = &brand[at + 1..];
-                // To the comma after its result: `fn(A) -> A, ..`.
+                // Up to the comma after its result: `fn(A) -> A, ..`.
                 let end = rest.iter().position(|token| token.to_string() == ",");
                 let (taken, given) = rest[..end.unwrap_or(rest.len())].split_at(1);
                 if names(taken) != names(given) {

@@ -1,13 +1,13 @@
-//! Reads the exported `macro_rules!` themselves. Three rules keep a user's crate out of what our
-//! macros vouch for:
+//! Reads the exported `macro_rules!` themselves. Three rules keep a user's crate from changing what
+//! our macros vouch for:
 //!
-//! 1. Where `unsafe` is allowed, in an `unsafe` block or the body of an `unsafe fn`, there are
-//!    paths from `$crate`, locals and generic parameters of the macro's own, and nothing else: no
-//!    fragment, and so no token of the user's.
-//! 2. No path begins with `::`, and no macro is called but by a path from `$crate`: both are looked
-//!    up in the user's crate.
-//! 3. No name of the prelude or of a primitive type stands alone: a user's item of that name comes
-//!    first.
+//! 1. Where `unsafe` is allowed (in an `unsafe` block, or in the body of an `unsafe fn`) there are
+//!    only paths from `$crate`, and the macro's own locals and generic parameters. No fragment is
+//!    there, and so no token of the user's.
+//! 2. No path begins with `::`, and every macro is called by a path from `$crate`: other names are
+//!    looked up in the user's crate.
+//! 3. No name of the prelude or of a primitive type stands alone: an item of that name in the
+//!    user's crate would take precedence.
 //!
 //! Names of one letter or with two underscores are ours: generic parameters, and items that the
 //! macro makes.
@@ -18,14 +18,14 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::macros::{self, Kind};
 
-/// Names that every module has without asking. A crate may have others.
+/// Names that every module has without an import. A crate may define others with these names.
 const PRELUDE: &str = "Option Some None Result Ok Err Box String Vec Copy Clone Send Sync Sized Unpin Drop Fn FnMut FnOnce AsRef AsMut \
      Into From TryFrom TryInto Default Iterator IntoIterator Extend FromIterator DoubleEndedIterator ExactSizeIterator Eq PartialEq \
      Ord PartialOrd ToOwned ToString Future drop size_of align_of \
      u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f16 f32 f64 bool char str";
 
-/// What may be called by a path from `::`, in a macro without `unsafe`: device-std cannot depend on
-/// cuda-rt.
+/// Macros without `unsafe` that may be called by a path from `::`. Reason: device-std cannot depend
+/// on cuda-rt.
 const FROM_THE_ROOT: [(&str, &str); 1] = [("kernel_module", ":: cuda_rt :: __module")];
 
 const KEYWORDS: &str = "as break const continue crate else enum extern fn for if impl in let loop match mod move mut pub ref return self \
@@ -35,7 +35,7 @@ fn words(list: &'static str) -> BTreeSet<&'static str> {
     list.split_whitespace().collect()
 }
 
-/// What the rules of a macro break, in words.
+/// The breaches of the rules in a macro, in words.
 fn faults(name: &str, rules: &TokenStream) -> Vec<String> {
     let mut faults = Vec::new();
     for transcriber in transcribers(rules) {
@@ -66,12 +66,12 @@ fn transcribers(rules: &TokenStream) -> Vec<TokenStream> {
     groups.into_iter().skip(1).step_by(2).collect()
 }
 
-/// A token of a transcriber; brackets are tokens, too.
+/// A token of a macro's right side; brackets are tokens too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// A name that is written in the macro.
+    /// A name written in the macro.
     Name(String),
-    /// `$name`, of the user's.
+    /// `$name`, a fragment of the user's.
     Fragment(String),
     /// `$crate`.
     Crate,
@@ -170,7 +170,7 @@ fn paths(name: &str, tokens: &[Token], faults: &mut Vec<String>) {
     }
 }
 
-/// Names that a transcriber itself gives: locals, parameters, constants, generic parameters.
+/// Names that a right side defines itself: locals, parameters, constants, generic parameters.
 fn own_names(tokens: &[Token]) -> BTreeSet<String> {
     let mut own = BTreeSet::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -190,7 +190,7 @@ fn own_names(tokens: &[Token]) -> BTreeSet<String> {
                     _ => None,
                 }));
             }
-            // A parameter, of a function or generic.
+            // A parameter of a function, or a generic parameter.
             (name, Some(Token::Other(colon)), _) if colon == ":" => {
                 own.insert(name.to_owned());
             }
@@ -200,7 +200,7 @@ fn own_names(tokens: &[Token]) -> BTreeSet<String> {
     own
 }
 
-/// What stands in `unsafe { .. }`, and in the bodies of `unsafe fn`.
+/// The contents of `unsafe { .. }`, and of the bodies of `unsafe fn`.
 fn unsafe_bodies(stream: &TokenStream) -> Vec<TokenStream> {
     let mut found = Vec::new();
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
@@ -296,7 +296,7 @@ fn nothing_of_the_users_stands_where_unsafe_is_allowed() {
     println!("{} macros, {bodies} bodies", rules.len());
 }
 
-/// What each rule is there for.
+/// An example for each rule.
 #[test]
 fn macros_that_break_a_rule_are_found() {
     let broken = [

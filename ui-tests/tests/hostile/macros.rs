@@ -1,4 +1,4 @@
-//! The macros that the crates of this workspace export to a user's, found in their sources.
+//! Finds the macros that the crates of this workspace export to users, in their sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use proc_macro2::TokenStream;
 use syn::visit::Visit;
 
-/// Where macros for users are, and what the crate is called in `hostile/body.rs`.
+/// The crates with macros for users, and each crate's name in `hostile/body.rs`.
 const CRATES: [(&str, &str); 3] = [
     ("runtime/src", "::real::"),
     ("device-std/src", "::real_std::"),
     ("macros/src", ""),
 ];
 
-/// How a macro is called.
+/// The kind of a macro.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `macro_rules!`, with its rules.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Function,
 }
 
-/// A macro that is exported.
+/// An exported macro.
 #[derive(Debug)]
 pub(crate) struct Exported {
     pub(crate) name: String,
@@ -34,12 +34,12 @@ pub(crate) struct Exported {
 }
 
 impl Exported {
-    /// What `hostile/body.rs` must have of it.
+    /// The calls of the macro that `hostile/body.rs` must contain.
     pub(crate) fn uses(&self) -> Vec<String> {
         match self.kind {
             Kind::Rules | Kind::Function => vec![format!("{}{}!", self.krate, self.name)],
             Kind::Attribute => vec![format!("#[::real_std::{}", self.name)],
-            // Exported as `cuda_rt::Element`.
+            // This derive is exported as `cuda_rt::Element`.
             Kind::Derive if self.name == "HostElement" => vec!["::real::Element,".to_owned()],
             Kind::Derive if self.name == "Element" => vec!["::real_std::Element,".to_owned()],
             Kind::Derive => vec![format!("#[derive(::real::{})]", self.name)],
@@ -135,7 +135,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// Files of macros that this harness does not expand, and the cases that show why none is needed.
+/// Files of macros that this harness does not expand, and the cases that show why it need not.
 const ELSEWHERE: [(&str, &[&str]); 1] = [(
     "driver/src/driver/calls.rs",
     &[
@@ -144,15 +144,15 @@ const ELSEWHERE: [(&str, &[&str]); 1] = [(
     ],
 )];
 
-/// Counterexample: the macros of the crate of drivers were not looked at. They wrote the caller's
-/// body into an `unsafe fn`.
+/// Counterexample: the macros of the driver crate were not looked at. They wrote the caller's body
+/// into an `unsafe fn`.
 #[test]
 fn every_file_of_exported_macros_is_looked_at() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let folders = fs::read_dir(root)
         .unwrap()
         .map(|entry| entry.unwrap().path().join("src"));
-    // Those of no package that users depend on.
+    // Folders that belong to no package that users depend on.
     let own = ["examples", "ui-tests", "xtask", "target"].map(|name| root.join(name).join("src"));
     let mut exporting = 0;
     for file in folders

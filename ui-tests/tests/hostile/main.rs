@@ -1,14 +1,14 @@
-//! Our macros in crates that mean to change what their output means.
+//! Our macros in crates that try to change the meaning of the macros' output.
 //!
-//! `hostile/body.rs` calls every macro that is exported, and prints what came of it: names, hashes
-//! of layouts, what kernels computed. Each of `hostile/crates` is a crate around it that shadows
-//! what it can. It must be refused, or print what the honest crate prints. Each of
-//! `hostile/refused` calls a macro by hand with what the macro must not take, and says on its first
-//! line how it is refused.
+//! `hostile/body.rs` calls every exported macro, and prints the results: names, hashes of layouts,
+//! values computed by kernels. Each file in `hostile/crates` is a crate around this body that
+//! shadows as many names as it can. It must be refused, or print the same results as the honest
+//! crate. Each file in `hostile/refused` calls a macro by hand with input that the macro must
+//! refuse. Its first line says how it is refused.
 //!
-//! `definitions` reads the macros themselves: what stands where `unsafe` is allowed, and which
-//! names they use. `brands` reads the types that carry promises: in which lifetimes and tags they
-//! vary.
+//! `definitions` reads the macros themselves: the code where `unsafe` is allowed, and the names
+//! that they use. `brands` reads the types that carry promises: their variance in lifetimes and
+//! tags.
 #![forbid(unsafe_code)]
 
 mod brands;
@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 
 use rustc::Rustc;
 
-/// Macros that crates for the host have no use for, and where their hostile crate is.
+/// Macros that are useless in crates for the host, and the place of their hostile crate.
 const ELSEWHERE: [(&str, &str); 1] = [(
     "__entry",
     "kernel-build/tests/build/main.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
 )];
 
-/// Names of the standard library's macros, but those which bytemuck's derives call by these names.
+/// Names of the standard library's macros, except those that bytemuck's derives call by name.
 const STANDARD: &str = "assert_eq assert_ne cfg column compile_error concat concat_idents dbg debug_assert env eprint \
      eprintln file format format_args include include_bytes include_str line matches module_path option_env print println \
      stringify thread_local todo unimplemented unreachable vec write writeln offset_of addr_of ready pin";
@@ -41,7 +41,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The programs of a folder, by name.
+/// The programs in a folder, by name.
 fn programs(name: &str) -> BTreeMap<String, String> {
     fs::read_dir(folder(name))
         .unwrap()
@@ -55,7 +55,7 @@ fn programs(name: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The text of a hostile crate, with what stands for the common parts replaced.
+/// The text of a hostile crate, with its placeholders for common parts replaced.
 fn complete(text: &str) -> String {
     let names: Vec<String> = macros::exported().into_iter().map(|found| found.name).collect();
     let body = read(&folder("body.rs"));
@@ -96,7 +96,7 @@ fn each_hostile_crate_has_the_results_of_the_honest_one() {
     let names: Vec<&str> = crates.keys().map(String::as_str).collect();
     let printed = rustc.run(&names);
     let honest = printed["honest"].clone();
-    // A body that printed nothing would agree with every crate.
+    // Without this, a body that printed nothing would agree with every crate.
     let labels = [
         "module",
         "streams",
@@ -154,7 +154,7 @@ fn each_call_by_hand_is_refused_for_its_reason() {
     println!("{} programs", programs.len());
 }
 
-/// A macro that is exported later fails here until the body calls it.
+/// A newly exported macro fails this test until the body calls it.
 #[test]
 fn the_body_calls_every_macro_that_is_exported() {
     let body = read(&folder("body.rs"));

@@ -1,5 +1,5 @@
-//! Compiles many small crates against the libraries that this test was built with: one rustc for
-//! each, and no cargo.
+//! Compiles many small crates against the libraries that this test was built with. Each crate is
+//! one run of rustc, without cargo.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub(crate) struct Rustc {
 }
 
 impl Rustc {
-    /// Compiles in a directory of its own.
+    /// Makes an empty directory to compile in.
     pub(crate) fn new(name: &str) -> Self {
         static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile").join(name);
@@ -40,7 +40,7 @@ impl Rustc {
         fs::write(self.directory.join(name), text).unwrap();
     }
 
-    /// Compiles each source to a library, two at a time. The error is what rustc said.
+    /// Compiles each source to a library, two at a time. The error is rustc's output.
     pub(crate) fn libraries(&self, sources: &[(String, String)]) -> BTreeMap<String, Result<(), String>> {
         let (next, results) = (Mutex::new(sources.iter()), Mutex::new(BTreeMap::new()));
         thread::scope(|scope| {
@@ -90,7 +90,7 @@ impl Rustc {
         let Libraries { cuda_rt, device_std } = self.libraries;
         command
             .current_dir(&self.directory)
-            // As cargo says it to `env!` and to procedural macros.
+            // Set as cargo sets it for `env!` and for procedural macros.
             .env("CARGO_PKG_NAME", "hostile")
             .args(["--edition=2024", "-Cdebuginfo=0", "--color=never"])
             .arg(format!("--extern=cuda_rt={}", cuda_rt.display()))
@@ -99,7 +99,7 @@ impl Rustc {
         command
     }
 
-    /// Runs `results` of each library, in one program. What each printed, by name.
+    /// Runs `results` of each library, in one program. Returns the output of each, by name.
     pub(crate) fn run(&self, names: &[&str]) -> BTreeMap<String, String> {
         let calls: String = names
             .iter()
@@ -130,7 +130,7 @@ fn checked(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Asks cargo, which has them fresh: it built this test.
+/// Asks cargo for the libraries. They are up to date, because cargo just built this test.
 fn libraries() -> Libraries {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))

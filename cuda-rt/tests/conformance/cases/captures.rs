@@ -1,5 +1,5 @@
-//! What may be captured and what may not, from others' suites and bug reports; `captures.jsonl`
-//! lists them all.
+//! Which calls a capture allows, collected from other test suites and bug reports; `captures.jsonl`
+//! lists all of them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use cuda_rt::driver::{Backend, Driver, DriverResult, ErrorCode, RawStream};
 
 use crate::support::{Block, Rig, SLOW};
 
-/// Both the streams of a capture that failed and captures in general work.
+/// Checks that the streams of a failed capture work, and that new captures work.
 #[track_caller]
 pub(super) fn works(rig: &Rig, streams: &[cuda_rt::driver::RawStream]) {
     for &stream in streams {
@@ -79,7 +79,7 @@ pub(crate) fn a_capture_may_end_on_another_thread(driver: &Arc<dyn Driver>) {
     rig.step(block, 0, 1, 1, stream);
     let graph = std::thread::scope(|scope| {
         let ended = scope.spawn(|| {
-            // SAFETY: `begin_capture` was called, and the other thread waits.
+            // SAFETY: the capture was begun above, and the other thread waits.
             unsafe { driver.end_capture(stream) }
         });
         ended.join().expect("no panic").expect("a graph")
@@ -114,7 +114,7 @@ pub(crate) fn launches_of_one_graph_are_ordered(driver: &Arc<dyn Driver>) {
     rig.destroy_graph(graph);
 }
 
-/// DC20: nothing orders two graphs; a checker says so where one follows, and ordered they are
+/// DC20: nothing orders two graphs. A checker reports the race, and with an order the result is
 /// right.
 pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driver>) {
     use cuda_rt::checker::{Check, Checked, Watch};
@@ -132,13 +132,13 @@ pub(crate) fn two_graphs_of_one_buffer_race_on_two_streams(driver: &Arc<dyn Driv
     rig.launch_graph(other, b);
     assert_eq!(rig.read_words(block, b), [(3 * 2 + 5) * 3; 100]);
     assert!(watch.races().is_empty(), "{:?}", watch.races());
-    // The same with no wait: recorded by this checker, and denied by the device's own to what comes
-    // next, which ends its work.
+    // The same without a wait. This checker records the race. The device's own checker denies it to
+    // the next call, which ends the rig's work.
     rig.launch_graph(one, a);
     rig.launch_graph(other, b);
     assert!(!watch.races().is_empty(), "two graphs write one buffer");
     for graph in [one, other] {
-        // SAFETY: live, and not used again.
+        // SAFETY: the graph is live, and not used again.
         let destroyed = unsafe { recorded.destroy_graph(graph) };
         assert_eq!(
             destroyed.is_err(),

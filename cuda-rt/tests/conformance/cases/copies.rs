@@ -71,12 +71,12 @@ pub(crate) fn copies_within_the_device_arrive(driver: &Arc<dyn Driver>) {
     assert_eq!(rig.read(source.part(40_001, 20_000), stream), &values[1..20_001]);
 }
 
-/// Empty buffers have dangling addresses, which a driver may not be shown.
+/// Empty buffers have dangling addresses, which CUDA must not see.
 pub(crate) fn a_copy_of_nothing_does_nothing(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let (device, host) = (DeviceAddress(8), NonNull::<u64>::dangling().cast());
-    // SAFETY: nothing is read or written, so that any address does.
+    // SAFETY: the call reads and writes nothing, so any address will do.
     unsafe { driver.copy_to_device(device, host, 0, stream) }.expect("nothing to do");
     // SAFETY: as above.
     unsafe { driver.copy_to_host(host, device, 0, stream) }.expect("nothing to do");
@@ -85,7 +85,7 @@ pub(crate) fn a_copy_of_nothing_does_nothing(driver: &Arc<dyn Driver>) {
     rig.synchronize(stream);
 }
 
-/// The host changes the source only after the copy, and the target is complete when the event is.
+/// The host changes the source only after the copy; the target is complete once the event is done.
 pub(crate) fn large_copies_are_asynchronous(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let (up, down) = (rig.stream(), rig.stream());

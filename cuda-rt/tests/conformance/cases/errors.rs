@@ -1,4 +1,4 @@
-//! Failures, and what works after them.
+//! Failures, and the state after them.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub(crate) fn a_refused_launch_enqueues_nothing(driver: &Arc<dyn Driver>) {
     assert_eq!(rig.read_words(data, stream), [10; 100]);
 }
 
-/// The error names the kernel, every later call fails too, and nothing blocks.
+/// The error names the kernel. Every later call fails too, and none blocks.
 pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -125,10 +125,10 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
 
     let extent = Extent { x: 1, y: 1, z: 1 };
     let parameters = [std::ptr::from_ref(&extent).cast()];
-    // SAFETY: the parameters are the kernel's. An `Err` is what a device that ran it at once may
-    // say.
+    // SAFETY: the parameters are the kernel's. A device that runs the kernel at once may return the
+    // error here.
     let launched = unsafe { driver.launch(&CRASH, &shape(extent), &parameters, stream) };
-    // SAFETY: live.
+    // SAFETY: the rig keeps the stream live.
     let waited = unsafe { driver.synchronize_stream(stream) };
     let error = launched.and(waited).expect_err("the kernel traps");
     assert!(error.is_sticky(), "{error}");
@@ -138,7 +138,7 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
         "the error names the kernel: {error}"
     );
 
-    // SAFETY: live, as all handles below.
+    // SAFETY: the rig keeps this handle live, and all handles below.
     let wait = unsafe { driver.synchronize_stream(stream) };
     // SAFETY: as above.
     let record = unsafe { driver.record_event(event, stream) };
@@ -147,7 +147,7 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
         unsafe { driver.query_event(event) }.map(|done| assert!(!done, "a lost device finishes nothing"));
     // SAFETY: as above.
     let synchronize = unsafe { driver.synchronize_event(event) };
-    // SAFETY: as above; the host memory is mapped and big enough.
+    // SAFETY: as above; the block has at least 400 bytes.
     let fill = unsafe { driver.fill(data.address, &[1], 400, stream) };
     let alloc = rig.alloc(400, stream).map(drop);
     let launch = launch_step(&rig, data, &shape(HUNDRED), stream);
@@ -164,7 +164,7 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
         let error = result.expect_err(call);
         assert!(error.is_sticky(), "{call}: {error}");
     }
-    // Host memory is ours: it stays readable.
+    // Host memory belongs to the process: it stays readable.
     assert_eq!(host.words(), [0; 100]);
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn a_kernel_that_traps(driver: &Arc<dyn Driver>) {
 fn refused(driver: &Arc<dyn Driver>, kernel: &'static Kernel, codes: &[ErrorCode], says: &[&str]) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
-    // Twice: a failure is not remembered as a success.
+    // Twice, because a failure must not be remembered as a success.
     for _ in 0..2 {
         let error = driver.prepare(kernel).expect_err(kernel.name);
         assert!(codes.contains(&error.code()), "{error}");
@@ -183,7 +183,7 @@ fn refused(driver: &Arc<dyn Driver>, kernel: &'static Kernel, codes: &[ErrorCode
         }
         let extent = HUNDRED;
         let parameters = [std::ptr::from_ref(&extent).cast()];
-        // SAFETY: the parameters are the kernel's, which is not launched as it cannot be prepared.
+        // SAFETY: the parameters are the kernel's. It cannot be prepared, so it is not launched.
         unsafe { driver.launch(kernel, &shape(extent), &parameters, stream) }.expect_err(kernel.name);
     }
     still_works(&rig, stream);

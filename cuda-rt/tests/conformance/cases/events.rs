@@ -1,4 +1,4 @@
-//! Order between streams, and what the host learns of it.
+//! Order between streams, and how the host learns about it.
 
 use std::sync::Arc;
 
@@ -114,14 +114,14 @@ pub(crate) fn a_query_turns_true_once_the_record_is_done(driver: &Arc<dyn Driver
     let (block, host) = (rig.zeroed(BYTES, stream), rig.host(BYTES));
     rig.synchronize(stream);
 
-    // Long enough for a host thread that is held up to come back first.
+    // Long enough that a host thread that was preempted still returns first.
     let steps = if rig.is_cuda() { 40 } else { 10 };
     for _ in 0..steps {
         rig.step(block, SLOW, 1, 1, stream);
     }
     rig.download(host, block, stream);
     rig.record(event, stream);
-    // A simulated device may have run all of it at once.
+    // A simulated device may already have run all of it.
     assert!(!rig.is_cuda() || !rig.query(event), "done before a GPU can be");
     rig.poll(event);
     assert_eq!(host.words(), [steps; WORDS]);
@@ -159,7 +159,7 @@ pub(crate) fn elapsed_time_is_positive(driver: &Arc<dyn Driver>) {
     rig.step(block, SLOW, 1, 1, stream);
     rig.record(end, stream);
     rig.synchronize_event(end);
-    // SAFETY: live, made with timing, recorded and done.
+    // SAFETY: the rig keeps both events live; both have timing, were recorded, and are done.
     let elapsed = |from, to| unsafe { driver.elapsed_ms(from, to) }.expect("elapsed");
     let (half, whole) = (elapsed(start, middle), elapsed(start, end));
     assert!(half > 0.0 && whole > half, "half {half} ms, whole {whole} ms");
@@ -178,9 +178,9 @@ pub(crate) fn destroying_an_event_keeps_the_order_it_made(driver: &Arc<dyn Drive
     rig.step(block, SLOW, 0, 8, writer);
     rig.record(event, writer);
     rig.wait(reader, event);
-    // SAFETY: live, and not used again.
+    // SAFETY: the event is live, and not used again.
     unsafe { driver.destroy_event(event) }.expect("destroy");
-    // Takes the place of the one destroyed, if anything does.
+    // A new event takes the destroyed event's slot, if slots are reused.
     let other = rig.event();
     rig.record(other, reader);
     assert_eq!(rig.read_words(block, reader), [8; WORDS]);

@@ -17,14 +17,14 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// A capture in global mode refuses raw calls of other threads too, so that these cases run one at
-/// a time.
+/// A capture in global mode also refuses raw calls of other threads, so these cases run one at a
+/// time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Some of everything, with another current context before each call.
+/// Makes calls of every kind; `disturb` changes the current context before each.
 fn all_kinds_of_calls(driver: &Arc<dyn Driver>, disturb: impl Fn()) {
     disturb();
     let rig = Rig::new(driver);
@@ -65,7 +65,7 @@ fn all_kinds_of_calls(driver: &Arc<dyn Driver>, disturb: impl Fn()) {
     drop(rig);
 }
 
-/// Runs a case with each of the ways to look after the current context.
+/// Runs a case with each way to check the current context.
 fn with_each_check(case: impl Fn()) {
     let driver = CudaDriver::open(0).expect("open");
     for check in [ContextCheck::EveryCall, ContextCheck::WhenRefused] {
@@ -83,7 +83,7 @@ pub(crate) fn no_context_current(driver: &Arc<dyn Driver>) {
     let _alone = alone();
     with_each_check(|| {
         all_kinds_of_calls(driver, || {
-            // SAFETY: no context may be current.
+            // SAFETY: CUDA allows that no context is current.
             ok(unsafe { sys::cuCtxSetCurrent(ptr::null_mut()) });
         });
     });
@@ -103,15 +103,15 @@ pub(crate) fn another_context_current(driver: &Arc<dyn Driver>) {
             ok(unsafe { sys::cuCtxSetCurrent(context) });
         });
     });
-    // SAFETY: live, and not used again.
+    // SAFETY: the context is live, and not used again.
     ok(unsafe { sys::cuCtxDestroy_v2(context) });
 }
 
-/// Someone captures in global mode on another thread: what we do neither fails nor ends their
+/// Other code captures in global mode on another thread: our calls neither fail nor end its
 /// capture.
 pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
     let _alone = alone();
-    // The context is made current by a call of ours.
+    // A call of ours makes the context current.
     driver.memory_info().expect("memory info");
     let mut theirs = ptr::null_mut();
     // SAFETY: the pointer is to a live stream handle.
@@ -120,29 +120,29 @@ pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
         CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL,
         CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
     ] {
-        // SAFETY: live.
+        // SAFETY: the stream was just created.
         ok(unsafe { sys::cuStreamBeginCapture_v2(theirs, mode) });
-        // From the thread that captures, and from another.
+        // From the thread that captures, and from another thread.
         all_kinds_of_calls(driver, || {});
         std::thread::scope(|scope| {
             scope.spawn(|| all_kinds_of_calls(driver, || {}));
         });
         let mut graph = ptr::null_mut();
-        // SAFETY: live, and captured by this thread.
+        // SAFETY: the stream is live, and this thread captures it.
         ok(unsafe { sys::cuStreamEndCapture(theirs, &mut graph) });
         assert!(!graph.is_null());
         let mut nodes = 1;
         // SAFETY: the graph is live; without an array only the number of nodes is written.
         ok(unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) });
         assert_eq!(nodes, 0, "none of our work is in their graph");
-        // SAFETY: live, and not used again.
+        // SAFETY: the graph is live, and not used again.
         ok(unsafe { sys::cuGraphDestroy(graph) });
     }
-    // SAFETY: live, and not used again.
+    // SAFETY: the stream is live, and not used again.
     ok(unsafe { sys::cuStreamDestroy_v2(theirs) });
 }
 
-/// HC07: what a capture in CUDA's default mode says that another thread ends.
+/// HC07: what a capture in CUDA's default mode reports when another thread ends it.
 pub(crate) fn a_global_capture_ended_by_another_thread(driver: &Arc<dyn Driver>) {
     let _alone = alone();
     driver.memory_info().expect("memory info");
@@ -150,12 +150,12 @@ pub(crate) fn a_global_capture_ended_by_another_thread(driver: &Arc<dyn Driver>)
     // SAFETY: the pointer is to a live stream handle.
     ok(unsafe { sys::cuStreamCreate(&mut theirs, 1) });
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
-    // SAFETY: live.
+    // SAFETY: the stream was just created.
     ok(unsafe { sys::cuStreamBeginCapture_v2(theirs, mode) });
     let address = theirs.expose_provenance();
     let other = std::thread::spawn(move || {
         let mut graph = ptr::null_mut();
-        // SAFETY: live until the thread is joined, and the other one waits.
+        // SAFETY: the stream lives until the thread is joined, and the other thread waits.
         let ended = unsafe { sys::cuStreamEndCapture(ptr::with_exposed_provenance_mut(address), &mut graph) };
         ended as u32
     });
@@ -164,14 +164,14 @@ pub(crate) fn a_global_capture_ended_by_another_thread(driver: &Arc<dyn Driver>)
         cuda_rt::driver::ErrorCode::STREAM_CAPTURE_WRONG_THREAD.0
     );
     let mut graph = ptr::null_mut();
-    // SAFETY: live, and captured by this thread. Whether the other's call ended it CUDA does not
-    // say.
+    // SAFETY: the stream is live, and this thread captures it. CUDA does not say whether the other
+    // thread's call ended the capture.
     let _ = unsafe { sys::cuStreamEndCapture(theirs, &mut graph) };
     if !graph.is_null() {
-        // SAFETY: live, and not used again.
+        // SAFETY: the graph is live, and not used again.
         ok(unsafe { sys::cuGraphDestroy(graph) });
     }
-    // SAFETY: live, and not used again.
+    // SAFETY: the stream is live, and not used again.
     ok(unsafe { sys::cuStreamDestroy_v2(theirs) });
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn replays_in_stream_order(driver: &Arc<dyn Driver>) {
         assert_eq!(rig.read_words(block, stream), [9, 0].repeat(50));
         input.write(&2_u32.to_ne_bytes().repeat(100));
     }
-    // What the graph reads is read when it runs.
+    // The graph reads its input when it runs.
     input.write(&4_u32.to_ne_bytes().repeat(100));
     rig.launch_graph(graph, stream);
     rig.launch_graph(graph, stream);
@@ -81,7 +81,7 @@ pub(crate) fn streams_fork_and_join(driver: &Arc<dyn Driver>) {
         rig.launch_graph(graph, main);
         assert_eq!(rig.read_words(b, main), [33; 100]);
     }
-    // Neither stream captures any more, and the events serve again.
+    // Neither stream captures any more, and the events can be used again.
     rig.step(a, SLOW, 0, 1, side);
     rig.record(fork, side);
     rig.wait(main, fork);
@@ -102,7 +102,7 @@ pub(crate) fn memory_allocated_inside_is_freed_at_each_launch(driver: &Arc<dyn D
     rig.step(inner, 0, 5, 1, stream);
     rig.copy(output, inner, stream);
     rig.free(inner, stream);
-    // Left to the next launch to free.
+    // The next launch frees this block.
     let left = rig.alloc(bytes, stream).expect("allocate in a capture");
     rig.fill(left, &[1], stream);
     let graph = rig.end_capture(stream).expect("a graph");
@@ -116,7 +116,7 @@ pub(crate) fn memory_allocated_inside_is_freed_at_each_launch(driver: &Arc<dyn D
         assert!(rig.read_words(output, stream).iter().all(|&word| word == 16));
     }
     if !rig.is_cuda() {
-        // On a GPU the cases beside this one allocate too.
+        // On a GPU, cases that run at the same time allocate too.
         assert_eq!(driver.memory_info().expect("memory info"), before);
     }
     rig.destroy_graph(graph);
@@ -165,8 +165,8 @@ pub(crate) fn an_unjoined_fork_fails_and_the_streams_go_on(driver: &Arc<dyn Driv
     works(&rig, &[main, side]);
 }
 
-/// Whatever other threads and streams do while one stream is captured stays out of the capture, and
-/// works.
+/// While one stream is captured, other threads and other streams work, and their work stays out of
+/// the capture.
 pub(crate) fn other_threads_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -226,7 +226,7 @@ pub(crate) fn an_update_changes_later_launches_only(driver: &Arc<dyn Driver>) {
         assert_eq!(rig.read_words(to, stream), [expected; 100]);
     }
     assert_eq!(output.words(), [10; 100]);
-    // The stream that captured works, and what was last recorded does not run by itself.
+    // The stream works after its captures, and the last recording does not run by itself.
     rig.step(block, 0, 0, 7, captured);
     assert_eq!(rig.read_words(block, captured), [7; 100]);
     rig.destroy_graph(graph);
@@ -291,13 +291,13 @@ pub(crate) fn a_launch_is_set_for_later_replays_only(driver: &Arc<dyn Driver>) {
     rig.launch_graph(graph, main); // a += 101, b += 10
     rig.set_step((graph, first), a, 0, 1, 2);
     rig.launch_graph(graph, main); // a += 102, b += 10
-    // Elsewhere, and more threads.
+    // Another block, and more threads.
     rig.set_step((graph, second), c, SLOW, 1, 1);
     rig.launch_graph(graph, main); // a += 102, c += 1
     assert_eq!(rig.read_words(a, main), [305; 100]);
     assert_eq!(rig.read_words(b, main), [20; 100]);
     assert_eq!(rig.read_words(c, main), [1; 1000]);
-    // The nodes stay those of the first capture.
+    // The nodes of the first capture stay valid.
     record(3);
     rig.update_graph(graph, main).expect("an update");
     rig.launch_graph(graph, main); // a += 103, b += 10

@@ -52,7 +52,7 @@ pub(crate) fn parameters_of_every_size_arrive(driver: &Arc<dyn Driver>) {
         extent,
         ..shape(ONE)
     };
-    // SAFETY: the parameters are the kernel's, and the output has room for all.
+    // SAFETY: the parameters are the kernel's, and the output has room for all of them.
     unsafe { driver.launch(&ECHO, &one, &parameters, stream) }.expect("launch");
 
     let mut expected = vec![0x11];
@@ -71,7 +71,7 @@ pub(crate) fn parameters_of_every_size_arrive(driver: &Arc<dyn Driver>) {
     assert_eq!(rig.read(output, stream), expected);
 }
 
-/// All different, so that a swap of two shows.
+/// All numbers differ, so that a swap of two shows.
 pub(crate) fn grid_and_block_arrive(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -125,7 +125,7 @@ pub(crate) fn threads_outside_the_extent_do_not_enter(driver: &Arc<dyn Driver>) 
     }
 }
 
-/// Nothing is retained of the parameters once `launch` returned, though the kernel runs later.
+/// The driver keeps nothing of the parameters after `launch`, though the kernel runs later.
 pub(crate) fn parameters_are_copied_at_the_launch(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -157,8 +157,8 @@ pub(crate) fn prepare_is_repeatable(driver: &Arc<dyn Driver>) {
     }
 }
 
-/// Of a text with several modules, the one for the newest architecture that the device is or
-/// succeeds.
+/// From a text with several modules, the driver loads the module for the newest architecture that
+/// runs on the device.
 #[cfg(feature = "cuda")]
 pub(crate) fn the_module_for_the_device_is_loaded(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);

@@ -25,8 +25,7 @@ pub(crate) fn blocks_are_aligned_and_disjoint(driver: &Arc<dyn Driver>) {
     }
 }
 
-/// Each block is used after the last one was freed and before it was reused, though the host never
-/// waits.
+/// Each block is used after its last owner freed it, although the host never waits.
 pub(crate) fn reuse_follows_the_order_of_the_stream(driver: &Arc<dyn Driver>) {
     const ROUNDS: usize = 100;
     let rig = Rig::new(driver);
@@ -75,12 +74,12 @@ pub(crate) fn fills_of_every_length(driver: &Arc<dyn Driver>) {
     let stream = rig.stream();
     for len in 1..=32_usize {
         for count in [1_usize, 2, 3, 37, 1001] {
-            // The contract asks for no alignment: 1 byte, 2 bytes or more after an aligned place,
-            // with room to see what is written beside.
+            // The contract demands no alignment: start 1, 2 or more bytes after an aligned place,
+            // with room to see writes beside the range.
             let start = 256 + (1 << ((len + count) % 4));
             let block = rig.alloc(start + len * count + 256, stream).expect("allocate");
             rig.fill(block, &[GUARD], stream);
-            // All different, then all the same, then two halves the same.
+            // All bytes different, then all the same, then two equal halves.
             for period in [len, 1, len.div_ceil(2)] {
                 let pattern: Vec<u8> = (0..len).map(|i| (i % period) as u8 + 1).collect();
                 rig.fill(block.part(start, len * count), &pattern, stream);
@@ -106,7 +105,7 @@ pub(crate) fn a_fill_of_nothing_does_nothing(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     for pattern in [&[1_u8][..], &[1, 2, 3], &[0; 8]] {
-        // SAFETY: nothing is written, so that any address does.
+        // SAFETY: the call writes nothing, so any address will do.
         unsafe { driver.fill(DeviceAddress(8), pattern, 0, stream) }.expect("nothing to do");
     }
     rig.synchronize(stream);
@@ -137,8 +136,7 @@ pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
     assert!(info.total_bytes > 0);
 }
 
-/// Other cases use the same pool at the same time on a GPU: what is asserted holds whatever they
-/// do.
+/// On a GPU other cases use the same pool at the same time; the assertions hold whatever they do.
 pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>) {
     const BYTES: u64 = 256 << 20;
     let rig = Rig::new(driver);
@@ -184,7 +182,8 @@ pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>)
     }
 }
 
-/// Memory that is freed in a stream's order is not let go of while work before the free uses it.
+/// The pool keeps memory that is freed in a stream's order while work before the free still uses
+/// it.
 pub(crate) fn trimming_leaves_what_pending_work_uses(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -211,19 +210,20 @@ pub(crate) fn host_memory_is_readable_once_unregistered(driver: &Arc<dyn Driver>
 
     let memory = HostMemory::map(10_000).expect("map");
     let bytes = || {
-        // SAFETY: mapped for that many bytes, and no pending work writes them where this is called.
+        // SAFETY: the memory is mapped for that many bytes, and no pending work writes it at any
+        // call of this closure.
         unsafe { std::slice::from_raw_parts(memory.address().as_ptr().cast::<u8>(), 10_000) }.to_vec()
     };
     for round in 0..3 {
-        // SAFETY: mapped until the end, and not registered now.
+        // SAFETY: the memory stays mapped until the end, and is not registered now.
         unsafe { driver.register_host(&memory) }.expect("register");
         if round == 0 {
             assert_eq!(bytes(), [0; 10_000], "registered memory keeps what it held");
         }
-        // SAFETY: both are live and of that length.
+        // SAFETY: both are live, and have this length.
         unsafe { driver.copy_to_host(memory.address(), block.address, 10_000, stream) }.expect("download");
         rig.synchronize(stream);
-        // SAFETY: registered, and the copy is done.
+        // SAFETY: the memory is registered, and the copy is done.
         unsafe { driver.unregister_host(&memory) }.expect("unregister");
         assert_eq!(bytes(), [1, 2, 3, 4, 5].repeat(2000));
     }

@@ -1,4 +1,4 @@
-//! Two devices: access, copies, and events of one that streams of the other wait for.
+//! Two devices: access, copies, and streams of one that wait for events of the other.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use cuda_rt::driver::{
 
 use crate::support::{Block, Rig, SLOW};
 
-/// Copies from a block of one rig to a block of the other, of which one is `here`'s.
+/// Copies from a block of one rig to a block of the other; one of the rigs is `here`.
 #[track_caller]
 fn copy(here: &Rig, to: (&Rig, Block), from: (&Rig, Block), stream: RawStream) {
     assert_eq!(to.1.bytes, from.1.bytes);
@@ -17,7 +17,8 @@ fn copy(here: &Rig, to: (&Rig, Block), from: (&Rig, Block), stream: RawStream) {
         (to.0.driver.peer(), to.1.address),
         (from.0.driver.peer(), from.1.address),
     );
-    // SAFETY: both are live and in bounds; the case orders the copy, by the suite's convention.
+    // SAFETY: both blocks are live and in bounds. By the suite's convention the case orders the
+    // copy.
     unsafe { here.driver.copy_peer(target, source, to.1.bytes, stream) }.expect("copy between devices");
 }
 
@@ -40,8 +41,8 @@ pub(crate) fn what_is_no_device_is_no_peer(first: &Arc<dyn Driver>, _: &Arc<dyn 
     }
 }
 
-/// A stream of one device waits for the other's work, copies, and is waited for: both ways, pulled
-/// and pushed.
+/// A stream of one device waits for the other's work, copies, and is waited for. Both directions,
+/// with the copy on the source's device and on the destination's.
 pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     for (here, there) in [(first, second), (second, first)] {
         let (here, there) = (Rig::new(here), Rig::new(there));
@@ -51,7 +52,7 @@ pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, seco
         let (s, owner) = (here.stream(), there.stream());
         let (written, copied) = (there.event(), here.event());
         let (ours, theirs) = (here.zeroed(4096, s), there.zeroed(4096, owner));
-        // Slow, so that a copy that does not wait comes too early.
+        // Slow, so that a copy that does not wait runs too early.
         there.step(theirs, SLOW, 0, 7, owner);
         there.record(written, owner);
         there.wait(s, written);
@@ -109,12 +110,12 @@ pub(crate) fn a_copy_of_nothing_does_nothing(first: &Arc<dyn Driver>, second: &A
         (first.peer(), DeviceAddress(8)),
         (second.peer(), DeviceAddress(8)),
     );
-    // SAFETY: nothing is read or written, so that any address does.
+    // SAFETY: the call reads and writes nothing, so any address will do.
     unsafe { first.copy_peer(to, from, 0, stream) }.expect("nothing to do");
     here.synchronize(stream);
 }
 
-/// What the pool gives out after access was asked for is reached too.
+/// Access includes memory that the pool gives out later.
 pub(crate) fn access_is_to_later_allocations_too(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     let (here, there) = (Rig::new(first), Rig::new(second));
     let (s, owner) = (here.stream(), there.stream());
@@ -122,7 +123,7 @@ pub(crate) fn access_is_to_later_allocations_too(first: &Arc<dyn Driver>, second
     here.driver
         .peer_access(there.driver.peer())
         .expect("ask for access");
-    // More than was there, so that the pool grows.
+    // More than the pool holds, so that the pool grows.
     let bytes = if there.is_cuda() { 64 << 20 } else { 2 << 20 };
     let late = there.zeroed(bytes, owner);
     there.synchronize(owner);
@@ -153,7 +154,8 @@ pub(crate) fn the_host_waits_for_both(first: &Arc<dyn Driver>, second: &Arc<dyn 
     assert_eq!(here.read_words(ours, s), [5; 1024]);
 }
 
-/// The two as ranks; none, with a word, where GPUs cannot be.
+/// A communicator of the two devices; prints a message and returns `None` where GPUs cannot form
+/// one.
 fn ranks(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) -> Option<Box<dyn Communicator>> {
     let is_cuda = first.properties().backend == Backend::Cuda;
     if first.peer() == second.peer() {
@@ -173,7 +175,8 @@ fn ranks(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) -> Option<Box<dyn Co
     }
 }
 
-/// One collective after another: in the order of each rank's stream, and on what that wrote before.
+/// Runs collectives one after another: each in the order of each rank's stream, on data that the
+/// stream wrote before.
 pub(crate) fn collectives_of_two_ranks(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     let Some(ranks) = ranks(first, second) else { return };
     let (here, there) = (Rig::new(first), Rig::new(second));
@@ -190,16 +193,17 @@ pub(crate) fn collectives_of_two_ranks(first: &Arc<dyn Driver>, second: &Arc<dyn
             receive: receive.address,
         };
         let parts = [part(s, send[0], receive[0]), part(t, send[1], receive[1])];
-        // SAFETY: live and in bounds, and ordered by the two streams, by the suite's convention.
+        // SAFETY: the ranges are live and in bounds. By the suite's convention the two streams
+        // order them.
         unsafe { ranks.enqueue(collective, number, count, &parts) }.expect("enqueue a collective");
-        // A rank's memory is used until the parts of all ranks have ended.
+        // A collective uses a rank's memory until the parts of all ranks have ended.
         let ends = [here.event(), there.event()];
         here.record(ends[0], s);
         there.record(ends[1], t);
         here.wait(s, ends[1]);
         there.wait(t, ends[0]);
     };
-    // Slow, so that what does not wait comes too early.
+    // Slow, so that work that does not wait runs too early.
     here.step(halves_a.0, SLOW, 0, 3, s);
     there.fill(halves_b.0, &[4, 0, 0, 0], t);
     let (whole, left, right) = ([a, b], [halves_a.0, halves_b.0], [halves_a.1, halves_b.1]);
@@ -264,7 +268,7 @@ pub(crate) fn a_communicator_that_was_aborted(first: &Arc<dyn Driver>, second: &
         receive: block.address,
     };
     let parts = [part(s, here.zeroed(64, s)), part(t, there.zeroed(64, t))];
-    // SAFETY: live and in bounds; refused.
+    // SAFETY: the ranges are live and in bounds, and the call is refused.
     let refused = unsafe { ranks.enqueue(Collective::AllGather, Number::U8, 1, &parts) };
     assert_eq!(
         refused.expect_err("it was aborted").code(),

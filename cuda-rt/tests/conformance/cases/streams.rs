@@ -6,7 +6,7 @@ use cuda_rt::driver::Driver;
 
 use crate::support::{Rig, SLOW};
 
-/// Every kind of work, each depending on the one before.
+/// Runs every kind of work, each depending on the one before.
 pub(crate) fn work_of_a_stream_runs_in_order(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -57,9 +57,9 @@ pub(crate) fn any_priority_is_accepted(driver: &Arc<dyn Driver>) {
     assert!(most_urgent <= least_urgent, "more urgent is lower");
     for priority in [i32::MIN, -100, most_urgent, -1, 0, 1, least_urgent, i32::MAX] {
         let stream = driver.create_stream(priority).expect("clamped");
-        // SAFETY: live.
+        // SAFETY: the stream was just created.
         unsafe { driver.synchronize_stream(stream) }.expect("usable");
-        // SAFETY: live, and not used again.
+        // SAFETY: the stream is live, and not used again.
         unsafe { driver.destroy_stream(stream) }.expect("destroy");
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn destroying_a_stream_lets_its_work_finish(driver: &Arc<dyn Driver>)
     rig.step(block, SLOW, 0, 9, stream);
     rig.download(host, block, stream);
     rig.record(event, stream);
-    // SAFETY: live, and not used again.
+    // SAFETY: the stream is live, and not used again.
     unsafe { driver.destroy_stream(stream) }.expect("destroy");
     rig.synchronize_event(event);
     assert_eq!(host.words(), [9; 1000]);
@@ -90,7 +90,7 @@ pub(crate) fn synchronize_waits_for_all_of_a_stream(driver: &Arc<dyn Driver>) {
     rig.download(host, block, stream);
     rig.synchronize(stream);
     assert_eq!(host.words(), [5; 100]);
-    // Nothing is pending: it returns at once.
+    // Nothing is pending, so the call returns at once.
     rig.synchronize(stream);
 }
 
@@ -101,13 +101,13 @@ pub(crate) fn query_is_true_once_all_of_a_stream_is_done(driver: &Arc<dyn Driver
     let (block, host) = (rig.zeroed(400, stream), rig.host(400));
     rig.synchronize(stream);
 
-    // Long enough for a host thread that is held up to come back first.
+    // Long enough that a host thread that was preempted still returns first.
     let steps = if rig.is_cuda() { 40 } else { 10 };
     for _ in 0..steps {
         rig.step(block, SLOW, 1, 1, stream);
     }
     rig.download(host, block, stream);
-    // A simulated device may have run all of it at once.
+    // A simulated device may already have run all of it.
     assert!(
         !rig.is_cuda() || !rig.query_stream(stream),
         "done before a GPU can be"
@@ -127,7 +127,7 @@ pub(crate) fn query_asks_one_stream_only(driver: &Arc<dyn Driver>) {
     }
     rig.record(event, stream);
     assert!(rig.query_stream(other), "it has no work");
-    // A wait for another stream's work is work.
+    // A wait for another stream's work counts as work.
     rig.wait(other, event);
     rig.download(host, block, other);
     rig.poll_stream(other);

@@ -1,4 +1,4 @@
-//! Calls from any thread; none of them has a context current before its first call.
+//! Calls from any thread. No thread has a context current before its first call.
 
 use std::sync::Arc;
 use std::thread;
@@ -31,7 +31,7 @@ pub(crate) fn streams_of_many_threads(driver: &Arc<dyn Driver>) {
     });
 }
 
-/// Each call here is a thread's first.
+/// Each call here is the first call of its thread.
 pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
     fn elsewhere<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| scope.spawn(call).join().expect("the call succeeds"))
@@ -42,7 +42,8 @@ pub(crate) fn a_handle_used_by_another_thread(driver: &Arc<dyn Driver>) {
     let (address, half) = (block.address, block.part(200, 200).address);
     rig.synchronize(stream);
 
-    // SAFETY (of each block below): handles and memory are live, and used by one thread at a time.
+    // SAFETY (of each block below): handles and memory are live, and one thread at a time uses
+    // them.
     elsewhere(|| {
         // SAFETY: as above.
         unsafe { driver.fill(address, &[1, 0, 0, 0], 100, stream) }.expect("fill");
@@ -104,7 +105,7 @@ pub(crate) fn a_handoff_between_threads(driver: &Arc<dyn Driver>) {
         rig.record(ready, producer);
         thread::scope(|scope| {
             scope.spawn(|| {
-                // SAFETY: live; the record happened before this thread started.
+                // SAFETY: both handles are live; the record happened before this thread started.
                 unsafe { driver.wait_event(consumer, ready) }.expect("wait");
             });
         });

@@ -16,13 +16,13 @@ pub(crate) struct Recipe {
     pub(crate) fork: Option<u8>,
     pub(crate) launches: u8,
     pub(crate) between: Option<Work>,
-    /// What an update, after the first launch, makes of the second work.
+    /// The second work after an update; the update comes after the first launch.
     pub(crate) update: Option<Work>,
     pub(crate) drops: bool,
     pub(crate) panics: bool,
 }
 
-/// What the body of a capture does; a macro, as its types are the capture's own.
+/// The body of a capture. A macro, because its types belong to the capture.
 macro_rules! body {
     ($inner:expr, $views:expr, $ops:expr, $fork:expr) => {{
         let (inner, mut views) = ($inner, $views);
@@ -32,7 +32,7 @@ macro_rules! body {
             enqueue(inner, op, &mut parts, host.as_deref_mut())?;
         }
         if let (Some(fork), Some((last, _))) = ($fork, parts.split_last_mut()) {
-            // What the fork reads is allocated inside, and what it writes is lent to it.
+            // The fork reads memory allocated inside the capture, and writes memory lent to it.
             let copy = inner.init_from(inner.alloc_uninit(last.len())?, last)?;
             S::fork(inner, fork, copy, last)?;
         }
@@ -98,7 +98,7 @@ impl<D: Live> Side<D> {
                     body!(inner, views, others, graph.fork);
                     Ok(())
                 });
-                // Other calls than those captured are no update, and change nothing.
+                // Calls that differ from the captured ones are not an update, and change nothing.
                 if !matches!(updated, Err(Error::NotAnUpdate { .. })) && self.note(updated).is_some() {
                     ops = others;
                     self.tally.updated += 1;
@@ -112,7 +112,7 @@ impl<D: Live> Side<D> {
         self.put(x, S::keep(stream, captured.into_inner()));
     }
 
-    /// A closure of the pool panics, and what it held goes.
+    /// A closure of the pool panics, and its bundle is lost.
     pub(crate) fn panic(&mut self, x: usize, work: Work) {
         let lanes = Arc::clone(&self.lanes);
         let home = self.take(x);

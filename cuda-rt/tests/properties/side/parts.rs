@@ -1,4 +1,4 @@
-//! Parts come, go, are split and joined.
+//! Parts are added, removed, split and joined.
 
 use cuda_rt::{DeviceBuffer, Live, Result, Stream};
 
@@ -18,7 +18,7 @@ impl<D: Live> Side<D> {
         Ok(match (how, source) {
             (Make::Zeroed, _) => (stream.alloc_zeroed(len)?, vec![0.0; len]),
             (Make::FromHost(value), _) => {
-                // No two alike: bytes that stand in for others are then other bytes.
+                // All values differ, so that wrong bytes are always other bytes.
                 let base = f32::from(value) + self.blocks as f32 / 8.0;
                 let values: Vec<f32> = (0..len).map(|i| base + i as f32).collect();
                 let source = stream.adopt(self.lanes.gpu.pinned_from(&values)?)?;

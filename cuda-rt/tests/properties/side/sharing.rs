@@ -1,4 +1,4 @@
-//! One bundle read by many streams, for a while or for ever.
+//! One bundle that many streams read, for a while or for ever.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl<D: Live> Side<D> {
         self.put(x, instead);
     }
 
-    /// Reads a part of `x`, which is shared, into a part of `y`.
+    /// Reads a part of the shared `x` into a part of `y`.
     pub(crate) fn read<S: Lane<D>>(
         &mut self,
         stream: &Stream<S>,

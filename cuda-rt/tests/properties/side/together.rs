@@ -1,4 +1,5 @@
-//! Work on one or two bundles, however they come to the stream: moved, joined, lent, from a slot.
+//! Work on one or two bundles, which come to the stream in different ways: moved, joined, lent, or
+//! from a slot.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl<D: Live> Side<D> {
         }
     }
 
-    /// Both bundles on the stream; `None` if one could not come, and then both are somewhere else.
+    /// Both bundles on the stream. `None` if one could not come; both are then at other places.
     fn meet<S: Lane<D>>(
         &mut self,
         stream: &Stream<S>,

@@ -1,4 +1,4 @@
-//! The host and what it waits for.
+//! Waits of the host.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -17,7 +17,7 @@ impl<D: Live> Side<D> {
     pub(crate) fn release(&mut self, x: usize) {
         let home = self.take(x);
         let lanes = Arc::clone(&self.lanes);
-        // What is shared stays so: sharing is a way to be everywhere.
+        // A shared bundle stays shared, because sharing makes it available everywhere.
         let instead = match home {
             Home::Shared(..) => (home, None),
             home => lanes
@@ -27,7 +27,7 @@ impl<D: Live> Side<D> {
         self.put(x, instead);
     }
 
-    /// The host waits for `x` and looks at its pinned memory. Whether it is idle now.
+    /// The host waits for `x` and reads its pinned memory. Returns whether `x` is idle now.
     pub(crate) fn settle(&mut self, x: usize, how: Settle) -> bool {
         let lanes = Arc::clone(&self.lanes);
         let home = self.take(x);
@@ -133,7 +133,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
         assert!(started.elapsed() < WOKEN_WITHIN, "no one woke the task");
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            // Not for ever: a waker that is lost fails, and does not hang.
+            // The wait is bounded, so that a lost waker fails the test and does not hang it.
             Poll::Pending => std::thread::park_timeout(WOKEN_WITHIN),
         }
     }

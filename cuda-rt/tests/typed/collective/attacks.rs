@@ -1,4 +1,5 @@
-//! Attacks on collectives: ranks that are none, a call that fails half-way, and drops under it.
+//! Attacks on collectives: invalid ranks, a call that fails half-way, and drops while a collective
+//! runs.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -17,7 +18,7 @@ fn attack_one_device_as_two_ranks() {
         );
         let simulator = first.simulator().unwrap();
         assert_eq!(simulator.counters().calls(Call::CommunicatorInit), 0);
-        // By itself it is a rank.
+        // By itself the device is a valid rank.
         let here = first.stream::<Compute<_>>().unwrap();
         let ranks = Communicator::new((&first,)).unwrap();
         let (a,) = ranks
@@ -43,7 +44,7 @@ fn attack_ranks_simulated_apart() {
     .unwrap();
 }
 
-/// What a collective that failed may have left in flight is leaked, and is all that is.
+/// Memory that a failed collective may still use is leaked, and nothing else is.
 #[test]
 fn attack_a_collective_that_fails_half_way() {
     for sticky in [false, true] {
@@ -75,7 +76,7 @@ fn attack_a_collective_that_fails_half_way() {
                         if sticky {
                             return;
                         }
-                        // The same error, for ever, and what is given comes back.
+                        // The error stays the same for ever, and the arguments come back.
                         let (c, d) = (filled(&here, LEN, 1_u32), filled(&there, LEN, 2_u32));
                         let Refused { error, value } = ranks
                             .try_all_reduce(Reduction::Sum, (here.rank(c), there.rank(d)))
@@ -100,7 +101,7 @@ fn attack_a_collective_that_fails_half_way() {
     }
 }
 
-/// A lend on one rank's device could not be joined: nothing is enqueued on any.
+/// A lend on one rank's device could not be joined: nothing is enqueued on any rank.
 #[test]
 fn attack_a_rank_on_which_an_ordering_could_not_be_made() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |first| {
@@ -126,7 +127,7 @@ fn attack_a_rank_on_which_an_ordering_could_not_be_made() {
     .unwrap();
 }
 
-/// The communicator and the devices go while a collective is in flight.
+/// The communicator and the devices are dropped while a collective is in flight.
 #[test]
 fn attack_drop_everything_under_a_collective() {
     for order in [Order::Lazy, Order::Random] {

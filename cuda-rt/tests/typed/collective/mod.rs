@@ -1,5 +1,4 @@
-//! Collectives of simulated devices in adversarial orders, and of GPUs where there are two and
-//! NCCL.
+//! Collectives of simulated devices in adversarial orders, and of two GPUs with NCCL.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -22,7 +21,8 @@ const LEN: usize = 129;
 
 type Ranks<A, B> = (Communicator<(A, B)>, Stream<Compute<A>>, Stream<Compute<B>>);
 
-/// The two as ranks, with a stream of each; none, with a word, where GPUs cannot be.
+/// The two devices as ranks, with a stream on each. Prints a message and returns `None` where GPUs
+/// cannot be ranks.
 fn ranks<A: Live, B: Live>(first: &Device<A>, second: &Device<B>) -> Option<Ranks<A, B>> {
     match Communicator::new((first, second)) {
         Ok(ranks) => Some((ranks, first.stream().unwrap(), second.stream().unwrap())),
@@ -98,7 +98,7 @@ fn all_reduce_gives_every_rank_the_same() {
     });
 }
 
-/// What a rank holds is written before and after, with no wait of the program's between.
+/// A rank's memory is written before and after the collective, without a wait by the program.
 #[test]
 fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
     for_each_pair(|first, second| {
@@ -124,7 +124,7 @@ fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
     });
 }
 
-/// Of elements that are no numbers to NCCL.
+/// Elements whose type is not a number for NCCL.
 #[test]
 fn broadcast_copies_what_the_root_holds() {
     for_each_pair(|first, second| {
@@ -141,7 +141,7 @@ fn broadcast_copies_what_the_root_holds() {
         assert_eq!(contents(&here, &all_a), expected);
         assert_eq!(contents(&there, &all_b), expected);
 
-        // Rank 0 gets 1 + 1 of the first half, and rank 1 gets 2 + 2 of the second.
+        // Rank 0 gets 1 + 1 for the first half, and rank 1 gets 2 + 2 for the second.
         let ((all_a, a), (all_b, b)) = ranks
             .reduce_scatter(Reduction::Sum, (here.rank((all_a, a)), there.rank((all_b, b))))
             .unwrap();
@@ -157,7 +157,7 @@ fn broadcast_copies_what_the_root_holds() {
     });
 }
 
-/// Parts of one buffer, on a stream that acquired them, of which one is freed while the collective
+/// Parts of one buffer, on a stream that acquired them. One part is freed while the collective
 /// runs.
 #[test]
 fn buffers_may_be_dropped_under_a_collective() {
@@ -234,7 +234,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
             error.to_string(),
             "Communicator::reduce_scatter: rank 1 sends 17 elements, and must 16, by those of rank 0"
         );
-        // Of no harm to what follows.
+        // The failure does not affect later work.
         let (a, b) = (filled(&here, 8, 1_u32), filled(&there, 8, 2_u32));
         let (a, b) = ranks
             .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))
@@ -280,7 +280,7 @@ fn a_broadcast_from_a_root_that_is_no_rank_is_refused() {
     .unwrap();
 }
 
-/// Four ranks, several rounds, and streams that hand over between rounds.
+/// Four ranks and several rounds; streams hand over between rounds.
 #[test]
 fn four_ranks_reduce_in_every_order() {
     for seed in 0..12 {
@@ -346,7 +346,7 @@ fn four<A: Live, B: Live, C: Live, D: Live>(
     Ok(())
 }
 
-/// Threads that enqueue on one communicator: all ranks have the collectives in one order.
+/// Several threads enqueue on one communicator: all ranks run the collectives in one order.
 #[test]
 fn threads_share_a_communicator() {
     Device::simulated(SimConfig::new().seed(5), |first| {
@@ -403,7 +403,7 @@ fn an_aborted_communicator_takes_nothing_more_and_gives_back_what_it_is_given() 
             (contents(&here, &a), contents(&there, &b)),
             (vec![1; LEN], vec![2; LEN])
         );
-        // Another one of the same devices works.
+        // A new communicator of the same devices works.
         let again = Communicator::new((first, second)).unwrap();
         let (a, _b) = again
             .all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)))

@@ -1,4 +1,4 @@
-//! Attacks by dropping the device before what it lent.
+//! Attacks by dropping the device before objects that it lent.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Slot;
@@ -11,7 +11,7 @@ cuda_rt::streams! {
 
 const LEN: usize = 128;
 
-/// The last handle to a device is a pending handoff, or a slot, or idle memory.
+/// The last handle to a device is a pending handoff, a slot, or idle memory.
 #[test]
 fn attack_drop_the_device_before_what_it_made() {
     nothing_is_left(|gpu| {

@@ -1,4 +1,4 @@
-//! Statistics, limits and giving back, of device memory.
+//! Statistics, limits and trimming of device memory.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Device;
@@ -43,7 +43,7 @@ fn a_pool_keeps_what_is_freed_until_it_is_trimmed() {
     }
 }
 
-/// Memory whose free is pending is not given back: it is in use by what comes before the free.
+/// Memory whose free is pending is not returned: work before the free still uses it.
 #[test]
 fn a_pending_free_is_not_trimmed() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {

@@ -1,5 +1,5 @@
-//! Attacks on graphs that change: bodies that lie, memory of the wrong temporary, leaks and drops
-//! with old launches pending.
+//! Attacks on graphs that change: bodies that lie, memory of the wrong temporary, and leaks and
+//! drops while old launches are pending.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -59,8 +59,8 @@ fn holds<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<f32, Compute<D>>, expect
     );
 }
 
-/// Two temporaries of one size end in the other order: were the launch just changed, it would use
-/// memory that the graph has freed.
+/// Two temporaries of equal size end in the other order. If the update changed only the launch, the
+/// launch would use memory that the graph has freed.
 #[test]
 fn attack_use_a_temporary_after_its_end_through_an_update() {
     in_orders(|gpu| {
@@ -89,8 +89,7 @@ fn attack_use_a_temporary_after_its_end_through_an_update() {
     });
 }
 
-/// Two waits change places, so that the edges of the graph are others though its nodes are the
-/// same.
+/// Two waits swap places: the graph has the same nodes but other edges.
 #[test]
 fn attack_change_the_edges_and_not_the_nodes() {
     in_orders(|gpu| {
@@ -110,7 +109,7 @@ fn attack_change_the_edges_and_not_the_nodes() {
             scale(stream, Grid1::covering(LEN), &x, &mut a, 1.0)?;
             let y = stream.acquire(y)?;
             scale(stream, Grid1::covering(LEN), &y, &mut b, 1.0)?;
-            // They end in one order, so that only the waits tell.
+            // They end in one order, so that only the waits differ.
             let (one, two) = if early { (x, y) } else { (y, x) };
             drop(one);
             drop(two);
@@ -122,7 +121,7 @@ fn attack_change_the_edges_and_not_the_nodes() {
             .unwrap();
         let refused = graph.update(|stream, pair| body(stream, pair, false));
         assert!(matches!(refused, Err(Error::NotAnUpdate { .. })), "{refused:?}");
-        // With the streams of another capture site, after the failure, it is still the same work.
+        // With the streams of another capture site, the work is still the same after the failure.
         graph.update(|stream, pair| body(stream, pair, true)).unwrap();
         graph.launch(&compute).unwrap();
         let (a, b) = graph.into_inner();
@@ -131,8 +130,8 @@ fn attack_change_the_edges_and_not_the_nodes() {
     });
 }
 
-/// Two launches that ran side by side on two streams become two on one stream, of which the second
-/// reads what the first has written: the graph has no edge between them.
+/// Two launches that ran side by side on two streams become two launches on one stream. The second
+/// reads the result of the first, but the graph has no edge between them.
 #[test]
 fn attack_change_the_stream_of_a_launch() {
     in_orders(|gpu| {
@@ -169,7 +168,7 @@ fn attack_change_the_stream_of_a_launch() {
     });
 }
 
-/// The body does one thing in its rehearsal and another when it is captured.
+/// The body does one thing in its dry run and another when it is captured.
 #[test]
 fn attack_bodies_that_change_their_mind() {
     in_orders(|gpu| {
@@ -186,7 +185,7 @@ fn attack_bodies_that_change_their_mind() {
         let mut graph = compute
             .capture(pair(), |stream, pair| work(stream, pair, 1.0))
             .unwrap();
-        // More work, less, none, an error, a panic; each on the second call only.
+        // More work, less work, no work, an error, a panic; each only at the second call.
         for way in 0..5 {
             let times = Cell::new(0);
             let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -227,8 +226,8 @@ fn attack_bodies_that_change_their_mind() {
     });
 }
 
-/// Bundles come back and are dropped, and the graph is, while launches of all its versions are
-/// pending.
+/// Bundles come back and are dropped, and the graph is dropped, while launches of all its versions
+/// are pending.
 #[test]
 fn attack_drop_bundles_and_graph_with_old_launches_pending() {
     in_orders(|gpu| {
@@ -256,7 +255,7 @@ fn attack_drop_bundles_and_graph_with_old_launches_pending() {
                 1 => kept.push(old),
                 _ => drop(old),
             }
-            // Given the memory of the old one, if that was freed early.
+            // If the old bundle's memory was freed early, this buffer gets it.
             drop(filled(&compute, -1.0));
         }
         graph.launch(&compute).unwrap();
@@ -267,7 +266,7 @@ fn attack_drop_bundles_and_graph_with_old_launches_pending() {
     });
 }
 
-/// A graph that is forgotten leaks what it has, and nothing that it gave back.
+/// A forgotten graph leaks what it holds, and nothing that it returned.
 #[test]
 fn attack_forget_a_graph_after_an_update() {
     Device::simulated(SimConfig::default(), |gpu| {
@@ -291,8 +290,8 @@ fn attack_forget_a_graph_after_an_update() {
     .unwrap();
 }
 
-/// Threads inside a body: what they call lands in some order, and another order is other work at
-/// worst.
+/// Threads inside a body: their calls are captured in some order. At worst another order is other
+/// work.
 #[test]
 fn attack_threads_inside_a_body() {
     in_orders(|gpu| {
@@ -331,7 +330,7 @@ fn attack_threads_inside_a_body() {
     });
 }
 
-/// A graph dropped, or taken apart, while its launches are pending.
+/// A graph is dropped, or taken apart, while its launches are pending.
 #[test]
 fn attack_drop_a_graph_that_is_running() {
     nothing_is_left(|gpu| {

@@ -1,4 +1,4 @@
-//! Updates by a second run of the body: what may differ from the first, and what is refused.
+//! Updates by a second run of the body: allowed differences, and refused ones.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::Call;
@@ -78,7 +78,7 @@ fn copies_and_fills_change_through_another_capture() {
             .unwrap();
         graph.launch(&compute).unwrap();
         let second = copied(gpu, &compute, &graph.views().1);
-        // A launch alone, after an update by capture.
+        // Only a launch changes, after an update by capture.
         graph
             .update(|stream, pair| body(stream, pair, (7.0, 3.0)))
             .unwrap();
@@ -159,7 +159,7 @@ fn an_update_with_other_work_is_refused() {
             6,
             "was nothing when it was captured, and is an allocation of 4 bytes",
         );
-        // A launch of no thread is none.
+        // A launch without threads enqueues nothing.
         refused(
             graph.update(|stream, (a, mut b)| scale(stream, Grid1::covering(0), &a, &mut b, 9.0)),
             1,
@@ -210,7 +210,7 @@ fn a_graph_that_allocates_updates_its_launches_only() {
             "Graph::replace: operation 3 of the body is a copy of 1200 bytes that may have changed, and in a graph that \
              allocates only launches can; capture another graph for other work"
         );
-        // Both are as they were.
+        // Both are unchanged.
         assert_eq!(value(&compute, copied(gpu, &compute, &refused.value.0)), 50.0);
         graph.update(|stream, pair| body(stream, pair, 4.0)).unwrap();
         graph.launch(&compute).unwrap();
@@ -244,10 +244,10 @@ fn a_bundle_of_another_shape_is_the_bodys_affair() {
             })
         }
         let mut graph = compute.capture(make(2, 64, 1.0), body).unwrap();
-        // Shorter: other grids, and that is fine.
+        // Shorter buffers: other grids, which is allowed.
         let old = graph.replace(make(2, 8, 3.0), body).unwrap();
         assert_eq!(old.len(), 2);
-        // More of them, or of no length: other work.
+        // More buffers, or empty ones: other work.
         for (count, len) in [(3, 64), (1, 64), (2, 0)] {
             let refused = graph.replace(make(count, len, 1.0), body).unwrap_err();
             assert!(

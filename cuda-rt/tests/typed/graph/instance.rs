@@ -24,7 +24,7 @@ fn a_bundle_is_replaced_and_comes_back_behind_its_launches() {
         for round in 0..6 {
             graph.launch(&compute).unwrap();
             spare = graph.replace(spare, body).unwrap();
-            // The launch that is pending wrote the bundle that came back.
+            // The pending launch wrote the bundle that came back.
             let expected = if round % 2 == 0 { 2.0 } else { 20.0 };
             let host = copied(gpu, &compute, &spare.1);
             compute.fill(&mut spare.1, -1.0).unwrap();
@@ -81,7 +81,8 @@ fn a_graph_moves_between_threads_and_is_updated_there() {
     });
 }
 
-/// Each call of an update fails, once and for good; the graph replays one or the other, or refuses.
+/// Each call of an update fails, once or for ever. The graph replays the old or the new contents,
+/// or refuses to launch.
 #[test]
 fn every_call_of_an_update_may_fail() {
     for (call, nth) in [
@@ -121,8 +122,8 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
         Device::simulated(SimConfig::default(), |gpu| {
             let mut known = Known::new(&gpu);
             let simulator = gpu.simulator().unwrap().clone();
-            // The second launch, and then one of the two on the way back: the one that failed is
-            // put back as well, for it may have changed.
+            // The second launch fails, and then one of the two restoring calls. The failed launch
+            // is restored too, because it may have changed.
             simulator.fail_nth(Call::SetLaunch, 2, ErrorCode::OUT_OF_MEMORY);
             simulator.fail_nth(Call::SetLaunch, on_the_way_back, ErrorCode::INVALID_VALUE);
             let spare = (filled(&known.compute, 7.0), filled(&known.compute, 0.0));
@@ -155,8 +156,8 @@ fn an_update_that_fails_half_way_and_cannot_be_taken_back_ends_the_graph() {
     }
 }
 
-/// Of one error only does CUDA say that the update was not made. After another, launches might use
-/// some of the bundle that goes back.
+/// CUDA says for one error only that the update was not made. After another error, launches might
+/// use parts of the bundle that goes back.
 #[test]
 fn attack_launch_after_an_update_by_capture_that_may_be_half_made() {
     fn body<'g, D: Live>(

@@ -28,7 +28,7 @@ fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> DeviceBuffer<f32,
         .unwrap()
 }
 
-/// A copy of what the memory holds at this place in the stream's work, in flight.
+/// A copy of the memory's contents at this place in the stream, in flight.
 fn copied<D: Live>(
     gpu: &Device<D>,
     stream: &Stream<Compute<D>>,
@@ -39,7 +39,7 @@ fn copied<D: Live>(
     host
 }
 
-/// The one value that all elements have.
+/// The one value of all elements.
 #[track_caller]
 fn value<D: Live>(stream: &Stream<Compute<D>>, host: PinnedBuffer<f32, Compute<D>>) -> f32 {
     let host = stream.release(host).unwrap().synchronize().unwrap();
@@ -48,7 +48,7 @@ fn value<D: Live>(stream: &Stream<Compute<D>>, host: PinnedBuffer<f32, Compute<D
     first
 }
 
-/// `b = first * a; b = second * b + b`, by two launches.
+/// Computes `b = first * a; b = second * b + b`, by two launches.
 fn two_launches<'g, D: Live>(
     stream: &Stream<Captured<'g, Compute<D>>>,
     (a, mut b): (View<'g, D>, View<'g, D>),
@@ -64,7 +64,8 @@ fn calls(simulator: Option<&Simulator>, call: Call) -> u64 {
     simulator.map_or(0, |simulator| simulator.counters().calls(call))
 }
 
-/// A graph of `two_launches` whose result is `8 * value`, and whether it still is that.
+/// A graph of `two_launches` with the result `8 * value`, and a check that it still has this
+/// result.
 struct Known<D: Live> {
     compute: Stream<Compute<D>>,
     graph: Graph<Pair<D>, Compute<D>>,
@@ -92,7 +93,7 @@ impl<D: Live> Known<D> {
         assert_eq!(value(&self.compute, host), expected);
     }
 
-    /// And it can be updated.
+    /// The graph can still be updated.
     #[track_caller]
     fn works(mut self, gpu: &Device<D>) {
         self.is_as_it_was(gpu);

@@ -1,4 +1,4 @@
-//! Foreign calls, ordered by what they say that they use.
+//! Foreign calls, ordered by their stated uses.
 
 use cuda_rt::driver::{Driver, ErrorCode};
 use cuda_rt::simulator::{Call, SimConfig};
@@ -21,10 +21,10 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
         let source = compute.acquire(download.release(source).unwrap()).unwrap();
         let mut result = compute.alloc_zeroed::<u32>(LEN).unwrap();
         let (from, to, driver) = (source.address(), result.address(), gpu.driver());
-        // SAFETY: live, in bounds, and borrowed below for the stream that it is given.
+        // SAFETY: the memory is live, in bounds, and borrowed below for the stream of the call.
         let copy = |stream| unsafe { driver.copy(to, from, BYTES / 2, stream) };
         let call = compute.foreign("copy half").reads(&source).writes(&mut result);
-        // SAFETY: one copy on the stream that it is given, of less than either buffer holds; any
+        // SAFETY: the closure makes one copy on the stream of the call, within both buffers; any
         // bytes are a `u32`.
         let copied = unsafe { call.enqueue(copy) };
         copied.unwrap().unwrap();
@@ -34,7 +34,7 @@ fn a_foreign_call_is_ordered_between_two_handoffs() {
     });
 }
 
-/// A rehearsal cannot make a foreign call, so that each update takes a capture.
+/// A dry run cannot make a foreign call, so each update needs a capture.
 #[test]
 fn a_graph_with_a_foreign_call_is_updated_by_capture() {
     for_each_device(|gpu| {
@@ -55,11 +55,11 @@ fn a_graph_with_a_foreign_call_is_updated_by_capture() {
             let call = stream.foreign("copy").reads(&a).writes(&mut b);
             let library = |stream| {
                 calls.set(calls.get() + 1);
-                // SAFETY: live, in bounds, and borrowed for the stream that it is given.
+                // SAFETY: the memory is live, in bounds, and borrowed for the stream of the call.
                 unsafe { driver.copy(to, from, BYTES, stream) }
             };
-            // SAFETY: one copy on the stream that it is given, of what either buffer holds; any
-            // bytes are a `u32`.
+            // SAFETY: the closure makes one copy on the stream of the call, within both buffers;
+            // any bytes are a `u32`.
             unsafe { call.enqueue(library) }?.unwrap();
             Ok(())
         }
@@ -96,7 +96,7 @@ fn foreign_calls_are_refused_once_an_ordering_could_not_be_made() {
             .lend(&download, &mut buffer, |view| download.fill(view, 1))
             .unwrap_err();
         let call = compute.foreign("nothing").writes(&mut buffer);
-        // SAFETY: it enqueues nothing.
+        // SAFETY: the closure enqueues nothing.
         let refused = unsafe { call.enqueue(|_| panic!("it ran")) };
         let error = refused.unwrap_err();
         assert!(error.to_string().starts_with("nothing: "), "{error}");

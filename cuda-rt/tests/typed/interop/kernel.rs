@@ -1,4 +1,4 @@
-//! Kernels written by hand, with typed arguments.
+//! Hand-written kernels with typed arguments.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,8 @@ use cuda_rt::{Device, DeviceSlice};
 use super::{Compute, Download, LEN, read};
 use crate::devices::for_each_device;
 
-/// `y[i] = a * x[i] + y[i]`, for unsigned numbers, as another compiler might have made it.
+/// Computes `y[i] = a * x[i] + y[i]` for unsigned numbers, as another compiler might have written
+/// it.
 const AXPY_PTX: &str = r"
 .version 7.0
 .target sm_70
@@ -46,7 +47,7 @@ done:
 }
 ";
 
-// SAFETY: its one kernel is launched through `foreign_kernel` only.
+// SAFETY: the image's one kernel is launched only through `foreign_kernel`.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("by hand", AXPY_PTX) };
 
 const fn parameter<T>(kind: ParameterKind) -> Parameter {
@@ -63,7 +64,7 @@ static AXPY: Kernel = Kernel {
     file: file!(),
     line: line!(),
     module: &MODULE,
-    // The first has no length: both are equally long.
+    // The first buffer has no length parameter: both have the same length.
     parameters: &[
         parameter::<u64>(ParameterKind::Read { element_bytes: 4 }),
         parameter::<u64>(ParameterKind::Write { element_bytes: 4 }),
@@ -88,7 +89,7 @@ unsafe fn axpy(_: &LaunchShape, parameters: *const *const c_void) {
     let n = unsafe { n.cast::<u64>().read() } as usize;
     // SAFETY: the fourth is a number.
     let a = unsafe { a.cast::<u32>().read() };
-    // SAFETY: the caller's: `n` elements, which no one else uses.
+    // SAFETY: by this function's contract there are `n` elements, and nothing else uses them.
     let x = unsafe { std::slice::from_raw_parts(x, n) };
     // SAFETY: as above.
     let y = unsafe { std::slice::from_raw_parts_mut(y, n) };
@@ -126,7 +127,7 @@ fn a_kernel_written_by_hand_runs_in_order() {
                 .read(&x)
                 .write(&mut y)
                 .value::<u32>(a);
-            // SAFETY: the PTX above has that entry, which does that; `x` is as long as `y`.
+            // SAFETY: the PTX above has this entry, with these parameters; `x` is as long as `y`.
             unsafe { launch.launch(&SHAPE) }.unwrap();
         }
         assert_eq!(read(gpu, y), [100 + 3 * 5 + 3 * 7; LEN]);
@@ -153,7 +154,7 @@ fn arguments_that_are_not_the_kernels_panic_before_anything_is_enqueued() {
         refused(&mut |launch, _| drop(launch.value(1u64)));
         refused(&mut |launch, y| drop(launch.read(&x).write(y).value(1u64)));
         refused(&mut |launch, y| drop(launch.read(&x).write(y).value(1u32).value(1u32)));
-        // SAFETY: it is not launched.
+        // SAFETY: the kernel is not launched.
         refused(&mut |launch, y| drop(unsafe { launch.read(&x).write(y).launch(&SHAPE) }));
         assert_eq!(before, gpu.simulator().unwrap().counters().operations_pending);
     })

@@ -1,4 +1,4 @@
-//! Memory that goes in and out of our types by its address.
+//! Memory that leaves and enters the library's types by its address.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -17,9 +17,9 @@ fn a_part_is_not_given_away_by_its_address() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let mut first = compute.alloc_zeroed::<u32>(LEN).unwrap();
         let second = first.split_off(LEN / 2);
-        // Whole again, it is.
+        // Whole again, the buffer can be given away.
         let (address, len) = first.join(second).unwrap().into_raw();
-        // SAFETY: given away just now, in the order of the same stream.
+        // SAFETY: the memory was just given away, in the order of the same stream.
         let mut first = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
         let _second = first.split_off(LEN / 2);
         first.into_raw();
@@ -33,22 +33,23 @@ fn memory_goes_in_and_out_of_our_types() {
         let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
         // SAFETY: the stream is live.
         let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
-        // SAFETY: allocated in the order of this stream just now, for no one else; of `LEN`
-        // elements, not initialised.
+        // SAFETY: the memory was just allocated in the order of this stream, and nothing else uses
+        // it. It has `LEN` elements, uninitialised.
         let buffer = unsafe { DeviceBuffer::<MaybeUninit<u32>, _>::from_raw(&compute, address, LEN) };
         let buffer = compute.init_filled(buffer, 6).unwrap();
         assert_eq!(buffer.address(), address);
         let (address, len) = buffer.into_raw();
-        // SAFETY: as it was given away, and filled in this stream's order.
+        // SAFETY: the memory has the form in which it was given away, and was filled in this
+        // stream's order.
         let buffer = unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, address, len) };
         assert_eq!(read(gpu, buffer), [6; LEN]);
 
         let (address, len) = compute.alloc_zeroed::<u32>(LEN).unwrap().into_raw();
         assert_eq!(len, LEN);
-        // SAFETY: given away just now, in this stream's order.
+        // SAFETY: the memory was just given away, in this stream's order.
         unsafe { driver.free(address, compute.raw()) }.unwrap();
 
-        // SAFETY: no memory at all.
+        // SAFETY: the buffer has no memory.
         let empty =
             unsafe { DeviceBuffer::<u32, _>::from_raw(&compute, cuda_rt::driver::DeviceAddress(0), 0) };
         assert!(empty.is_empty() && empty[..].is_empty());
@@ -66,38 +67,38 @@ fn memory_that_others_keep_is_lent_to_a_stream() {
     for_each_device(|gpu| {
         let (compute, driver) = (gpu.stream::<Compute<_>>().unwrap(), gpu.driver());
         let memory = HostMemory::map(BYTES).unwrap();
-        // SAFETY: freshly mapped, and unmapped last.
+        // SAFETY: the memory was just mapped, and is unmapped last.
         unsafe { driver.register_host(&memory) }.unwrap();
         let start: NonNull<u32> = memory.address().cast();
         // SAFETY: the stream is live.
         let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
         {
-            // SAFETY: live in this block and until the stream is waited for; no one else uses it;
-            // written before it is read.
+            // SAFETY: the memory lives until the stream is waited for at the end of this block.
+            // Nothing else uses it, and it is written before it is read.
             let device = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts_mut(address, LEN) };
-            // SAFETY: mapped, zeroed and registered above; as above.
+            // SAFETY: the memory was mapped, zeroed and registered above, and nothing else uses it.
             let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts_mut(start, LEN) };
             compute.fill(device, 8).unwrap();
             compute.copy_to_host(device, host).unwrap();
-            // SAFETY: as above, and no one writes it.
+            // SAFETY: as above, and nothing writes it.
             let again = unsafe { DeviceSlice::<u32, Compute<_>>::from_raw_parts(address, LEN) };
             let buffer = compute
                 .init_from(compute.alloc_uninit::<u32>(LEN).unwrap(), again)
                 .unwrap();
-            // SAFETY: as above: written in this stream's order only.
+            // SAFETY: as above; only this stream writes it, in its order.
             let host = unsafe { PinnedSlice::<u32, Compute<_>>::from_raw_parts(start, LEN) };
             let mut copy = compute.alloc_zeroed::<u32>(LEN).unwrap();
             compute.copy_to_device(host, &mut copy).unwrap();
             assert_eq!(read(gpu, copy), [8; LEN]);
             assert_eq!(read(gpu, buffer), [8; LEN]);
         }
-        // SAFETY: used no more, in this stream's order.
+        // SAFETY: later work of this stream does not use the memory.
         unsafe { driver.free(address, compute.raw()) }.unwrap();
         compute.synchronize().unwrap();
-        // SAFETY: the copies are over.
+        // SAFETY: the copies are done.
         let host = unsafe { std::slice::from_raw_parts(start.as_ptr(), LEN) };
         assert_eq!(host, [8; LEN]);
-        // SAFETY: registered above, and used by no pending work.
+        // SAFETY: the memory was registered above, and no pending work uses it.
         unsafe { driver.unregister_host(&memory) }.unwrap();
     });
 }

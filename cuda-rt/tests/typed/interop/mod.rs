@@ -1,6 +1,6 @@
-//! The doors to foreign code, with raw driver calls as the code behind them.
+//! Interoperability with foreign code. Raw driver calls stand for the foreign code.
 //!
-//! The calls go through the seam, so that all of it runs on a GPU as well.
+//! The calls go through the driver seam, so the tests also run on a GPU.
 
 mod call;
 mod kernel;
@@ -18,7 +18,7 @@ const LEN: usize = 100;
 
 const BYTES: usize = LEN * 4;
 
-/// What is in a buffer of the compute stream.
+/// The contents of a buffer of the compute stream.
 fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<u32> {
     let (compute, download) = (
         gpu.stream::<Compute<D>>().unwrap(),
@@ -30,16 +30,17 @@ fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<
     download.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// Runs `body` on a stream of someone else's, which is gone when this returns.
+/// Runs `body` on a stream of another owner, which is destroyed when this function returns.
 fn on_a_foreign_stream<D: Live, R: Bundle<Device = D>>(
     gpu: &Device<D>,
     body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<cuda_rt::Handoff<R>, Error>,
 ) -> cuda_rt::Handoff<R> {
     let driver = gpu.driver();
     let raw = driver.create_stream(0).unwrap();
-    // SAFETY: a live stream of this device, not capturing, destroyed below.
+    // SAFETY: the stream is live and of this device. It is not capturing, and is destroyed only
+    // below.
     let handoff = unsafe { gpu.adopt_stream(raw, body) }.unwrap();
-    // SAFETY: not used again: what was adopted is out of scope.
+    // SAFETY: the stream is not used again, because the adopted stream is out of scope.
     unsafe { driver.destroy_stream(raw) }.unwrap();
     handoff
 }

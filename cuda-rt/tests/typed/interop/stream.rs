@@ -12,7 +12,7 @@ fn buffers_of_an_adopted_stream_outlive_it() {
             on_a_foreign_stream(gpu, |stream| {
                 let mut buffer = stream.alloc_zeroed::<u32>(LEN)?;
                 stream.fill(&mut buffer, 9)?;
-                // Freed there, in its order.
+                // Freed on the adopted stream, in its order.
                 drop(stream.alloc_zeroed::<u32>(LEN)?);
                 stream.release(buffer)
             })
@@ -20,12 +20,12 @@ fn buffers_of_an_adopted_stream_outlive_it() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let kept = compute.acquire(made()).unwrap();
         drop(made());
-        // Idle, and freed after its stream is gone.
+        // Idle, and freed after its stream is destroyed.
         drop(made().synchronize().unwrap());
         let again = compute.adopt(made().synchronize().unwrap()).unwrap();
         assert_eq!(read(gpu, kept), [9; LEN]);
         assert_eq!(read(gpu, again), [9; LEN]);
-        // In and out of one adoption after another.
+        // In and out of several adoptions, one after another.
         let bounced = on_a_foreign_stream(gpu, |stream| {
             let mut buffer = stream.acquire(made())?;
             let (left, _) = buffer.split_at_mut(LEN / 2);
@@ -35,7 +35,7 @@ fn buffers_of_an_adopted_stream_outlive_it() {
         let bounced = read(gpu, compute.acquire(bounced).unwrap());
         assert_eq!((bounced[0], bounced[LEN - 1]), (1, 9));
         if let Some(simulator) = gpu.simulator() {
-            // Whatever was freed late was freed on streams that are there.
+            // A late free ran on a stream that exists.
             compute.synchronize().unwrap();
             drop(compute.alloc_zeroed::<u32>(LEN).unwrap());
             assert_eq!(simulator.counters().allocations_live, 0);
@@ -43,7 +43,8 @@ fn buffers_of_an_adopted_stream_outlive_it() {
     });
 }
 
-/// Parts whose last uses were on an adopted stream are freed elsewhere: that stream may be gone.
+/// Parts whose last uses were on an adopted stream are freed on another stream, because the adopted
+/// stream may be destroyed.
 #[test]
 fn parts_of_an_adopted_stream_outlive_it() {
     for_each_device(|gpu| {
@@ -77,7 +78,8 @@ fn parts_of_an_adopted_stream_outlive_it() {
     });
 }
 
-/// A recording knows every stream that had work, and is finished when an adopted one may be gone.
+/// A recording knows every stream that had work, and is finished when an adopted stream may be
+/// destroyed.
 #[test]
 fn a_recording_outlives_an_adopted_stream() {
     for_each_device(|gpu| {
@@ -110,7 +112,8 @@ fn two_adoptions_of_one_stream_are_two_streams() {
     for_each_device(|gpu| {
         let driver = gpu.driver();
         let raw = driver.create_stream(0).unwrap();
-        // SAFETY: a live stream of this device, not capturing, destroyed below.
+        // SAFETY: the stream is live and of this device. It is not capturing, and is destroyed only
+        // below.
         let first = unsafe {
             gpu.adopt_stream(raw, |stream| {
                 stream.release(stream.init_filled(stream.alloc_uninit::<u32>(LEN)?, 4)?)
@@ -122,8 +125,8 @@ fn two_adoptions_of_one_stream_are_two_streams() {
                 let waits = || gpu.simulator().map(|sim| sim.counters().calls(Call::WaitEvent));
                 let before = waits();
                 let buffer = stream.acquire(first?)?;
-                // Its owner may have destroyed the first meanwhile, and CUDA given the handle to
-                // another one.
+                // Its owner may have destroyed the first stream meanwhile, and CUDA may have given
+                // its handle to another.
                 assert_eq!(
                     waits(),
                     before.map(|count| count + 1),
@@ -135,7 +138,7 @@ fn two_adoptions_of_one_stream_are_two_streams() {
             })
         };
         let host = host.unwrap();
-        // SAFETY: not used again.
+        // SAFETY: the stream is not used again.
         unsafe { driver.destroy_stream(raw) }.unwrap();
         assert_eq!(*host.synchronize().unwrap(), [4; LEN]);
     });

@@ -1,4 +1,4 @@
-//! Kernels: what the host knows of them, and what a program around them can bring.
+//! Kernels: the host's description of them, and the influence of the program around them.
 
 mod attacks;
 mod signature;

@@ -1,5 +1,5 @@
-//! The layout tables of the host, against those that the device build left in the PTX. (A GPU's
-//! driver compares them when a kernel is first launched.)
+//! Compares the host's layout tables with the tables that the device build left in the PTX. (A
+//! GPU's driver compares them at a kernel's first launch.)
 
 use cuda_rt::kernel::{ArgumentsOf, PositionOf, Signature, Simulate};
 use device_std::prelude::*;
@@ -41,7 +41,7 @@ cuda_rt::__kernel! {
     parameters = [SharedArg 0; Slice 1; Output 2; Value 3; Value 4;],
 }
 
-/// Nothing is launched here.
+/// This test launches nothing.
 macro_rules! not_simulated {
     ($($kernel:ident)*) => { $(
         impl Simulate for $kernel {

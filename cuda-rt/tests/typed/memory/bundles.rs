@@ -10,7 +10,7 @@ cuda_rt::streams! {
     Download;
 }
 
-/// A hop that knows no stream by name.
+/// A handoff in generic code that names no stream.
 fn hop<A: StreamTag, B: StreamTag<Device = A::Device>, R: OwnedBy<A>>(
     from: &Stream<A>,
     to: &Stream<B>,

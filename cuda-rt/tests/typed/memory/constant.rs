@@ -1,4 +1,4 @@
-//! Constants: read for ever, by every stream, at no cost.
+//! Constants: every stream reads them for ever, without synchronisation.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::{Call, Order, SimConfig};
@@ -43,7 +43,7 @@ fn every_stream_and_thread_reads_a_constant() {
     });
 }
 
-/// No event, no wait, and nothing is freed, though every handle is dropped while a read is pending.
+/// No event, no wait and no free, though every handle is dropped while a read is pending.
 #[test]
 fn a_read_of_a_constant_makes_no_call_and_a_drop_no_free() {
     for seed in 0..24 {

@@ -1,4 +1,4 @@
-//! Memory: buffers and what is made of them, each in the file of its module.
+//! Memory: buffers and the types built from them. Each file tests the module of its name.
 
 mod buffer;
 mod bundles;

@@ -1,5 +1,5 @@
-//! Slices of buffers: ranges, halves and chunks lie where they should, and nothing outside of what
-//! they were made of can be named.
+//! Slices of buffers: ranges, halves and chunks are at the right place, and cannot reach memory
+//! outside their source.
 #![forbid(unsafe_code)]
 
 use std::fmt::Debug;
@@ -66,14 +66,14 @@ fn ranges_end_where_the_buffer_does() {
             (device[LEN..].len(), host[..0].len(), device[..=LEN - 1].len()),
             (0, 0, LEN)
         );
-        // Of a part, what lies behind it in the same buffer is outside too.
+        // For a part, the rest of its buffer is outside too.
         let part = &mut device[10..20];
         check(part, ..11);
         refuses("split", || _ = part.split_at_mut(11));
     });
 }
 
-/// Where a view begins and ends, in elements after the start of its buffer.
+/// Start and end of a view, in elements from the start of its buffer.
 fn place<P>(buffer: u64, view: &DeviceSlice<u32, P>) -> (usize, usize) {
     let start = (view.address().0 - buffer) as usize / size_of::<u32>();
     (start, start + view.len())
@@ -119,7 +119,7 @@ fn halves_and_chunks_meet_and_do_not_overlap() {
     });
 }
 
-/// Each part gets bytes of its own, whatever order they are written in.
+/// Each part gets its own bytes, whatever the order of writes.
 fn fill_and_read<D: cuda_rt::Live>(lane: &Stream<Lane<D>>, mut buffer: DeviceBuffer<u32, Lane<D>>) {
     let (left, right) = buffer.split_at_mut(33);
     lane.fill(right, 2).unwrap();

@@ -1,4 +1,4 @@
-//! Events: order that no buffer carries.
+//! Events: order without a buffer.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Device;
@@ -13,8 +13,8 @@ cuda_rt::streams! {
     Compute, priority = High;
 }
 
-/// An event makes another stream wait though no buffer moves: seen by modelled time, and by what
-/// ran.
+/// An event makes another stream wait, though no buffer moves. The modelled time and the bytes show
+/// it.
 #[test]
 fn events_order_streams() {
     for_each_device(|gpu| {
@@ -39,7 +39,7 @@ fn events_order_streams() {
     });
 }
 
-/// Inside a capture too; the lazy order would run the streams apart, were the event no edge.
+/// The same inside a capture. If the event made no edge, the lazy order would show it.
 #[test]
 fn events_order_streams_inside_a_capture() {
     for seed in 0..12 {

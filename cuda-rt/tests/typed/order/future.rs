@@ -1,4 +1,5 @@
-//! Futures of handoffs: under a bare executor and under tokio, cancelled and leaked at every point.
+//! Futures of handoffs: under a minimal executor and under tokio, cancelled and leaked at every
+//! point.
 #![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +44,7 @@ fn many_in_flight_in_one_task_all_arrive_whatever_their_order() {
                 }
             })
             .collect();
-        // The last comes to the completion thread first.
+        // The last future reaches the completion thread first.
         futures.reverse();
         let hosts = block_on(join(futures));
         for (host, value) in hosts.into_iter().zip((0..300).rev()) {
@@ -68,7 +69,7 @@ fn bundles_split_and_shared_can_be_awaited() {
             .release((host, Vec::<cuda_rt::DeviceBuffer<u32, _>>::new()))
             .unwrap()
             .split();
-        // Of several events: those of both readers.
+        // A future of several events: the events of both readers.
         let idle = block_on(shared.reclaim().unwrap()).unwrap();
         assert_eq!(idle.len(), LEN);
         assert_eq!(*block_on(host).unwrap(), [0; LEN]);
@@ -117,7 +118,7 @@ fn a_tokio_timeout_cancels_and_the_next_user_of_the_memory_is_not_disturbed() {
                 if let Ok(host) = cut {
                     assert_eq!(*host.unwrap(), [value; LEN]);
                 }
-                // Given the same memory if it was freed early.
+                // If memory was freed early, this buffer gets the same memory.
                 let host = streams.downloading(1000 + value).await.unwrap();
                 assert_eq!(*host, [1000 + value; LEN]);
             }
@@ -125,20 +126,20 @@ fn a_tokio_timeout_cancels_and_the_next_user_of_the_memory_is_not_disturbed() {
     });
 }
 
-/// How a future ends before it is ready.
+/// The way in which a future ends before it is ready.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Drop,
     Leak,
-    /// The handoff is taken back and waited for.
+    /// The handoff is taken back, and the host waits for it.
     TakeBack,
-    /// And dropped.
+    /// The handoff is taken back and dropped.
     TakeBackAndDrop,
-    /// And awaited again.
+    /// The handoff is taken back and awaited again.
     Await,
 }
 
-/// Polls until the `polls`th, and then ends it.
+/// Polls `polls` times, and then ends the future.
 fn cut_short<D: Live>(handoff: Handoff<Host<D>>, value: u32, polls: usize, end: End) {
     let mut future = handoff.into_future();
     for _ in 0..polls {
@@ -177,7 +178,7 @@ fn h27_a_future_cut_short_at_any_point_costs_nothing_but_what_was_leaked() {
                     let mut witnesses = Vec::new();
                     for value in 0..4 {
                         cut_short(streams.downloading(value), value, polls, end);
-                        // Given the same memory if it was freed early.
+                        // If memory was freed early, this buffer gets the same memory.
                         witnesses.push((streams.downloading(100 + value), 100 + value));
                     }
                     for (witness, value) in witnesses {
@@ -210,7 +211,7 @@ fn a_future_moves_between_tasks_and_wakes_the_last() {
     let counts: [_; 3] = std::array::from_fn(|_| Arc::new(Count(AtomicUsize::new(0), thread::current())));
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
         let streams = Streams::new(&gpu);
-        // So much work before it that it is pending for a while.
+        // So much work comes before it that it is pending for a while.
         let ahead: Vec<_> = (0..2000).map(|value| streams.short(value)).collect();
         let mut future = streams.short(5).into_future();
         let mut poll = |count: &Arc<Count>| {

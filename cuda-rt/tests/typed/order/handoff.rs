@@ -1,4 +1,4 @@
-//! Handoffs: asked, split, dropped, and sent to another thread.
+//! Handoffs: queried, split, dropped, and sent to another thread.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Query;

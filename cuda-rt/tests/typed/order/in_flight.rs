@@ -1,4 +1,4 @@
-//! Handoffs in flight, and a bare executor to wait for them.
+//! Handoffs in flight, and a minimal executor that waits for them.
 #![forbid(unsafe_code)]
 
 use std::future::{Future, IntoFuture, poll_fn};
@@ -18,10 +18,10 @@ cuda_rt::streams! {
 
 pub(super) const LEN: usize = 64;
 
-/// Long enough for anything but a wake-up that never comes.
+/// A time limit that only a lost wake-up exceeds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The executor of a thread: it parks until it is woken.
+/// The executor of one thread: it parks until it is woken.
 pub(super) struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -44,7 +44,7 @@ pub(super) fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
     }
 }
 
-/// All of them, each polled only when something woke the task.
+/// Runs all futures; each is polled only when the task was woken.
 pub(super) async fn join<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output> {
     let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
     let mut futures: Vec<Option<F>> = futures.into_iter().map(Some).collect();
@@ -70,8 +70,8 @@ pub(super) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A device whose handoffs can go into tasks and closures. If simulated it runs only what is asked
-/// for, so that little is done by chance.
+/// A device whose handoffs can go into tasks and closures. A simulated one runs only requested
+/// work, so that little happens by chance.
 pub(super) fn process_wide() -> Device {
     Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap()
 }
@@ -116,7 +116,7 @@ impl<D: Live> Streams<D> {
     }
 }
 
-/// What is left of a device: events, allocations, registrations.
+/// The objects that remain on a device: events, allocations, registrations.
 pub(super) fn left(simulator: &Simulator) -> [usize; 3] {
     let counters = simulator.counters();
     [

@@ -1,4 +1,4 @@
-//! Fan-in and fan-out: handoffs of several streams, joined and split.
+//! Fan-in and fan-out: handoffs of several streams are joined and split.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -14,7 +14,7 @@ cuda_rt::streams! {
     Compute, priority = High;
 }
 
-/// A bundle of handoffs from two streams is read behind both.
+/// A bundle of handoffs from two streams is read after both.
 #[test]
 fn h10_a_join_waits_for_every_stream() {
     for_each_device(|gpu| {
@@ -85,7 +85,8 @@ fn joining_what_was_split_waits_once() {
         let parts = compute.acquire(all).unwrap();
         assert_eq!(simulator.counters().calls(Call::WaitEvent), waits + 1);
         assert_eq!(read(&gpu, &compute, &parts[99]), [99; LEN]);
-        // Nothing to wait for where everything came from, nor for what is idle.
+        // There is nothing to wait for on the stream that everything came from, nor for an idle
+        // bundle.
         let waits = simulator.counters().calls(Call::WaitEvent);
         let parts = compute.acquire_all([compute.release(parts).unwrap()]).unwrap();
         let idle = gpu.pinned::<u32>(1).unwrap();
@@ -103,7 +104,7 @@ fn joining_what_was_split_waits_once() {
     .unwrap();
 }
 
-/// Ties an empty list to a device, for inference.
+/// Gives an empty list the type of a device, for inference.
 fn swap<S: StreamTag, R: Bundle<Device = S::Device>>(
     _: &Stream<S>,
     handoffs: Vec<Handoff<R>>,
@@ -111,7 +112,7 @@ fn swap<S: StreamTag, R: Bundle<Device = S::Device>>(
     handoffs
 }
 
-/// A wait that fails half-way gives everything back, pending as before; dropping that frees behind
+/// A wait that fails half-way returns everything, still pending. Dropping it frees the memory after
 /// every event.
 #[test]
 fn a_join_refused_is_a_join_still() {
@@ -142,7 +143,7 @@ fn a_join_refused_is_a_join_still() {
     }
 }
 
-/// A pending join is dropped: each part is freed behind its own stream's work.
+/// A pending join is dropped: each part is freed after its own stream's work.
 #[test]
 fn a_join_may_be_dropped() {
     for_each_device(|gpu| {
@@ -168,7 +169,7 @@ fn a_join_may_be_dropped() {
     });
 }
 
-/// A diamond: one upload fans out to two streams, and what they make is joined.
+/// A diamond: one upload fans out to two streams, and their results are joined.
 #[test]
 fn a_diamond_of_streams_reads_one_upload() {
     for_each_device(|gpu| {

@@ -19,7 +19,7 @@ fn timestamps_tell_the_modelled_time() {
         let end = upload.record_timed_event().unwrap();
         let (start, end) = (start.synchronize().unwrap(), end.synchronize().unwrap());
         let elapsed = end.elapsed_ms_since(&start).unwrap();
-        // 55 GB/s is the modelled bandwidth; a real bus is within a factor of a few.
+        // The modelled bandwidth is 55 GB/s; a real bus differs by a small factor.
         let (least, most) = if gpu.is_simulated() {
             (0.9, 1.2)
         } else {

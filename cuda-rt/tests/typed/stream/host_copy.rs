@@ -1,4 +1,4 @@
-//! Copies from and to ordinary memory of the host.
+//! Copies from and to ordinary host memory.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -20,17 +20,17 @@ fn there_and_back<D: Live, T: Element + PartialEq + std::fmt::Debug>(
     element: impl Fn(usize) -> T,
 ) {
     let compute = gpu.stream::<Compute<D>>().unwrap();
-    // In debug builds a long loop takes long: a block of elements, over and over.
+    // A long loop is slow in debug builds, so one block of elements is repeated.
     let block: Vec<T> = (0..1021).map(element).collect();
     let mut before = block.repeat(len.div_ceil(block.len()));
     before.truncate(len);
     let mut memory = compute.alloc_zeroed::<T>(len).unwrap();
     let mut source = before.clone();
     compute.copy_from_slice(&source, &mut memory).unwrap();
-    // Read already, whatever the device still has to do.
+    // The source is already read, whatever the device still has to do.
     source.fill(T::zeroed());
     drop(source);
-    // Later work of the stream comes after it.
+    // Later work of the stream comes after the copy.
     let mut copy = compute.alloc_zeroed::<T>(len).unwrap();
     compute.copy(&memory, &mut copy).unwrap();
     let mut after = vec![T::zeroed(); len];
@@ -64,11 +64,11 @@ fn a_copy_to_a_slice_waits_for_earlier_work_and_maps_two_pieces() {
             assert!(host == vec![7; host.len()]);
             let pieces = || gpu.pinned_stats().blocks_mapped;
             assert_eq!(pieces(), 2);
-            // Six pieces of which none is over before the host waits for it.
+            // Six pieces; no piece is done before the host waits for it.
             compute.copy_from_slice(&host, &mut memory).unwrap();
             assert_eq!(pieces(), 2);
             compute.copy_to_slice(&memory, &mut host).unwrap();
-            // The last two of before may still be on their way.
+            // The last two pieces of the previous copy may still be in flight.
             assert!(pieces() <= 4, "{}", pieces());
             // A part of a buffer.
             compute.copy_from_slice(&[1, 2, 3], &mut memory[1..4]).unwrap();
@@ -133,7 +133,7 @@ fn a_copy_that_fails_half_way_leaves_whole_pieces_and_nothing_in_flight() {
             gpu.simulator().unwrap().fail_nth(call, nth, ErrorCode::UNKNOWN);
             let mut host = vec![0_u8; len];
             let down = compute.copy_to_slice(&memory, &mut host);
-            // What is there is there now: nothing comes later, and no byte is of anything else.
+            // The bytes are complete at this point: later work does not change them.
             let seen = host.clone();
             let up = compute.copy_from_slice(&vec![2; len], &mut memory);
             let _ = compute.synchronize();

@@ -12,8 +12,8 @@ cuda_rt::streams! {
     Compute, priority = High;
 }
 
-/// A closure that only enqueues is over before its work: were the first free stream always taken,
-/// all work would be in one.
+/// A closure that only enqueues returns before its work is done. If the first free stream were
+/// always taken, all work would run on one stream.
 #[test]
 fn closures_that_end_at_once_take_turns_on_the_streams() {
     for_each_device(|gpu| {
@@ -25,7 +25,7 @@ fn closures_that_end_at_once_take_turns_on_the_streams() {
     });
 }
 
-/// The stream in use is passed over, whosever turn it is, also after a panic.
+/// A stream in use is skipped, whoever is next, also after a panic.
 #[test]
 fn the_least_used_stream_is_chosen() {
     for_each_device(|gpu| {

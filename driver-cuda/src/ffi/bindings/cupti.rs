@@ -14,7 +14,7 @@ use crate::ffi;
 same!(CUpti_Activity = sys::CUpti_Activity);
 same_fields!(CUpti_Activity = sys::CUpti_Activity: kind = kind);
 
-// What records begin with, in versions that a known library writes.
+// The beginning of records, in versions that a known library writes.
 same_fields!(Transfer = sys::CUpti_ActivityMemcpy5: kind = kind, bytes = bytes, start_ns = start, end_ns = end,
     device = deviceId, context = contextId, stream = streamId, correlation = correlationId);
 same_fields!(Transfer = sys::CUpti_ActivityMemcpy6: kind = kind, bytes = bytes, start_ns = start, end_ns = end,
@@ -24,7 +24,7 @@ same_fields!(Transfer = sys::CUpti_ActivityMemset4: kind = kind, bytes = bytes, 
 same_fields!(Launch = sys::CUpti_ActivityKernel9: kind = kind, start_ns = start, end_ns = end,
     completed_ns = completed, device = deviceId, context = contextId, stream = streamId,
     correlation = correlationId, grid_id = gridId, name = name);
-// The way of a copy is one byte of the bindings' field, and the first of ours.
+// The direction of a copy is one byte in the bindings, and the first byte of our field.
 const _: () = assert!(offset_of!(Transfer, way) == offset_of!(sys::CUpti_ActivityMemcpy5, copyKind));
 const _: () = assert!(offset_of!(Transfer, way) == offset_of!(sys::CUpti_ActivityMemcpy6, copyKind));
 

@@ -33,7 +33,7 @@ same!(
     CUmemPoolProps = sys::CUmemPoolProps,
     CUDA_KERNEL_NODE_PARAMS = sys::CUDA_KERNEL_NODE_PARAMS_st,
 );
-// The bindings have a struct of one number here.
+// The bindings wrap this number in a struct.
 impl Same<sys::CUmemAllocationHandleType> for u32 {}
 const _: () = assert!(size_of::<sys::CUmemAllocationHandleType>() == size_of::<u32>());
 

@@ -1,9 +1,9 @@
-//! The declarations against cudarc's bindings, which bindgen made from NVIDIA's headers.
+//! Compares the declarations with cudarc's bindings, which bindgen made from NVIDIA's headers.
 //!
-//! The compiler compares them: where this compiles, each declaration is equal. Two functions are
-//! equal if their results and each of their arguments are [`Same`]: the same type of number, a
-//! pointer to what is the same, a handle of the same name, or a struct whose fields have the same
-//! names, offsets and types.
+//! The compiler does the comparison: if this module compiles, each declaration is equal. Two
+//! functions are equal if their results and each of their arguments are [`Same`]. Two types are the
+//! same if both are the same type of number, pointers to the same type, handles of the same name,
+//! or structs whose fields have the same names, offsets and types.
 
 #[cfg(feature = "cupti")]
 mod cupti;
@@ -13,16 +13,16 @@ mod nccl;
 
 use std::ffi::c_void;
 
-/// A type that passes to and from C as `Theirs` does.
+/// A type that passes to and from C exactly as `Theirs` does.
 trait Same<Theirs> {}
 
-/// A function that takes and gives what `Theirs` does.
+/// A function with the same arguments and result as `Theirs`.
 trait SameFunction<Theirs> {}
 
 impl<A: Same<B>, B> Same<*mut B> for *mut A {}
 impl<A: Same<B>, B> Same<*const B> for *const A {}
 
-/// States that types are the same to C, and compares their sizes and alignments.
+/// Declares that types are the same for C, and compares their sizes and alignments.
 macro_rules! same {
     ($($ours:ty = $theirs:ty),* $(,)?) => { $(
         impl Same<$theirs> for $ours {}
@@ -62,7 +62,7 @@ use same_fields;
 /// Compiles if the two fields are of the same type.
 const fn same_field<S, T, A: Same<B>, B>(_: fn(&S) -> *const A, _: fn(&T) -> *const B) {}
 
-/// Compiles if `Ours` is the same function as the one given.
+/// Compiles if `Ours` is the same function as the argument.
 const fn same_function<Ours: SameFunction<Theirs>, Theirs: Copy>(_: Theirs) {}
 
 /// Makes functions comparable, by the names of their arguments' types.
@@ -85,9 +85,9 @@ functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6);
 functions!(A0 B0 A1 B1 A2 B2 A3 B3 A4 B4 A5 B5 A6 B6 A7 B7 A8 B8 A9 B9 A10 B10);
 
-/// Compares a list of entry points with the functions of the same names in `$bindings`. One that a
-/// later header has another version of is compared where the bindings are of a header that has it:
-/// `cargo xtask coexist` brings bindings of CUDA 11 and 13.
+/// Compares a list of entry points with the functions of the same names in `$bindings`. An entry
+/// point with a later version in a later header is compared only with bindings of a header that
+/// still has it. `cargo xtask coexist` brings bindings of CUDA 11 and 13.
 macro_rules! same_entry_points {
     (@returned $status:ty) => { $status };
     (@returned $status:ty, $returned:ty) => { $returned };
@@ -108,7 +108,8 @@ macro_rules! same_entry_points {
 }
 use same_entry_points;
 
-/// Compares numbers with those of the same names in `$bindings`, and the sizes of their types.
+/// Compares numbers with the numbers of the same names in `$bindings`, and the sizes of their
+/// types.
 macro_rules! same_numbers {
     ([$bindings:ident] $($(#[$attribute:meta])* enum $type:ident { $($name:ident = $value:literal),* $(,)? })*) => { $(
         same!($type = $bindings::$type);

@@ -12,7 +12,7 @@ use super::{Same, same, same_entry_points, same_function, same_numbers};
 use crate::ffi;
 
 same!(ncclComm = sys::ncclComm);
-// The bindings of NCCL have a stream's type of their own, of which CUDA's handle is a pointer to.
+// NCCL's bindings have their own type for a stream; CUDA's handle is a pointer to the same struct.
 impl Same<sys::cudaStream_t> for CUstream {}
 
 nccl_numbers!(same_numbers[sys]);

@@ -1,4 +1,4 @@
-//! Attacks on captures: dropped handoffs inside, and every way out.
+//! Attacks on captures: handoffs dropped inside, and every way to leave a capture.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Error;
@@ -14,7 +14,7 @@ cuda_rt::streams! {
 
 const LEN: usize = 128;
 
-/// Handoffs and buffers of the inside and of the outside, dropped inside a capture.
+/// Handoffs and buffers from inside and outside are dropped inside a capture.
 #[test]
 fn attack_drop_handoffs_inside_a_capture() {
     nothing_is_left(|gpu| {
@@ -45,8 +45,8 @@ fn attack_drop_handoffs_inside_a_capture() {
     });
 }
 
-/// Every stream of a capture is left by an error, a panic, or an ignored error, with forks that
-/// hold work.
+/// Every stream of a capture is left by an error, a panic, or an ignored error, while forks hold
+/// work.
 #[test]
 fn attack_leave_a_capture_in_every_way() {
     nothing_is_left(|gpu| {
@@ -69,7 +69,7 @@ fn attack_leave_a_capture_in_every_way() {
         assert!(ignored.is_err(), "the fork is not in the capture");
         let unjoined = compute.capture(bundle(), |stream, mut view| {
             let fork = stream.fork::<Download<_>>()?;
-            // The wait at the end of the loan.
+            // This is the wait at the end of the loan.
             simulator.fail_nth(Call::WaitEvent, 2, ErrorCode::OUT_OF_MEMORY);
             let _ = stream.lend(&fork, &mut view, |view| fork.fill(view, 2));
             stream.fill(&mut view, 1)

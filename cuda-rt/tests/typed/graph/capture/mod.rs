@@ -1,4 +1,4 @@
-//! Captures: what they record, and how they are left.
+//! Captures: their recorded work, and the ways to leave them.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -88,8 +88,8 @@ fn a_capture_that_fails_or_panics_leaves_the_stream_usable() {
     });
 }
 
-/// CUDA would call it an unjoined fork; ours is joined at the end of the capture, whatever it holds
-/// by then.
+/// CUDA would report an unjoined fork. The library joins the fork at the end of the capture,
+/// whatever the fork holds then.
 #[test]
 fn a_fork_that_goes_on_after_its_join_is_joined_again() {
     for_each_device(|gpu| {
@@ -102,7 +102,7 @@ fn a_fork_that_goes_on_after_its_join_is_joined_again() {
                 let mut more = fork.alloc_zeroed::<f32>(LEN)?;
                 fork.fill(&mut more, 1.0)?;
                 scale(stream, Grid1::covering(LEN), &a, &mut b, 4.0)?;
-                // Dropped by the fork, after all that was joined.
+                // The fork drops this after everything that was joined.
                 drop(more);
                 Ok(())
             })

@@ -1,5 +1,5 @@
-//! Attacks on `#[kernel]` by traits of the user's, whose methods have the names of ours and are
-//! found first.
+//! Attacks on `#[kernel]` by the user's traits: their methods have the names of the library's
+//! methods, and are found first.
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
@@ -13,8 +13,8 @@ cuda_rt::streams! {
     Compute;
 }
 
-/// A method that takes `self` by value on `&mut DeviceSlice` comes before one that takes `&self` on
-/// `DeviceSlice`.
+/// A method that takes `self` by value on `&mut DeviceSlice` is found before a method that takes
+/// `&self` on `DeviceSlice`.
 trait Slice: Sized {
     fn address(self) -> DeviceAddress {
         DeviceAddress(8)
@@ -26,7 +26,8 @@ trait Slice: Sized {
 
 impl<T, P> Slice for &mut DeviceSlice<T, P> {}
 
-/// And one on `Grid1` before one on `&Grid1`: here each thread would be launched twice.
+/// A method on `Grid1` is found before a method on `&Grid1`: here each thread would be launched
+/// twice.
 trait Shape: Sized {
     fn __shape(self, _: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, Error> {
         let mut shape = Grid1::__shape(&Grid1::covering(16), None, shared_bytes)?;
@@ -37,7 +38,7 @@ trait Shape: Sized {
 
 impl Shape for Grid1 {}
 
-/// And on what the simulation of a launch goes through.
+/// The same attack on the types that simulate a launch.
 trait Start: Sized {
     fn start(self) -> *mut u8 {
         std::ptr::without_provenance_mut(16)

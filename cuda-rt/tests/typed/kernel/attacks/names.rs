@@ -1,4 +1,4 @@
-//! Attacks on `#[kernel]` by the names in what it is fed.
+//! Attacks on `#[kernel]` by the names in its input.
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
@@ -13,11 +13,11 @@ cuda_rt::streams! {
 mod kernels {
     use super::*;
 
-    /// Names that the macro once gave to the types of parameters: resolved inside the kernel, the
-    /// element would be the type of the parameter after it, eight times as long.
+    /// Names that the macro once gave to the types of parameters. Resolved inside the kernel, the
+    /// element would be the type of the next parameter, which is eight times as long.
     type Parameter2 = u8;
     type Element1 = u16;
-    /// And to its own items.
+    /// Names of the macro's own items.
     const SHARED_BYTES: u64 = 7;
     const KERNEL: u64 = 5;
 

@@ -1,4 +1,4 @@
-//! Attacks on buffers: unusual elements and lengths, and frees behind a wait that failed.
+//! Attacks on buffers: unusual elements and lengths, and frees after a failed wait.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -9,7 +9,7 @@ cuda_rt::streams! {
     Compute;
 }
 
-/// Elements of no bytes: any number of them fits, at no address of the device's.
+/// Elements of size zero: any number of them fits, and none has an address on the device.
 #[test]
 fn attack_as_many_elements_of_no_bytes_as_an_index_can_number() {
     Device::simulated(SimConfig::default(), |gpu| {
@@ -28,7 +28,7 @@ fn attack_as_many_elements_of_no_bytes_as_an_index_can_number() {
     .unwrap();
 }
 
-/// The most alignment that device memory has; an element that needs more does not build.
+/// The largest alignment of device memory; an element that needs more does not build.
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
 #[repr(C, align(256))]
 struct Wide([u8; 256]);
@@ -69,7 +69,7 @@ fn attack_lengths_whose_bytes_overflow() {
 
 const LEN: usize = 128;
 
-/// The reaper could not be made to wait: what is dropped is leaked, not freed under its last user.
+/// The reaper could not be made to wait: a dropped buffer is leaked, not freed under its last user.
 #[test]
 fn attack_free_behind_a_wait_that_failed() {
     fn drop_pending<D: Live>(gpu: &Device<D>) {

@@ -1,4 +1,4 @@
-//! Buffers: without memory, dropped under their work, and leaked.
+//! Buffers: empty, dropped while work uses them, and leaked.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -38,7 +38,7 @@ fn h21_a_buffer_dropped_under_a_copy_is_freed_after_it() {
             let mut host = compute.adopt(gpu.pinned::<u32>(4096).unwrap()).unwrap();
             compute.copy_to_host(&device, &mut host).unwrap();
             drop(device);
-            // The allocator may hand the memory out again at once, to whom it is ordered for.
+            // The allocator may reuse the memory at once, in an order after its last use.
             let mut other = upload.alloc_zeroed::<u32>(4096).unwrap();
             upload.fill(&mut other, 99).unwrap();
             copies.push(compute.release(host).unwrap());

@@ -1,11 +1,11 @@
-//! Attacks on `#[derive(Bundle)]`, `streams!` and `devices!` by what they are fed.
+//! Attacks on `#[derive(Bundle)]`, `streams!` and `devices!` by their input.
 #![forbid(unsafe_code)]
 #![allow(dead_code, non_camel_case_types)]
 
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Idle, PinnedBuffer, Place};
 
-/// Names that the macros' output must not take for its own.
+/// Names that the macros' output must not confuse with its own.
 mod shadows {
     pub(crate) struct Option;
     pub(crate) struct Vec;
@@ -22,7 +22,7 @@ mod shadows {
         use super::*;
 
         cuda_rt::streams! {
-            /// Shadows what the macro names.
+            /// This shadows names that the macro uses.
             pub(crate) S;
             pub(crate) TypeId, priority = Low;
             pub(crate) Gpu;
@@ -37,8 +37,8 @@ mod shadows {
     }
 }
 
-/// Generics with the names that a macro might choose, defaults, consts, lifetimes, `where`,
-/// attributes that `cfg` removes.
+/// Generics with names that a macro might choose, defaults, consts, lifetimes, `where` clauses, and
+/// items removed by `cfg`.
 #[derive(cuda_rt::Bundle)]
 struct Awkward<'v, D, S: cuda_rt::Element, const N: usize, P: Place = Idle>
 where

@@ -1,4 +1,4 @@
-//! Attacks on memory of other owners: it is given back under a copy of another device.
+//! Attacks on foreign memory: it is released while a copy of another device uses it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use super::{Compute, Download, LEN, Theirs};
 
-/// A copy of another device is a use too, and so is one whose device has gone since.
+/// A copy by another device is a use too, even if that device was dropped since.
 #[test]
 fn attack_give_back_under_a_copy_of_another_device() {
     for seed in 0..16 {
@@ -44,7 +44,7 @@ fn attack_give_back_under_a_copy_of_another_device() {
     }
 }
 
-/// Where the end of such a copy is lost, so is the memory.
+/// If the end of the copy cannot be recorded, the memory is leaked.
 #[test]
 fn attack_give_back_what_a_lost_copy_of_another_device_uses() {
     let config = SimConfig::new().order(Order::Lazy).check(Check::Record);
@@ -60,8 +60,8 @@ fn attack_give_back_what_a_lost_copy_of_another_device_uses() {
             simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
             simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
             let refused = copies.try_copy_from_peer(half, .., &mut ours).unwrap_err();
-            // Neither waiting for it, nor joining it with what is done, nor copying nothing makes
-            // it known.
+            // A wait for the memory, a join with finished work, and an empty copy do not reveal the
+            // copy's end.
             let lost = copies
                 .try_copy_from_peer(refused.value, 0..0, &mut ours[..0])
                 .unwrap();

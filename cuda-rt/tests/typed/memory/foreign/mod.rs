@@ -1,4 +1,5 @@
-//! Memory of other owners: it works as ours does, and goes back behind its last use, once.
+//! Foreign memory: it works as the library's own memory does, and is released once, after its last
+//! use.
 
 mod attacks;
 
@@ -22,10 +23,10 @@ const LEN: usize = 64;
 
 const BYTES: usize = LEN * 4;
 
-/// Longer than any release takes.
+/// A time limit longer than any release takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Memory of another owner's, made by raw calls, and a way to see it given back.
+/// Memory of another owner, made by raw calls, with a way to see its release.
 struct Theirs<'a, D> {
     gpu: &'a Device<D>,
     address: DeviceAddress,
@@ -37,12 +38,12 @@ impl<'a, D: Live> Theirs<'a, D> {
         let (compute, driver) = (gpu.stream::<Compute<D>>().unwrap(), gpu.driver());
         // SAFETY: the stream is live.
         let address = unsafe { driver.alloc(BYTES, compute.raw()) }.unwrap();
-        // SAFETY: just allocated there.
+        // SAFETY: the memory was just allocated on this stream.
         unsafe { driver.fill(address, &[0], BYTES, compute.raw()) }.unwrap();
         let (sender, given_back) = channel();
         let release = move || sender.send(()).unwrap();
-        // SAFETY: allocated and zeroed in this stream's order, and freed by `end`, after the
-        // release.
+        // SAFETY: the memory was allocated and zeroed in this stream's order, and `end` frees it
+        // after the release.
         let buffer = unsafe { DeviceBuffer::from_foreign(&compute, address, LEN, release) };
         let theirs = Self {
             gpu,
@@ -52,14 +53,14 @@ impl<'a, D: Live> Theirs<'a, D> {
         (theirs, buffer)
     }
 
-    /// Waits until it is given back, and frees it.
+    /// Waits until the memory is released, and frees it.
     #[track_caller]
     fn end(self) {
         self.given_back.recv_timeout(PATIENCE).expect("it is given back");
-        // Once: the closure, and its sender, are gone.
+        // Released once: the closure and its sender are gone.
         assert!(self.given_back.recv().is_err());
         let compute = self.gpu.stream::<Compute<D>>().unwrap();
-        // SAFETY: allocated in `new`; no use is left.
+        // SAFETY: `new` allocated the memory; no use is left.
         unsafe { self.gpu.driver().free(self.address, compute.raw()) }.unwrap();
     }
 }
@@ -90,7 +91,7 @@ fn device_memory_is_used_as_ours_and_given_back_once() {
     });
 }
 
-/// Dropped on a stream, idle, in transit, in halves on two streams, and as halves that were joined.
+/// Dropped on a stream, idle, in transit, as halves on two streams, and as halves that were joined.
 #[test]
 fn device_memory_goes_back_however_it_is_dropped() {
     for_each_device(|gpu| {
@@ -126,7 +127,7 @@ fn device_memory_goes_back_however_it_is_dropped() {
     });
 }
 
-/// The release comes after the last use: what the memory held by then is what the use left there.
+/// The release comes after the last use: the memory then holds what the last use wrote.
 #[test]
 fn h16_pinned_memory_goes_back_behind_its_download() {
     for_each_device(|gpu| {
@@ -157,16 +158,16 @@ fn h16_pinned_memory_goes_back_behind_its_download() {
     });
 }
 
-/// Page-locked memory that its release sends back, with what it held then.
+/// Page-locked memory whose release sends it back, with its contents at that time.
 fn lent<D: Live>(gpu: &Device<D>) -> (PinnedBuffer<u32, Idle<D>>, Receiver<HostMemory>) {
     let memory = HostMemory::map(BYTES).unwrap();
-    // SAFETY: just mapped, and unregistered in `ended`.
+    // SAFETY: the memory was just mapped, and is unregistered in `ended`.
     unsafe { gpu.driver().register_host(&memory) }.unwrap();
     let start = memory.address().cast::<u32>();
     let (sender, back): (Sender<HostMemory>, _) = channel();
     let release = move || sender.send(memory).unwrap();
-    // SAFETY: mapped, zeroed, aligned to a page, page-locked for every GPU, and left alone until
-    // the release gives it back.
+    // SAFETY: the memory is mapped, zeroed, aligned to a page, and page-locked for every GPU.
+    // Nothing else uses it until its release.
     let buffer = unsafe { PinnedBuffer::from_foreign(gpu, start, LEN, release) };
     (buffer, back)
 }
@@ -174,9 +175,9 @@ fn lent<D: Live>(gpu: &Device<D>) -> (PinnedBuffer<u32, Idle<D>>, Receiver<HostM
 #[track_caller]
 fn ended<D: Live>(gpu: &Device<D>, back: Receiver<HostMemory>) -> Vec<u32> {
     let memory = back.recv_timeout(PATIENCE).expect("it is given back");
-    // SAFETY: mapped for so many elements, and no work uses them any more.
+    // SAFETY: the memory is mapped for this many elements, and no work uses it any more.
     let held = unsafe { std::slice::from_raw_parts(memory.address().cast::<u32>().as_ptr(), LEN) }.to_vec();
-    // SAFETY: registered in `lent`, and unused.
+    // SAFETY: `lent` registered the memory, and no work uses it.
     unsafe { gpu.driver().unregister_host(&memory) }.unwrap();
     held
 }
@@ -187,7 +188,7 @@ fn memory_of_no_bytes_goes_back_too() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let (sender, back) = channel();
         let other = sender.clone();
-        // SAFETY: no memory at all.
+        // SAFETY: the buffer has no memory.
         let device = unsafe {
             DeviceBuffer::<u32, _>::from_foreign(&compute, DeviceAddress(0), 0, move || {
                 sender.send(1).unwrap()
@@ -207,8 +208,8 @@ fn memory_of_no_bytes_goes_back_too() {
     });
 }
 
-/// Whatever keeps the end of the last use from being known, the closure is neither run nor dropped
-/// with what it holds.
+/// If the end of the last use cannot be known, for any reason, the closure is neither run nor
+/// dropped with its captures.
 #[test]
 fn memory_that_may_still_be_used_is_never_given_back() {
     type Break = for<'a, 'id> fn(&'a Device<Scoped<'id>>);
@@ -247,7 +248,7 @@ fn memory_that_may_still_be_used_is_never_given_back() {
                 "way {way}: neither run nor dropped"
             );
             if way == 0 {
-                // Only that end is not known.
+                // Only the end of this use is unknown.
                 drop(host);
                 ended(&gpu, back);
             } else {
@@ -270,7 +271,7 @@ fn h22_forgotten_foreign_memory_is_leaked_and_no_more() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         compute.synchronize().unwrap();
         assert!(theirs.given_back.recv_timeout(Duration::from_millis(20)).is_err());
-        // SAFETY: allocated there, and what was forgotten is never used.
+        // SAFETY: the memory was allocated on this stream, and the forgotten buffer is never used.
         unsafe { gpu.driver().free(theirs.address, compute.raw()) }.unwrap();
     });
 }
@@ -285,13 +286,13 @@ fn foreign_memory_is_not_given_away_by_its_address() {
     .unwrap();
 }
 
-/// A release that panics, and one that waits for the device, hold nothing up.
+/// A release that panics, and a release that waits for the device, block nothing.
 #[test]
 fn a_release_may_block_and_may_panic() {
     for_each_device(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let (sender, back) = channel();
-        // SAFETY: no memory at all.
+        // SAFETY: the buffer has no memory.
         let panics = unsafe {
             DeviceBuffer::<u32, _>::from_foreign(&compute, DeviceAddress(0), 0, || {
                 std::panic::panic_any("in a release");
@@ -309,8 +310,8 @@ fn a_release_may_block_and_may_panic() {
     });
 }
 
-/// The checker knows when the memory goes: work of others that nothing orders before that is a
-/// race.
+/// The checker knows when the memory is released: foreign work that is not ordered before the
+/// release is a race.
 #[test]
 fn the_checker_follows_foreign_memory_to_its_end() {
     for ordered in [true, false] {
@@ -323,9 +324,9 @@ fn the_checker_follows_foreign_memory_to_its_end() {
             let (theirs, buffer) = Theirs::new(&gpu);
             compute.synchronize().unwrap();
             let stream = if ordered { compute.raw() } else { download.raw() };
-            // SAFETY: live and in bounds; on the other stream it breaks the promise of
-            // `from_foreign`, which is what is to be found. The simulated device runs one operation
-            // at a time.
+            // SAFETY: the memory is live and in bounds. The work on the other stream breaks the
+            // contract of `from_foreign`: that is the race to be found. The simulated device runs
+            // one operation at a time.
             unsafe { gpu.driver().fill(theirs.address, &[1], BYTES, stream) }.unwrap();
             drop(buffer);
             theirs.given_back.recv_timeout(PATIENCE).unwrap();

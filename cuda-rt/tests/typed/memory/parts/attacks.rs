@@ -12,9 +12,9 @@ cuda_rt::streams! {
 
 const LEN: usize = 64;
 
-/// Halves of one block: one shared, leased, and the lease moved into a graph; the other written,
-/// split again and dropped in a capture, on a pooled stream, and behind a record that failed. In no
-/// order may the block be freed early, or twice.
+/// Two halves of one block. The first is shared and leased, and the lease moves into a graph. The
+/// second is written, split again, and dropped in a capture, on a pooled stream, and after a failed
+/// record. In no order may the block be freed early, or twice.
 #[test]
 fn attack_a_part_in_a_lease_in_a_graph_while_the_rest_is_dropped_elsewhere() {
     for (seed, lost) in (0..60).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -38,7 +38,7 @@ fn attack_a_part_in_a_lease_in_a_graph_while_the_rest_is_dropped_elsewhere() {
             let lease = download.lease(&shared).unwrap();
             let mut graph = download
                 .capture((lease, out), |stream, ((first, _), mut out)| {
-                    // Of the outside, and dropped while something else is recorded.
+                    // These come from outside, and are dropped while other work is recorded.
                     drop(last);
                     stream.copy(&first, &mut out)
                 })
@@ -81,9 +81,9 @@ fn attack_a_part_in_a_lease_in_a_graph_while_the_rest_is_dropped_elsewhere() {
     }
 }
 
-/// Halves of one pinned block go to two devices; the last one dropped takes the block to its
-/// device's pool, which must not hand it out while the other device still writes to it, nor when
-/// that device is gone.
+/// Halves of one pinned block go to two devices. The half dropped last returns the block to its
+/// device's pool. The pool must not hand the block out while the other device still writes to it,
+/// even after that device is dropped.
 #[test]
 fn attack_halves_of_a_pinned_block_on_two_devices() {
     for (seed, here_last) in (0..60).flat_map(|seed| [(seed, false), (seed, true)]) {

@@ -1,5 +1,5 @@
-//! Parts of one block that go their own ways: split, dropped, leaked, pending and joined in
-//! adversarial order, with faults.
+//! Parts of one block with different fates: split, dropped, leaked, pending and joined, in
+//! adversarial orders and with faults.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -18,7 +18,7 @@ cuda_rt::streams! {
 
 const LEN: usize = 96;
 
-/// What a buffer holds, brought to the host by its own stream.
+/// The contents of a buffer, brought to the host by its own stream.
 fn read<'id, S: StreamTag<Device = Scoped<'id>>>(
     gpu: &Device<Scoped<'id>>,
     stream: &Stream<S>,
@@ -29,8 +29,8 @@ fn read<'id, S: StreamTag<Device = Scoped<'id>>>(
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// Runs `body` with simulated devices in many orders, the lazy one included; afterwards the device
-/// holds `live` blocks.
+/// Runs `body` with simulated devices in many orders, the lazy order included. Afterwards the
+/// device must hold `live` blocks.
 fn adversarial(live: usize, body: impl for<'id> Fn(&Device<Scoped<'id>>, u64)) {
     for seed in 0..24 {
         for order in [Order::Random, Order::Lazy] {
@@ -73,9 +73,8 @@ fn halves_travel_apart_and_come_together() {
     });
 }
 
-/// A part's memory is not given to anyone while another part is in use: were the block freed with
-/// the first part that is dropped, or ordered after the last one only, the next owner's junk would
-/// show.
+/// Nothing gets a part's memory while another part is in use. The next owner's junk would show a
+/// block that was freed with the first dropped part, or ordered only after the last part.
 #[test]
 fn the_block_outlives_its_last_part_in_any_order() {
     adversarial(0, |gpu, seed| {
@@ -90,7 +89,7 @@ fn the_block_outlives_its_last_part_in_any_order() {
         let c = b.split_off(32);
         let b = upload.acquire(compute.release(b).unwrap()).unwrap();
         let c = download.acquire(compute.release(c).unwrap()).unwrap();
-        // Reads that are pending when the parts are dropped.
+        // These reads are pending when the parts are dropped.
         let mut hosts = (
             compute.adopt(gpu.pinned::<u32>(32).unwrap()).unwrap(),
             upload.adopt(gpu.pinned::<u32>(32).unwrap()).unwrap(),
@@ -124,8 +123,7 @@ fn the_block_outlives_its_last_part_in_any_order() {
     });
 }
 
-/// Dropped handoffs free behind their fences; the part whose handoff is dropped last decides
-/// nothing by itself.
+/// Dropped handoffs free memory after their fences; the handoff dropped last does not decide alone.
 #[test]
 fn parts_pending_in_handoffs_are_dropped() {
     adversarial(0, |gpu, seed| {
@@ -173,8 +171,8 @@ fn a_leaked_part_keeps_the_block_and_no_more() {
     });
 }
 
-/// A block that is whole again is freed as if it had never been split: in its stream's order, with
-/// no event.
+/// A block that is whole again is freed as if it had never been split: in its stream's order,
+/// without an event.
 #[test]
 fn a_block_joined_whole_is_as_before() {
     adversarial(0, |gpu, _| {
@@ -205,7 +203,7 @@ fn only_neighbours_are_joined_and_both_come_back() {
         let (a, other) = a.try_join(compute.alloc_zeroed(LEN).unwrap()).unwrap_err().value;
         assert_eq!(other.len(), LEN);
         assert_eq!(a.join(b).unwrap().join(c).unwrap().len(), LEN);
-        // Two allocations are never one, even where they happen to touch.
+        // Two allocations never become one, even where they touch by chance.
         let many: Vec<_> = (0..8).map(|_| compute.alloc_zeroed::<u32>(64).unwrap()).collect();
         many.into_iter()
             .reduce(|a, b| a.try_join(b).unwrap_err().value.1)
@@ -231,7 +229,7 @@ fn empty_parts_are_parts() {
     });
 }
 
-/// Idle parts, and parts whose elements were never written, split and join as others do.
+/// Idle parts, and parts with uninitialised elements, split and join like other parts.
 #[test]
 fn idle_and_unwritten_parts_are_parts() {
     for_each_device(|gpu| {
@@ -283,7 +281,7 @@ fn threads_use_parts_of_one_block() {
     });
 }
 
-/// Every record or wait in turn fails while parts are dropped: memory may be leaked, and is never
+/// Each record or wait fails in turn while parts are dropped. Memory may be leaked, but is never
 /// given out while it is used.
 #[test]
 fn parts_dropped_while_calls_fail_are_never_freed_early() {
@@ -329,7 +327,7 @@ fn parts_dropped_while_calls_fail_are_never_freed_early() {
     }
 }
 
-/// Captures work on halves of temporary memory on two streams, and drops the halves there.
+/// A capture works on halves of temporary memory on two streams, and drops the halves there.
 fn split_inside_a_capture(gpu: &Device<Scoped<'_>>) {
     let compute = gpu.stream::<Compute<_>>().unwrap();
     let out = compute.alloc_zeroed::<u32>(LEN).unwrap();
@@ -382,7 +380,7 @@ fn pinned_halves_are_reused_when_both_are_done() {
         download.copy_to_device(&second, &mut there).unwrap();
         drop(first);
         drop(download.release(second).unwrap());
-        // Were the block handed out while a copy reads it, the copy would bring these.
+        // If the block were handed out while a copy reads it, the copy would bring these values.
         let fresh: Vec<PinnedBuffer<u32, _>> = (0..4).map(|_| gpu.pinned_from(&[99; LEN]).unwrap()).collect();
         assert_eq!(read(gpu, &compute, &here), source[..LEN / 2]);
         assert_eq!(read(gpu, &download, &there), source[LEN / 2..]);

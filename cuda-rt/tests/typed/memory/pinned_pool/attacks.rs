@@ -1,4 +1,4 @@
-//! Attacks on the pool of pinned memory: the device goes while a download is pending.
+//! Attacks on the pool of pinned memory: the device is dropped while a download is pending.
 #![forbid(unsafe_code)]
 
 use cuda_rt::Device;
@@ -13,7 +13,8 @@ cuda_rt::streams! {
 
 const LEN: usize = 128;
 
-/// Pinned memory whose download is pending goes with the device: unmapping waits for it.
+/// Pinned memory with a pending download is freed with the device: unmapping waits for the
+/// download.
 #[test]
 fn attack_drop_the_device_with_a_download_into_dropped_memory() {
     nothing_is_left(|gpu| {
@@ -27,8 +28,8 @@ fn attack_drop_the_device_with_a_download_into_dropped_memory() {
     });
 }
 
-/// The device goes while a download into dropped memory may be pending, and cannot be waited for:
-/// the memory stays mapped and page-locked.
+/// The device is dropped while a download into dropped memory may be pending, and cannot be waited
+/// for. The memory stays mapped and page-locked.
 #[test]
 fn attack_unmap_behind_a_wait_that_failed() {
     for seed in 0..12 {

@@ -1,4 +1,4 @@
-//! Reuse, statistics, limits and giving back, of pinned memory.
+//! Reuse, statistics, limits and trimming of pinned memory.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -113,7 +113,7 @@ fn a_pinned_limit_is_kept() {
             "{error}"
         );
         drop((a, b));
-        // Free blocks of another size make way.
+        // Free blocks of another size are unmapped to make room.
         let c = gpu.pinned::<u8>(MIB + MIB / 2).unwrap();
         let held = gpu.pinned_stats().bytes_held;
         assert!(held <= 2 * MIB, "{held}");
@@ -125,7 +125,7 @@ fn a_pinned_limit_is_kept() {
     });
 }
 
-/// Room that was made for a block that cannot be mapped is free again.
+/// If a block cannot be mapped, the room made for it is free again.
 #[test]
 fn a_failed_mapping_counts_for_nothing() {
     Device::simulated(SimConfig::new(), |gpu| {
@@ -142,7 +142,7 @@ fn a_failed_mapping_counts_for_nothing() {
     .unwrap();
 }
 
-/// Threads that allocate at once never pass the limit together.
+/// Threads that allocate at the same time never pass the limit together.
 #[test]
 fn a_pinned_limit_holds_for_many_threads() {
     Device::simulated(SimConfig::new(), |gpu| {

@@ -29,8 +29,9 @@ where
     stream.release(host).unwrap().synchronize().unwrap()
 }
 
-/// Threads end leases of one stream at once. Were the event of a read that came first kept, and
-/// that of the last thrown away, the writer would overwrite what the last still reads.
+/// Threads end leases of one stream at the same time. If the event of the earlier read were kept
+/// and the event of the last read dropped, the writer would overwrite memory that the last read
+/// still uses.
 #[test]
 fn attack_threads_end_leases_of_one_stream_and_an_earlier_event_wins() {
     const THREADS: usize = 8;
@@ -68,8 +69,8 @@ fn attack_threads_end_leases_of_one_stream_and_an_earlier_event_wins() {
     }
 }
 
-/// The end of a read that could not be recorded is never known: the bundle must not come back as if
-/// it were.
+/// The end of a read could not be recorded, so it is never known. The bundle must not come back as
+/// if the end were known.
 #[test]
 fn attack_a_lease_whose_end_cannot_be_recorded_is_taken_for_over() {
     Device::simulated(lazy(0), |gpu| {
@@ -86,7 +87,7 @@ fn attack_a_lease_whose_end_cannot_be_recorded_is_taken_for_over() {
     .unwrap();
 }
 
-/// `reclaim` from two holders at once: at most one gets the bundle, and it is not lost.
+/// Two holders call `reclaim` at the same time: at most one gets the bundle, and it is not lost.
 #[test]
 fn attack_two_threads_reclaim_at_once() {
     for round in 0..500 {
@@ -105,8 +106,8 @@ fn attack_two_threads_reclaim_at_once() {
             drop((one, two));
             reader.synchronize().unwrap();
             drop(reader);
-            // The free waits on the device's reaper stream; a synchronised allocation proves that
-            // memory still serves.
+            // The free waits on the device's reaper stream. A synchronised allocation shows that
+            // memory can still be allocated.
             assert!(gpu.simulator().unwrap().counters().allocations_live <= 1);
         })
         .unwrap();

@@ -66,8 +66,8 @@ fn h09_a_lease_that_is_out_blocks_reclaiming_and_a_leaked_one_for_ever() {
     });
 }
 
-/// A lease moves with the buffer that is computed from it; the writer, which comes back early,
-/// waits for the reads on both streams.
+/// A lease moves with a buffer computed from it. The writer comes back early, and waits for the
+/// reads on both streams.
 #[test]
 fn h10_a_lease_that_moved_is_waited_for() {
     for_each_device(|gpu| {
@@ -95,7 +95,7 @@ fn h10_a_lease_that_moved_is_waited_for() {
     });
 }
 
-/// The bundle that holds the lease is dropped while it is pending.
+/// The bundle that holds the lease is dropped while its handoff is pending.
 #[test]
 fn a_lease_dropped_in_transit_is_waited_for() {
     for seed in 0..24 {
@@ -135,7 +135,7 @@ struct Layer<W: Bundle, P: Place = Idle> {
     activations: DeviceBuffer<u32, P>,
 }
 
-/// In a struct, in a slot, and idle for a while: a lease on the host's side has no reads pending
+/// In a struct, in a slot, and idle for a while: a lease on the host's side has no pending reads
 /// and ends without an event.
 #[test]
 fn a_struct_holds_a_lease() {
@@ -167,8 +167,8 @@ fn a_struct_holds_a_lease() {
     });
 }
 
-/// A graph holds a lease and reads the weights at each launch; they stay readable by everyone, and
-/// come back after the graph.
+/// A graph holds a lease and reads the weights at each launch. Everyone can still read them, and
+/// they come back after the graph.
 #[test]
 fn a_graph_holds_a_lease() {
     for_each_device(|gpu| {
@@ -204,7 +204,7 @@ fn a_graph_holds_a_lease() {
     });
 }
 
-/// The end of a later lease covers the ends of earlier ones on its stream.
+/// The end of a later lease covers the ends of earlier leases on its stream.
 #[test]
 fn leases_that_end_on_one_stream_cost_the_writer_one_wait() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
@@ -232,7 +232,7 @@ fn leases_that_end_on_one_stream_cost_the_writer_one_wait() {
     .unwrap();
 }
 
-/// A lease in a dropped handoff whose events fail later: the bundle is leaked rather than written
+/// A lease in a dropped handoff whose events fail later: the bundle is leaked, and not written
 /// under a reader.
 #[test]
 fn a_lease_whose_end_is_lost_keeps_the_bundle() {

@@ -1,4 +1,4 @@
-//! Attacks on slots: what they lend is swapped, and a closure panics in an empty one.
+//! Attacks on slots: the lent bundle is swapped, and a closure panics with an empty slot.
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::SimConfig;
@@ -13,8 +13,8 @@ fn panics<T>(body: impl FnOnce() -> T) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err()
 }
 
-/// What a slot lends can be swapped for another bundle, even an empty one: the bundle that was
-/// taken out is still owned by the same stream, and so is the one that was put in.
+/// The bundle that a slot lends can be swapped for another bundle, even an empty one. The same
+/// stream still owns both the bundle taken out and the bundle put in.
 #[test]
 fn attack_swap_what_a_slot_lends() {
     for seed in 0..16 {
@@ -50,7 +50,7 @@ fn attack_swap_what_a_slot_lends() {
     }
 }
 
-/// Swaps the idle bundle of a slot for another, and keeps using the first on the host.
+/// Swaps the idle bundle of a slot for another, and still uses the first on the host.
 #[test]
 fn attack_swap_what_a_slot_lends_to_the_host() {
     for seed in 0..16 {
@@ -74,7 +74,7 @@ fn attack_swap_what_a_slot_lends_to_the_host() {
     }
 }
 
-/// A panic while a slot lends to the host, after the bundle was taken out.
+/// A panic while a slot lends to the host, after the closure took the bundle out.
 #[test]
 fn attack_panic_in_a_slot_that_was_emptied() {
     Device::simulated(SimConfig::default(), |gpu| {

@@ -1,4 +1,4 @@
-//! Slots: a bundle that stays in place while streams and the host take turns.
+//! Slots: a bundle stays in place while streams and the host use it in turn.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -12,7 +12,7 @@ cuda_rt::streams! {
     Download;
 }
 
-/// The double-buffered server that slots are for.
+/// A double-buffered server, the program that slots are made for.
 struct Server<D: Live> {
     compute: Stream<Compute<D>>,
     download: Stream<Download<D>>,
@@ -75,7 +75,7 @@ fn a_slot_survives_a_panic_in_its_closure() {
             .unwrap();
         }));
         assert!(panicked.is_err());
-        // What the closure had enqueued by then is waited for.
+        // The slot waits for the work that the closure had enqueued before its panic.
         let mut host = download.adopt(gpu.pinned::<u8>(16).unwrap()).unwrap();
         slot.on(&download, |buffer| download.copy_to_host(buffer, &mut host))
             .unwrap()

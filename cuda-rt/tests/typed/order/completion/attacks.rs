@@ -1,4 +1,4 @@
-//! Attacks on the thread that waits on behalf of tasks.
+//! Attacks on the thread that waits for tasks.
 #![forbid(unsafe_code)]
 
 use std::pin::Pin;
@@ -30,8 +30,8 @@ fn downloading<'id>(
     download.release(host).unwrap()
 }
 
-/// The last holder of a waker is whoever waits for the event, once the future is gone. What its
-/// drop panics with must not end the thread that all other futures of the device rely on.
+/// After the future is dropped, the thread that waits for the event holds the last waker. A panic
+/// in the waker's drop must not end that thread: all other futures of the device need it.
 #[test]
 fn attack_panic_in_the_drop_of_a_cancelled_waker() {
     struct Bomb(Arc<AtomicUsize>);

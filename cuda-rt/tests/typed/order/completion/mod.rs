@@ -1,4 +1,4 @@
-//! Who waits on behalf of tasks: wake-ups, closures, and calls that fail.
+//! The thread that waits for tasks: wake-ups, closures, and calls that fail.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -27,7 +27,7 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
             panic!("a waker of the test panics");
         }
     }
-    /// Drops what it holds when it is woken.
+    /// Drops its contents when it is woken.
     struct Drops<T>(Mutex<Option<T>>);
     impl<T: Send> Wake for Drops<T> {
         fn wake(self: Arc<Self>) {
@@ -36,7 +36,7 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
     }
     let gpu = process_wide();
     let streams = Streams::new(&gpu);
-    // More work at a time than a poll sees done, so that most are pending at the first.
+    // More work at a time than one poll sees done, so that most of it is pending at the first poll.
     let some = |count| {
         (0..count)
             .map(|value| streams.downloading(value).into_future())
@@ -55,7 +55,7 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
             .is_pending();
         to_panic += usize::from(pending && number % 2 == 0);
     }
-    // A GPU may be done with all of them by then.
+    // A GPU may have finished all of them by then.
     assert!(to_panic > 1 || !gpu.is_simulated(), "nothing was pending");
     for value in 0..20 {
         let after = block_on(join(some(20)));
@@ -83,7 +83,7 @@ fn a_query_that_fails_once_ends_that_future_with_the_error_and_frees_behind_the_
             let simulator = Device::simulated(config.clone(), |gpu| {
                 let simulator = gpu.simulator().unwrap().clone();
                 let streams = Streams::new(&gpu);
-                // Reused blocks are asked for as well: these are not.
+                // To reuse a block whose copy may be pending makes a query too. These blocks are idle.
                 let blocks: Vec<_> = (0..9).map(|_| gpu.pinned::<u32>(LEN).unwrap()).collect();
                 drop(blocks);
                 let futures: Vec<_> = (0..8)

@@ -12,8 +12,8 @@ cuda_rt::streams! {
 
 const LEN: usize = 64;
 
-/// A device on which the owner of a buffer could not be made to wait for its borrower, which writes
-/// 7 into it.
+/// A device on which a buffer's owner could not be made to wait for its borrower. The borrower
+/// writes 7 into the buffer.
 fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffer<u32, Owner<D>>) {
     let (owner, borrower) = (
         gpu.stream::<Owner<D>>().unwrap(),
@@ -22,7 +22,7 @@ fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffe
     let mut buffer = owner.alloc_zeroed::<u32>(LEN).unwrap();
     owner.synchronize().unwrap();
     let simulator = gpu.simulator().unwrap();
-    // The second record is that of the borrower's end.
+    // The second record is the record at the borrower's end.
     simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
     simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
     let error = owner
@@ -33,7 +33,7 @@ fn unjoined<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, cuda_rt::DeviceBuffe
     (owner, buffer)
 }
 
-/// The wait at the end fails on the GPU, and the host waits instead: the owner may go on.
+/// The wait at the end fails on the GPU, and the host waits instead: the owner may continue.
 #[test]
 fn attack_use_after_a_lend_that_only_the_host_could_join() {
     for order in [Order::Lazy, Order::Random] {
@@ -55,7 +55,7 @@ fn attack_use_after_a_lend_that_only_the_host_could_join() {
     }
 }
 
-/// Reads what the borrower still writes.
+/// Reads memory that the borrower still writes.
 #[test]
 fn attack_download_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -70,7 +70,7 @@ fn attack_download_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Every way to enqueue work is closed.
+/// Every call that enqueues work is refused.
 #[test]
 fn attack_any_work_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -82,8 +82,8 @@ fn attack_any_work_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Each refusal names its own call and the cause, counts as sticky, and allocates nothing: a
-/// service that tries again leaks nothing.
+/// Each refusal names its own call and the cause, counts as sticky, and allocates nothing. A
+/// service that retries leaks nothing.
 #[test]
 fn calls_refused_after_a_lend_that_could_not_be_joined_say_why_and_leak_nothing() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -104,13 +104,13 @@ fn calls_refused_after_a_lend_that_could_not_be_joined_say_why_and_leak_nothing(
             assert!(error.to_string().contains("takes no more work"), "{error}");
         }
         assert_eq!(live(), before);
-        // What was waited for can still be.
+        // Finished work can still be waited for.
         owner.release(buffer).unwrap().synchronize().unwrap();
     })
     .unwrap();
 }
 
-/// Inside a capture nothing can be waited for on the host, and only the capture is lost.
+/// Inside a capture the host cannot wait, and only the capture is lost.
 #[test]
 fn a_lend_that_cannot_be_joined_in_a_capture_ends_the_capture_and_no_more() {
     Device::simulated(SimConfig::default(), |gpu| {
@@ -136,7 +136,7 @@ fn a_lend_that_cannot_be_joined_in_a_capture_ends_the_capture_and_no_more() {
     .unwrap();
 }
 
-/// Replays work on it that was captured before.
+/// Replays a graph, captured before, that uses the memory.
 #[test]
 fn attack_launch_a_graph_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -156,8 +156,8 @@ fn attack_launch_a_graph_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Frees what the borrower still writes, so that another device instance of the same pool could be
-/// given it.
+/// Frees memory that the borrower still writes; another device instance with the same pool could
+/// get it.
 #[test]
 fn attack_free_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
@@ -172,8 +172,8 @@ fn attack_free_after_a_lend_that_could_not_be_joined() {
     .unwrap();
 }
 
-/// Gives away what the borrower still writes, to someone who may free it after what the owner
-/// holds.
+/// Hands over memory that the borrower still writes. The next owner may free it in an order that
+/// does not include the borrower.
 #[test]
 fn attack_give_away_what_a_failed_lend_still_writes() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {

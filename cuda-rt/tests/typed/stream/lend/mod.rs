@@ -1,5 +1,5 @@
-//! Views that a stream lends to another for a closure: ordered on both sides, however the closure
-//! is left.
+//! Views that a stream lends to another for a closure: the order holds on both sides, however the
+//! closure ends.
 #![forbid(unsafe_code)]
 
 mod attacks;

@@ -1,4 +1,4 @@
-//! Attacks on copies between devices: devices that are gone, and ends that cannot be recorded.
+//! Attacks on copies between devices: devices that are dropped, and ends that cannot be recorded.
 #![forbid(unsafe_code)]
 
 use cuda_rt::driver::ErrorCode;
@@ -7,7 +7,7 @@ use cuda_rt::{Device, Handoff, Query};
 
 use super::{Compute, Copies, LEN, Other, contents, filled};
 
-/// The instances that a copy is between may go before it has run.
+/// The instances of a copy's two devices may be dropped before the copy has run.
 #[test]
 fn attack_drop_both_devices_while_a_copy_is_in_flight() {
     for order in [Order::Lazy, Order::Random] {
@@ -23,7 +23,8 @@ fn attack_drop_both_devices_while_a_copy_is_in_flight() {
                         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
                         let source = filled(&owner, 3).unwrap();
                         let source = copies.copy_from_peer(source, .., &mut ours).unwrap();
-                        // The copying device goes first; what it recorded is still waited for.
+                        // The copying device is dropped first; its recorded event is still waited
+                        // for.
                         drop((ours, copies, here));
                         let source = owner.acquire(source).unwrap();
                         drop((owner, there));
@@ -42,8 +43,8 @@ fn attack_drop_both_devices_while_a_copy_is_in_flight() {
     }
 }
 
-/// Who asks for the event of a copy is of the device that copied, which may be gone: futures and
-/// polling get the end all the same.
+/// The copy's event is queried through the device that copied, which may be dropped. Futures and
+/// polling still see the end.
 #[test]
 fn attack_await_a_copy_whose_device_is_gone() {
     for way in 0..3 {
@@ -82,7 +83,7 @@ fn attack_await_a_copy_whose_device_is_gone() {
     }
 }
 
-/// Polls once, and again whenever it is woken.
+/// Polls once, and again at each wake-up.
 fn block_on<F: std::future::IntoFuture>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
@@ -114,7 +115,7 @@ fn attack_devices_simulated_apart() {
             let source = filled(&owner, 3).unwrap();
             let before = other.simulator().unwrap().counters();
             let refused = copies.try_copy_from_peer(source, .., &mut ours).unwrap_err();
-            // A wait would be for whatever event has that number over there.
+            // A wait would be for another event that has the same number on the other host.
             assert_eq!(other.simulator().unwrap().counters(), before);
             assert!(
                 refused
@@ -130,10 +131,10 @@ fn attack_devices_simulated_apart() {
     .unwrap();
 }
 
-/// Not sticky, and of no call in particular.
+/// A code that is not sticky and belongs to no call in particular.
 const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
 
-/// The end of a copy can neither be recorded nor waited for: no one gets what it uses, for ever.
+/// The end of a copy can neither be recorded nor waited for: its memory is never given out again.
 #[test]
 fn attack_a_copy_whose_end_is_lost() {
     for to_peer in [false, true] {
@@ -157,7 +158,7 @@ fn attack_a_copy_whose_end_is_lost() {
                         let refused = owner.try_acquire(refused.value).unwrap_err();
                         let refused = refused.value.try_synchronize().unwrap_err();
                         let refused = refused.value.query().unwrap_err();
-                        // Not even by another copy.
+                        // Not even to another copy.
                         let refused = copies
                             .try_copy_from_peer(refused.value, .., &mut ours)
                             .unwrap_err();
@@ -173,7 +174,7 @@ fn attack_a_copy_whose_end_is_lost() {
     }
 }
 
-/// A lend on the other device could not be joined: what is there may still be written, and is not
+/// A lend on the other device could not be joined. Its memory may still be written, and is not
 /// copied.
 #[test]
 fn attack_copy_from_a_device_on_which_an_ordering_could_not_be_made() {

@@ -9,12 +9,12 @@ use super::{Compute, Copies};
 
 const LEN: usize = 96;
 
-/// Not sticky, and of no call in particular.
+/// A code that is not sticky and belongs to no call in particular.
 const PASSING: ErrorCode = ErrorCode::OUT_OF_MEMORY;
 
 const STICKY: ErrorCode = ErrorCode::LAUNCH_FAILED;
 
-/// Copies both ways; each side goes on writing what it lent as soon as it may.
+/// Copies both ways; each side writes its lent memory again as soon as it may.
 fn program<D: Live, E: Live>(here: &Device<D>, there: &Device<E>) -> Result<()> {
     let (copies, compute) = (here.stream::<Copies<D>>()?, here.stream::<Compute<D>>()?);
     let owner = there.stream::<Compute<E>>()?;
@@ -29,7 +29,7 @@ fn program<D: Live, E: Live>(here: &Device<D>, there: &Device<E>) -> Result<()> 
     copies.fill(&mut reply, 3)?;
     let source = copies.copy_to_peer(&reply, owner.release(source)?, ..LEN)?;
     copies.fill(&mut reply, 4)?;
-    // Freed on the other device, behind the copy.
+    // Freed on the other device, after the copy.
     drop(copies.copy_from_peer(owner.release(owner.alloc_zeroed::<u32>(LEN)?)?, .., &mut reply)?);
 
     let source = owner.acquire(source)?;
@@ -50,8 +50,8 @@ fn configurations() -> impl Iterator<Item = SimConfig> {
     random.chain([SimConfig::new().seed(9).order(Order::Lazy)])
 }
 
-/// Runs `body` with two devices and, once they are gone, gives what is left. A third keeps the
-/// host.
+/// Runs `body` with two devices, and returns what remains after they are dropped. A third device
+/// keeps the host alive.
 fn left_of(
     config: SimConfig,
     body: impl Fn(&dyn Fn() -> Result<()>, &cuda_rt::simulator::Simulator),
@@ -73,7 +73,8 @@ fn left_of(
     .unwrap()
 }
 
-/// What may be left: streams, events, graphs, allocations, registrations. The keeper has a stream.
+/// The objects that may remain: streams, events, graphs, allocations, registrations. The third
+/// device has one stream.
 fn leaks(counters: &Counters) -> [usize; 4] {
     [
         counters.streams_live - 1,

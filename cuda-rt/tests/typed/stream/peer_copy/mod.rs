@@ -19,7 +19,7 @@ cuda_rt::streams! {
 
 const LEN: usize = 257;
 
-/// What a buffer holds, once all its work is over.
+/// The contents of a buffer after all its work.
 fn contents<D: Live>(
     gpu: &Device<D>,
     stream: &Stream<Compute<D>>,
@@ -31,15 +31,15 @@ fn contents<D: Live>(
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
-/// A buffer that its stream filled, on its way.
+/// A handoff of a buffer that its stream filled.
 fn filled<D: Live>(stream: &Stream<Compute<D>>, value: u32) -> Result<Handoff<DeviceBuffer<u32, Idle<D>>>> {
     let mut buffer = stream.alloc_zeroed::<u32>(LEN)?;
     stream.fill(&mut buffer, value)?;
     stream.release(buffer)
 }
 
-/// The source is overwritten by its owner as soon as that has it again, which is before the copy
-/// ran unless something waits.
+/// The owner overwrites the source as soon as it gets the source back. Without a wait, that is
+/// before the copy has run.
 #[test]
 fn h37_a_copy_from_a_peer_is_ordered_on_both_sides() {
     for_each_pair(|here, there| {
@@ -78,7 +78,8 @@ fn h37_a_copy_to_a_peer_is_ordered_on_both_sides() {
     });
 }
 
-/// Each half of a buffer by a copy of its own, one after another behind one another's fences.
+/// Each half of a buffer is copied separately; each copy waits for the fences of the copy before
+/// it.
 #[test]
 fn copies_between_ranges_of_two_devices_write_those_ranges_only() {
     for_each_pair(|here, there| {
@@ -109,7 +110,7 @@ fn copies_between_ranges_of_two_devices_write_those_ranges_only() {
     });
 }
 
-/// Both directions at once, then a second round: what came in goes out.
+/// Both directions at once, then a second round in which the received data goes out.
 #[test]
 fn both_devices_copy_at_once_for_several_rounds() {
     for_each_pair(|a, b| {
@@ -126,7 +127,7 @@ fn both_devices_copy_at_once_for_several_rounds() {
                 copy_a.copy_from_peer(of_b, .., &mut to_a).unwrap(),
                 copy_b.copy_from_peer(of_a, .., &mut to_b).unwrap(),
             );
-            // Freed behind the other device's copies.
+            // Freed after the other device's copies.
             drop(old);
             of_a = copy_a.release(to_a).unwrap();
             of_b = copy_b.release(to_b).unwrap();
@@ -151,7 +152,7 @@ fn a_source_dropped_under_the_copy_is_freed_behind_it_on_its_own_device() {
                 .copy_from_peer(filled(&owner, 3).unwrap(), .., &mut ours)
                 .unwrap(),
         );
-        // Given the same memory, if it was freed early.
+        // If memory was freed early, this buffer gets the same memory.
         let next = filled(&owner, 4).unwrap();
         let ours = copies.release(ours).unwrap();
         assert_eq!(contents(here, &compute, ours), [3; LEN]);
@@ -164,7 +165,7 @@ fn a_source_dropped_under_the_copy_is_freed_behind_it_on_its_own_device() {
     });
 }
 
-/// The destination is dropped under the copy: freed in the order of the stream that copies.
+/// The destination is dropped during the copy: it is freed in the order of the copying stream.
 #[test]
 fn a_destination_dropped_under_the_copy_is_freed_after_it() {
     for_each_pair(|here, there| {
@@ -289,8 +290,7 @@ fn a_device_copies_from_itself() {
     });
 }
 
-/// A handoff that a third stream, of the copying device, may wait for, and that threads pass
-/// around.
+/// A third stream, on the copying device, may wait for the handoff, and threads pass it on.
 #[test]
 fn copies_of_two_threads_meet() {
     for_each_pair(|here, there| {
@@ -366,8 +366,8 @@ fn a_device_tells_whether_copies_are_direct() {
     }
 }
 
-/// Modelled: a staged copy takes as long as the ratio of the rates says, and the engines of the two
-/// devices are apart.
+/// Modelled: a staged copy takes longer by the ratio of the rates, and the two devices have
+/// separate engines.
 #[test]
 fn copies_take_the_time_of_their_link() {
     use cuda_rt::timeline::Engine;
