@@ -1,7 +1,6 @@
-//! Says what the feature `cust` needs, where it is missing and the build script of `cust_raw`
-//! panics for want of it. Without the feature it does nothing. Cargo stops at the first script that
-//! fails, which may be the other one: it can't be made to wait for this one, as it knows nothing of
-//! it.
+//! Says what the feature `cust` needs if no CUDA toolkit is found: the build script of `cust_raw`
+//! only panics then. Without the feature this script does nothing. Cargo stops at the first script
+//! that fails, which may be `cust_raw`'s: nothing can make that script wait for this one.
 
 use std::env;
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Where `find_cuda_helper` 0.2, by which `cust_raw` looks for it, finds one.
+/// Whether `find_cuda_helper` 0.2, which `cust_raw` uses, finds a CUDA toolkit.
 fn finds_libcuda() -> bool {
     let named = env::var_os("CUDA_LIBRARY_PATH").unwrap_or_default();
     let versioned = std::fs::read_dir("/usr/local").into_iter().flatten().flatten();

@@ -1,15 +1,15 @@
-//! What waiting in a task costs against blocking a thread, on the first GPU:
+//! Compares the cost of a wait in a task with the cost of a blocked thread, on the first GPU:
 //! `cargo bench -p cuda-handoff --bench async`.
 //!
-//! - *One at a time*: from the end of `release` until the waiting code goes on, for work of several
-//!   lengths, and the processor time of the whole process meanwhile. All ways are measured in
-//!   alternating rounds of one run.
-//! - *Many in flight*: from the first call until the last of thousands of handoffs on four streams
-//!   is done.
+//! - *One at a time*: the time from the end of `release` until the waiting code continues, for work
+//!   of several lengths, and the processor time of the whole process in that time. All ways are
+//!   measured in alternating rounds of one run.
+//! - *Many in flight*: the time from the last release until all of thousands of handoffs on four
+//!   streams are done.
 //!
-//! Prints tables, and the same as one line of JSON. Does nothing, and says so, where there is no
-//! GPU; with `--simulated` it runs a little of each on the simulated device, which shows that it
-//! runs and nothing else.
+//! Prints tables, and the same figures as one line of JSON. Without a GPU it measures nothing, and
+//! says so. With `--simulated` it runs a little of each on the simulated device, which shows only
+//! that the benchmark runs.
 
 use std::future::{Future, IntoFuture};
 use std::hint::spin_loop;
@@ -65,8 +65,8 @@ const WAYS: [Way; 4] = [
     }),
 ];
 
-/// Processor time of all threads there are, in ns, where the system tells. Sleeps first: what runs
-/// is counted when it stops.
+/// The processor time of all present threads, in ns, if the system reports it. Sleeps first,
+/// because the system counts a thread's time when the thread stops running.
 fn processor_ns() -> Option<u64> {
     thread::sleep(Duration::from_millis(1));
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
@@ -109,8 +109,8 @@ fn one_at_a_time(
     for round in 0..rounds + 10 {
         for offset in 0..WAYS.len() {
             let way = (round + offset) % WAYS.len();
-            // In turn: asking for the processor time takes time itself. That of the calls which
-            // enqueue the work is in it.
+            // Rounds measure wall time and processor time in turn, because reading the processor
+            // time takes time itself. The processor time includes the calls that enqueue the work.
             let before = (round % 2 == 0).then(processor_ns).flatten();
             let mut device = stream.adopt(buffer.take().expect("put back below"))?;
             for _ in 0..times {
@@ -159,7 +159,8 @@ impl Wake for Woken {
     }
 }
 
-/// All at once, each as a task of its own: polled when it was woken, and not before.
+/// Awaits all handoffs at once, each in a task of its own. A task is polled only after it was
+/// woken.
 fn await_all(handoffs: Vec<Handoff<Buffers>>) -> Result<()> {
     let (sender, woken) = channel();
     let mut pending = handoffs.len();

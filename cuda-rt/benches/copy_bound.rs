@@ -1,18 +1,19 @@
-//! What a copy-bound pipeline reaches with raw calls, with handoffs by hand and with [`Pipeline`],
-//! on the first GPU: `cargo bench -p cuda-handoff --bench copy_bound`.
+//! Measures the throughput of a copy-bound pipeline with raw calls, with handoffs by hand and with
+//! [`Pipeline`], on the first GPU: `cargo bench -p cuda-handoff --bench copy_bound`.
 //!
-//! Items lie in pinned memory, go to the device, are copied there once, and come back to pinned
-//! memory: upload, compute and download have a stream each, and N buffers at each boundary. Nothing
-//! reads or writes an item on the host, so the copy engines are the bound, and what the host does
-//! between two copies shows as a gap.
+//! Each item is copied from pinned memory to the device, once within the device, and back to pinned
+//! memory. Upload, compute and download have a stream each, and N buffers at each boundary. The
+//! host reads and writes no item, so the copy engines are the bound. Host work between two copies
+//! shows as a gap.
 //!
-//! All ways, and the copies alone, are measured in alternating rounds of one run; the figures are
-//! medians over the rounds, and ratios are those within a round. Time runs from the first item's
-//! fill to the end of the last one's sink, after memory has been allocated. What each way brings
-//! back is checked, once, before anything is timed.
+//! All ways, and the copies alone, are measured in alternating rounds of one run. The figures are
+//! medians over the rounds; ratios are taken within a round. The time runs from the first item's
+//! fill to the end of the last item's sink, after memory has been allocated. The results of each
+//! way are checked once, before the measurement.
 //!
-//! Prints a table, and the same as one line of JSON. Does nothing, and says so, where there is no
-//! GPU; with `--simulated` it checks the typed ways on the simulated device, and times nothing.
+//! Prints a table, and the same figures as one line of JSON. Without a GPU it measures nothing, and
+//! says so. With `--simulated` it checks the typed ways on the simulated device, and measures
+//! nothing.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 use std::collections::VecDeque;
@@ -29,11 +30,11 @@ use cudarc::driver::sys::{self, CUresult};
 
 cuda_rt::streams! { Upload; Compute; Download; }
 
-/// Times that each way is timed.
+/// Measured rounds.
 const ROUNDS: usize = 15;
 const WARM_UP: usize = 2;
 
-/// How much goes through.
+/// The number and size of the items.
 #[derive(Clone, Copy)]
 struct Load {
     items: u32,
@@ -47,11 +48,11 @@ const LOAD: Load = Load {
     len: (32 << 20) / size_of::<u32>(),
 };
 
-/// For the check, which takes the host longer than the copies.
+/// The load of the check, which takes the host longer than the copies.
 const CHECKED: Load = Load { items: 12, ..LOAD };
 
 impl Load {
-    /// Of all items.
+    /// The bytes of all items.
     fn bytes(self) -> usize {
         self.items as usize * self.item_bytes()
     }
@@ -61,12 +62,12 @@ impl Load {
     }
 }
 
-/// What both ends do with an item.
+/// The host's work on an item at both ends.
 #[derive(Clone, Copy)]
 enum Ends {
-    /// Nothing: the copies are what is timed.
+    /// No work, for the measurement.
     Idle,
-    /// Write every element, and see that each comes back.
+    /// Write every element, and check that it comes back.
     Checked,
 }
 
@@ -91,8 +92,8 @@ impl Ends {
     }
 }
 
-/// With the three streams of [`Raw`]: one thread enqueues all, and waits for nothing but a pinned
-/// slot.
+/// The pipeline of raw calls, on the three streams of [`Raw`]. One thread enqueues all work, and
+/// waits only for pinned slots.
 struct RawPipeline<'a> {
     raw: &'a Raw,
     slots: Vec<RawSlot>,
@@ -133,13 +134,14 @@ impl<'a> RawPipeline<'a> {
         for item in 0..load.items {
             let slot = &slots[item as usize % slots.len()];
             raw.synchronize(slot.uploaded);
-            // SAFETY: `len` elements that were zeroed at first; the upload from them is over, so
-            // nothing else uses them.
+            // SAFETY: the slot has `len` elements, which were zeroed at first. The last upload from
+            // them is over, so nothing else uses them.
             ends.fill(item, unsafe {
                 slice::from_raw_parts_mut(slot.pinned_in.as_ptr(), load.len)
             });
 
-            // Events that were never recorded are over: the first round of slots waits for nothing.
+            // An event that was never recorded counts as done, so the first use of each slot does
+            // not wait.
             raw.wait(raw.upload, slot.computed);
             raw.copy_to_device(slot.device_in, slot.pinned_in, bytes);
             raw.record(slot.uploaded, raw.upload);
@@ -149,7 +151,8 @@ impl<'a> RawPipeline<'a> {
             raw.copy(slot.device_out, slot.device_in, bytes);
             raw.record(slot.computed, raw.compute);
 
-            // Behind the upload, so that it need not wait for this.
+            // The sink comes after the upload is enqueued, so the upload does not wait for the
+            // sink.
             if let Some(earlier) = item.checked_sub(slots.len() as u32) {
                 self.sink(earlier, load, ends);
             }
@@ -166,14 +169,15 @@ impl<'a> RawPipeline<'a> {
     fn sink(&self, item: u32, load: Load, ends: Ends) {
         let slot = &self.slots[item as usize % self.slots.len()];
         self.raw.synchronize(slot.downloaded);
-        // SAFETY: `len` elements; the download to them is over, and the next one not enqueued.
+        // SAFETY: the slot has `len` elements. The last download to them is over, and the next
+        // download is not enqueued yet.
         ends.sink(item, unsafe {
             slice::from_raw_parts(slot.pinned_out.as_ptr(), load.len)
         });
     }
 }
 
-/// The same, with handoffs.
+/// The same pipeline, with handoffs.
 struct ByHand<D: Live> {
     upload: Stream<Upload<D>>,
     compute: Stream<Compute<D>>,
@@ -184,7 +188,7 @@ struct ByHand<D: Live> {
     pinned_out: Slots<PinnedBuffer<u32, Idle<D>>>,
 }
 
-/// Slots of one boundary, the one that is used next in front.
+/// The slots of one boundary. The next slot to use is in front.
 struct Slots<R: Bundle>(VecDeque<Handoff<R>>);
 
 impl<R: Bundle> Slots<R> {
@@ -256,8 +260,8 @@ impl<D: Live> ByHand<D> {
     }
 }
 
-/// The same, as a [`Pipeline`]. The second time is that of the whole of `run`, with the start and
-/// end of its threads and the end of its memory.
+/// The same pipeline, as a [`Pipeline`]. The second time is the time of the whole `run`, which
+/// includes the start and end of its threads and the release of its memory.
 fn pipeline<D: Live>(
     gpu: &Device<D>,
     load: Load,
@@ -289,15 +293,15 @@ fn pipeline<D: Live>(
     Ok((ended.expect("all came back") - *started, whole))
 }
 
-/// One thing that is timed, and how long it took in each round, in s.
+/// One measured way, and its time in each round, in s.
 struct Row {
     name: String,
-    /// The row of the same number of buffers that it is compared with.
+    /// The row to compare with: the raw calls with the same number of buffers.
     raw: usize,
     samples: Vec<f64>,
 }
 
-/// Rows of the copies alone; the ways follow, four of each number of buffers.
+/// The rows of the copies alone. Four rows of ways follow for each number of buffers.
 const UPLOADS: usize = 0;
 const DOWNLOADS: usize = 1;
 const BOTH: usize = 2;
@@ -315,7 +319,8 @@ fn report(rows: &[Row], load: Load) {
             median((0..row.samples.len()).map(of).collect())
         };
         let to_raw = against(&|round| rows[row.raw].samples[round]);
-        // All goes each way, so no way is faster than the slower direction alone.
+        // All bytes go in both directions, so no pipeline is faster than the slower direction
+        // alone.
         let to_bound = against(&|round| rows[UPLOADS].samples[round].max(rows[DOWNLOADS].samples[round]));
         let [low, middle, high] = [0.1, 0.5, 0.9].map(|q| quantile(row.samples.clone(), q) * 1e3);
         println!(
@@ -387,7 +392,7 @@ fn measure<D: Live>(gpu: &Device<D>) -> std::result::Result<(), Box<dyn std::err
         add(DOWNLOADS, raw.copies_alone(slot, LOAD, false, true));
         add(BOTH, raw.copies_alone(slot, LOAD, true, true));
         for (first, buffers, by_raw, by_hand) in &mut ways {
-            // Each is first as often as last.
+            // Each way is first as often as last.
             for i in 0..3 {
                 match (round + i) % 3 {
                     0 => add(*first, by_raw.run(LOAD, Ends::Idle)),
@@ -438,11 +443,11 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// Streams of CUDA's, which do not wait for the default stream, in the primary context that the
-/// typed API uses too.
+/// Raw streams, which do not wait for the default stream, in the primary context that the typed API
+/// uses too.
 ///
-/// What it creates lives as long as the process, and belongs to a context that is current on the
-/// calling thread: that is what the calls below rely on.
+/// All objects that it creates live as long as the process, and belong to the context that is
+/// current on the calling thread. The SAFETY comments below call these objects live.
 struct Raw {
     upload: sys::CUstream,
     compute: sys::CUstream,
@@ -451,14 +456,14 @@ struct Raw {
 
 impl Raw {
     fn new() -> Self {
-        // SAFETY: has no preconditions.
+        // SAFETY: the call has no preconditions.
         ok(unsafe { sys::cuInit(0) });
         let (mut device, mut context) = (0, ptr::null_mut());
         // SAFETY: the pointer is to a live device number.
         ok(unsafe { sys::cuDeviceGet(&mut device, 0) });
         // SAFETY: the pointer is to a live handle.
         ok(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) });
-        // SAFETY: retained, and never released.
+        // SAFETY: the context was retained, and is never released.
         ok(unsafe { sys::cuCtxSetCurrent(context) });
         let stream = || {
             let mut stream = ptr::null_mut();
@@ -474,13 +479,14 @@ impl Raw {
         }
     }
 
-    /// Zeroed.
+    /// Allocates zeroed pinned memory.
     fn pinned(&self, bytes: usize) -> NonNull<u32> {
         let mut address: *mut c_void = ptr::null_mut();
         // SAFETY: the pointer is to a live address.
         ok(unsafe { sys::cuMemHostAlloc(&mut address, bytes, 0) });
         let address = NonNull::new(address).expect("allocated").cast::<u32>();
-        // SAFETY: just allocated with that many bytes, and at least page-aligned.
+        // SAFETY: the memory was allocated just now with `bytes` bytes, and is at least
+        // page-aligned.
         unsafe { address.cast::<u8>().write_bytes(0, bytes) };
         address
     }
@@ -530,7 +536,7 @@ impl Raw {
         ok(unsafe { sys::cuMemcpyDtoHAsync_v2(to.as_ptr().cast(), from, bytes, self.download) });
     }
 
-    /// All items' copies, of either direction, one behind the other and waiting for nothing.
+    /// The copies of all items, in one direction or both, without waits between them.
     fn copies_alone(&self, slot: &RawSlot, load: Load, up: bool, down: bool) -> Duration {
         let bytes = load.item_bytes();
         let started = Instant::now();

@@ -1,10 +1,10 @@
-//! Chains of small kernels, launched one by one and replayed as graphs, and what it costs to change
-//! a graph, on the first GPU: `cargo bench -p cuda-handoff --bench graph`.
+//! Measures chains of small kernels, launched one by one and replayed as graphs, and the cost of
+//! changing a graph, on the first GPU: `cargo bench -p cuda-handoff --bench graph`.
 //!
-//! The kernel is `device_kernels::scale` over 1024 elements in every way, so that launching it
-//! costs more than it takes. Raw ways call the driver with the same kernel, memory of the same size
-//! and the same stream. Figures as in `seam`: medians over rounds, and ratios to the first way of
-//! each group, round by round. Does nothing, and says so, where there is no GPU.
+//! Every way runs the kernel `device_kernels::scale` over 1024 elements, so a launch takes longer
+//! than the kernel. Raw ways call the driver with the same kernel, memory of the same size and the
+//! same stream. The figures are as in `seam`: medians over rounds, and ratios to the first way of
+//! each group, round by round. Without a GPU it measures nothing, and says so.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 mod ways;
@@ -23,7 +23,7 @@ use ways::Group;
 
 /// Elements that each kernel works on.
 const LEN: usize = 1024;
-/// Kernels of a chain.
+/// The numbers of kernels in a chain.
 const CHAINS: [usize; 4] = [5, 20, 50, 100];
 const ROUNDS: usize = 301;
 const PTX: &str = include_str!("../../device-kernels/ptx/device_kernels.ptx");
@@ -56,7 +56,7 @@ fn measure<D: Live>(gpu: &Device<D>) {
     println!("[{}]", json.join(","));
 }
 
-/// `links` kernels, each reading what the one before it wrote.
+/// Launches `links` kernels. Each reads the elements that the kernel before it wrote.
 fn chain<S: StreamTag>(
     stream: &Stream<S>,
     x: &mut DeviceSlice<f32, S>,
@@ -89,7 +89,7 @@ fn captured<D: Live>(
     })
 }
 
-/// What a chain takes to enqueue, alone, and one after another to the end.
+/// Measures the time to enqueue a chain, to run one chain alone, and to run many chains.
 fn run<D: Live>(gpu: &Device<D>, links: usize, json: &mut Vec<String>) -> Result<()> {
     let compute = gpu.stream::<Compute<D>>()?;
     let settle = || compute.synchronize().expect("synchronize");
@@ -124,7 +124,7 @@ fn run<D: Live>(gpu: &Device<D>, links: usize, json: &mut Vec<String>) -> Result
     Ok(())
 }
 
-/// What it takes to change a graph of a chain, on the host; the changed graph is launched by none.
+/// Measures the host time to change a graph of a chain. No way launches the changed graph.
 fn change<D: Live>(gpu: &Device<D>, links: usize, json: &mut Vec<String>) -> Result<()> {
     let compute = gpu.stream::<Compute<D>>()?;
     let settle = || compute.synchronize().expect("synchronize");
@@ -194,10 +194,10 @@ fn change<D: Live>(gpu: &Device<D>, links: usize, json: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// The same chain, as CUDA has it.
+/// The same chain with raw calls. Its handles are live until it is dropped.
 struct Raw {
     stream: sys::CUstream,
-    /// For captures.
+    /// The stream for captures.
     aside: sys::CUstream,
     module: sys::CUmodule,
     function: sys::CUfunction,
@@ -237,11 +237,11 @@ impl Raw {
         raw.graph = raw.capture(1.0);
         raw.executable = raw.instantiate(raw.graph);
         let mut count = 0;
-        // SAFETY: live; without an array only the number of nodes is written.
+        // SAFETY: the graph is live. Without an array the call only writes the number of nodes.
         ok(unsafe { sys::cuGraphGetNodes(raw.graph, ptr::null_mut(), &mut count) });
         assert_eq!(count, links);
         raw.nodes = vec![ptr::null_mut(); count];
-        // SAFETY: live, and there is room for as many nodes as there are.
+        // SAFETY: the graph is live, and the array has room for all its nodes.
         ok(unsafe { sys::cuGraphGetNodes(raw.graph, raw.nodes.as_mut_ptr(), &mut count) });
         raw
     }
@@ -298,7 +298,7 @@ impl Raw {
         ok(unsafe { sys::cuStreamBeginCapture_v2(self.aside, mode) });
         self.chain(self.aside, factor);
         let mut graph = ptr::null_mut();
-        // SAFETY: live, and captured.
+        // SAFETY: the stream is live, and being captured.
         ok(unsafe { sys::cuStreamEndCapture(self.aside, &mut graph) });
         graph
     }
@@ -323,7 +323,7 @@ impl Raw {
     }
 
     fn replay(&self) {
-        // SAFETY: live, as are the buffers.
+        // SAFETY: the graph, the stream and the buffers are live.
         ok(unsafe { sys::cuGraphLaunch(self.executable, self.stream) });
     }
 
@@ -343,16 +343,17 @@ impl Raw {
                 kern: ptr::null_mut(),
                 ctx: ptr::null_mut(),
             };
-            // SAFETY: live, a node of the graph that it was made from, and the kernel's parameters.
+            // SAFETY: graph and node are live, the node is of the graph that `executable` was made
+            // from, and the parameters are the kernel's.
             ok(unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.executable, self.nodes[node], &launch) });
         });
     }
 
     fn update(&self, factor: f32) {
         let graph = self.capture(factor);
-        // SAFETY: a struct of numbers and pointers, which the call fills.
+        // SAFETY: the struct has only numbers and pointers, for which zero is a value.
         let mut result: sys::CUgraphExecUpdateResultInfo = unsafe { std::mem::zeroed() };
-        // SAFETY: live, and the pointer is to a live struct.
+        // SAFETY: both graphs are live, and the pointer is to a live struct.
         ok(unsafe { sys::cuGraphExecUpdate_v2(self.executable, graph, &mut result) });
         // SAFETY: live, and not used again.
         ok(unsafe { sys::cuGraphDestroy(graph) });
@@ -361,12 +362,13 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: live; its launches are over, and if not CUDA keeps what they need.
+        // SAFETY: the stream is live.
         ok(unsafe { sys::cuStreamSynchronize(self.stream) });
         self.destroy((self.graph, self.executable));
         // SAFETY: live, and not used again.
         ok(unsafe { sys::cuStreamDestroy_v2(self.aside) });
-        // SAFETY: live, and nothing of it runs.
+        // SAFETY: the module is live, and none of its kernels runs: the stream was synchronised
+        // above.
         ok(unsafe { sys::cuModuleUnload(self.module) });
     }
 }

@@ -1,10 +1,11 @@
-//! What the seam and the typed API cost over the raw calls, on the first GPU:
+//! Measures the cost of the driver trait and of the typed API over raw calls, on the first GPU:
 //! `cargo bench -p cuda-handoff --bench seam`.
 //!
-//! Each pair is measured in alternating rounds of one run, so that clocks and neighbours bear on
-//! both alike; the figures are medians over the rounds, ratios those of each round to the raw calls
-//! in it. Prints a table, what each call says with no context or another one current, and the same
-//! as one line of JSON. Does nothing, and says so, where there is no GPU.
+//! The ways are measured in alternating rounds of one run, so clocks and other processes affect all
+//! ways alike. The figures are medians over the rounds. Ratios compare each way with the raw calls
+//! of the same round. Prints a table, the result of each call with no context or another context
+//! current, and the same figures as one line of JSON. Without a GPU it measures nothing, and says
+//! so.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 mod ways;
@@ -22,7 +23,7 @@ use ways::{Group, ROUNDS};
 /// Calls timed together.
 const CALLS: u32 = 200;
 
-// SAFETY: written for the kernels below, by hand.
+// SAFETY: the PTX holds the entry of the kernel below, with its one parameter.
 static MODULE: ModuleImage = unsafe {
     ModuleImage::new(
         "bench",
@@ -104,12 +105,12 @@ fn main() {
     let alloc = || {
         // SAFETY: live.
         let address = unsafe { seam.alloc(1 << 20, stream) }.expect("alloc");
-        // SAFETY: from `alloc`, and never used.
+        // SAFETY: the address is from `alloc`, and nothing uses the memory.
         unsafe { seam.free(address, stream) }.expect("free");
     };
 
     let mut json = Vec::new();
-    // Switching the check costs one store: the same for both.
+    // Switching the check costs one store, the same for both ways.
     let every_call = |call: &dyn Fn()| {
         driver.set_context_check(ContextCheck::EveryCall);
         call();
@@ -164,7 +165,7 @@ cuda_rt::streams! {
     Download;
 }
 
-/// The typed API against the raw calls that it stands for.
+/// Compares the typed API with the raw calls that it makes.
 fn typed<D: Live>(gpu: &Device<D>, raw: &Raw, settle: &dyn Fn(), json: &mut Vec<String>) {
     let (compute, download) = (
         gpu.stream::<Compute<D>>().expect("create a stream"),
@@ -226,7 +227,7 @@ fn typed<D: Live>(gpu: &Device<D>, raw: &Raw, settle: &dyn Fn(), json: &mut Vec<
     }
 }
 
-/// The same handles, as CUDA has them.
+/// Raw handles of the same objects, which live as long as the process.
 struct Raw {
     stream: sys::CUstream,
     other: sys::CUstream,
@@ -323,7 +324,7 @@ impl Raw {
         let mut address = 0;
         // SAFETY: the pointer is to a live address, and the stream is live.
         ok(unsafe { sys::cuMemAllocAsync(&mut address, 1 << 20, self.stream) });
-        // SAFETY: just allocated, and never used.
+        // SAFETY: the memory was allocated just now, and nothing uses it.
         ok(unsafe { sys::cuMemFreeAsync(address, self.stream) });
     }
 
@@ -349,7 +350,7 @@ impl Raw {
         ));
     }
 
-    /// What calls on explicit handles say when their context is not the current one.
+    /// The results of calls on explicit handles while their context is not current.
     fn with_other_contexts(&self) -> Vec<(&'static str, &'static str, u32)> {
         let mut device = 0;
         // SAFETY: the pointer is to a live device number.
@@ -359,7 +360,7 @@ impl Raw {
         ok(unsafe { sys::cuCtxCreate_v2(&mut foreign, 0, device) });
         let mut rows = Vec::new();
         for (name, context) in [("none", ptr::null_mut()), ("another", foreign)] {
-            // SAFETY: live, or none.
+            // SAFETY: the context is live, or null for no context.
             ok(unsafe { sys::cuCtxSetCurrent(context) });
             rows.push((name, "cuEventRecord", self.record() as u32));
             rows.push((name, "cuStreamWaitEvent", self.wait() as u32));
@@ -374,7 +375,7 @@ impl Raw {
                 unsafe { sys::cuStreamSynchronize(self.stream) } as u32,
             ));
         }
-        // SAFETY: live, and the context that everything else here belongs to.
+        // SAFETY: the context is live. All other objects here belong to it.
         ok(unsafe { sys::cuCtxSetCurrent(self.context) });
         // SAFETY: live, and not used again.
         ok(unsafe { sys::cuCtxDestroy_v2(foreign) });

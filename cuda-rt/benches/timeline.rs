@@ -1,7 +1,8 @@
-//! What recording costs the host, for each call: `cargo bench -p cuda-handoff --bench timeline`.
+//! Measures the host's cost of a recording, for each call:
+//! `cargo bench -p cuda-handoff --bench timeline`.
 //!
-//! On the first GPU, or on the simulated device, whose calls cost what the simulation takes: there
-//! only the differences mean something.
+//! It runs on the first GPU, or on the simulated device. The simulation itself takes host time, so
+//! there only the differences are meaningful.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;
@@ -12,11 +13,11 @@ use cuda_rt::{Device, Gpu, Result};
 
 cuda_rt::streams! { Compute; Download; }
 
-/// Calls to a sample, few enough that no queue fills up.
+/// The calls of a sample: few enough that no queue fills up.
 const CALLS: usize = 200;
 const SAMPLES: usize = 200;
 
-/// Time of one of `CALLS` calls; what they enqueued is waited for outside the time.
+/// The mean time of one call. The wait for the enqueued work is not measured.
 fn per_call(mut call: impl FnMut() -> Result<()>, mut settle: impl FnMut() -> Result<()>) -> Result<Samples> {
     let mut ns = Vec::new();
     for sample in 0..SAMPLES + 10 {
@@ -74,7 +75,7 @@ fn measure(gpu: &Device, how: &str, record: impl Fn() -> Result<Option<Recording
 fn main() -> Result<()> {
     let gpu = Device::open_or_simulate()?;
     println!("{}: host time of a call", gpu.properties().name);
-    // First and last, so that drift shows.
+    // "off" is measured first and last, so that drift shows.
     measure(&gpu, "off", || Ok(None))?;
     measure(&gpu, "recording", || gpu.record_timeline().map(Some))?;
     measure(&gpu, "by events", || gpu.record_timeline_by_events().map(Some))?;

@@ -5,8 +5,8 @@
 //!
 //! Safe code that compiles has no data race between streams, between a stream and the host, or
 //! between two GPUs, whatever is dropped, leaked with `mem::forget`, sent to a thread or panics.
-//! Order is proved by types: no tracking happens at run time, an event is recorded only where a
-//! buffer changes hands, and the host waits only where the program says so.
+//! Types prove the order: nothing is tracked at run time, an event is recorded only when a buffer
+//! changes its owner, and the host waits only where the program says so.
 //!
 //! ```
 //! use cuda_rt::Device;
@@ -36,59 +36,62 @@
 //!
 //! # Design choices
 //!
-//! - A buffer's type says who owns it: a stream tag, or [`Idle`]. Moving it consumes a [`Handoff`].
+//! - A buffer's type names its owner: a stream tag, or [`Idle`]. A move to another owner consumes a
+//!   [`Handoff`].
 //! - One tag is one CUDA stream ([`streams!`]), so equal types prove equal streams, and nothing is
 //!   checked at run time.
-//! - Destructors keep memory from being freed early; no safety rests on one running.
+//! - Destructors keep memory from being freed early. Safety does not depend on a destructor
+//!   running.
 //! - Hardware is behind one trait, [`driver::Driver`]: CUDA, or a simulated device that runs
-//!   everything where there is no GPU, in an order as hostile as CUDA allows.
+//!   programs without a GPU, in an order as hostile as CUDA allows.
 //!
 //! # Who validates what
 //!
-//! rustc proves order and ownership. What types can't know, such as lengths and grids, is checked
-//! before anything is enqueued. What CUDA refuses is an [`Error`] of the call that asked for it;
-//! the backends behind [`driver`] check nothing that CUDA does not.
+//! rustc proves order and ownership. This crate checks properties that types cannot express, like
+//! lengths and grids, before it enqueues anything. If CUDA refuses a call, that call returns an
+//! [`Error`]; the backends behind [`driver`] check nothing that CUDA does not check.
 //!
-//! # What is here
+//! # Contents
 //!
 //! | | |
 //! |---|---|
 //! | devices and streams | [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`] |
 //! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
 //! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`] |
-//! | many readers, places to keep | [`Shared`] and [`Lease`], [`Constant`], [`Slot`] |
+//! | many readers, places to keep a bundle | [`Shared`] and [`Lease`], [`Constant`], [`Slot`] |
 //! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
 //! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
 //! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
 //! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
-//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for those of other compilers |
+//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for kernels of other compilers |
 //! | whole programs | [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`] |
 //! | other libraries | [`interop`] |
 //!
 //! # Several GPUs
 //!
-//! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so that memory of one is no argument
-//! of another. It is copied by [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`], and
-//! combined by the collectives of a [`Communicator`].
+//! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so memory of one device is no
+//! argument for another. [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`] copy memory
+//! between devices, and the collectives of a [`Communicator`] combine it.
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `cuda` | yes | the CUDA driver, loaded at run time; without it there is only the simulated device |
-//! | `pipeline` | yes | the module `pipeline`; without it there is a package less to build |
+//! | `pipeline` | yes | the module `pipeline`; without it the build has one package less |
 //! | `nccl` | no | collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they run on simulated devices only |
 //! | `half` | no | `half::f16` and `half::bf16` as elements and in kernels |
-//! | `cupti` | no | times of kernels and copies from CUPTI, where it can be loaded; else from timing events |
-//! | `rustacuda` | no | types that derive `DeviceCopy` by `rustacuda_derive`, as elements and kernel parameters, where that is sound |
-//! | `cust` | no | objects of the crate `cust` 0.3.2 become ours, and ours are lent to it; links libcuda |
-//! | `nvtx` | no | stages named by [`timeline::scope`] are NVTX ranges too; building needs a C compiler and libclang |
+//! | `cupti` | no | times of kernels and copies from CUPTI, if it can be loaded; otherwise from timing events |
+//! | `rustacuda` | no | types that derive `DeviceCopy` of `rustacuda_derive`, as elements and kernel parameters, if that is sound |
+//! | `cust` | no | objects of the crate `cust` 0.3.2 become objects of this crate, and the reverse; links libcuda |
+//! | `nvtx` | no | stages named by [`timeline::scope`] are NVTX ranges too; the build needs a C compiler and libclang |
 //!
 //! # What is not caught
 //!
-//! Races *inside* a kernel that is written with `unsafe`; deadlocks between kernels that wait for
-//! each other; work that other libraries enqueue behind this one's back.
+//! - Races *inside* a kernel that is written with `unsafe`.
+//! - Deadlocks between kernels that wait for each other.
+//! - Work that other libraries enqueue without telling this crate.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -113,7 +116,7 @@ pub use cuda_rt_runtime::{
 pub use cuda_rt_runtime::{bytemuck, checker, driver, interop, kernel, simulator, timeline};
 pub use cuda_rt_runtime::{devices, streams};
 
-/// The example of the package's page is compiled and run.
+/// The doctests of the README: its example is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,5 @@
-//! The happens-before checker, and the driver that tells it of each call.
+//! The happens-before checker, and the driver that reports each call to it. Re-exported from
+//! `cuda_rt_checker`.
 
 pub use cuda_rt_checker::{
     AccessKind, ActorId, ActorKind, Check, Checker, Operation, Party, Race, Simulates, Site, VectorClock,

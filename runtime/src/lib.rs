@@ -1,20 +1,20 @@
 //! The typed API of `cuda-handoff`: devices, streams, memory, order, kernels and graphs. Programs
-//! depend on `cuda-handoff`, whose page says what this promises.
+//! depend on `cuda-handoff`, whose page says what the API promises.
 //!
 //! | folder | what |
 //! |---|---|
 //! | `tag` | the types that name streams and devices |
-//! | `device` | devices, what their handles share, and what every call does |
-//! | `stream` | what enqueues: copies, fills, and moves of ownership |
-//! | `order` | events, fences, handoffs: what waits for what, and where |
+//! | `device` | devices, the state that their handles share, and the steps of every call |
+//! | `stream` | streams: copies, fills, and moves of ownership |
+//! | `order` | events, fences and handoffs: which work waits for which |
 //! | `memory` | buffers, slices, bundles, and places to keep them |
 //! | `kernel` | kernels and their launches |
 //! | `graph` | captured work |
 //! | `collective` | sums and exchanges among several GPUs |
-//! | `interop` | code that is not ours |
-//! | `timeline` | what ran when: recordings |
-//! | `error` | what can go wrong, by families |
-//! | `checker` | the happens-before checker, handed on |
+//! | `interop` | memory, streams and kernels of other libraries |
+//! | `timeline` | recordings of what ran when |
+//! | `error` | errors, one file a family |
+//! | `checker` | the happens-before checker, re-exported |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -73,8 +73,8 @@ pub mod __private {
     pub use crate::order::fence::Fence;
     pub use crate::order::stream_ref::StreamRef;
     pub use crate::order::unless::Unless;
-    // What macros name: `::core` in their output would be whatever the user's crate calls `core`
-    // (H42).
+    // The paths that macros write. In their output `::core` would name any crate that the user
+    // calls `core` (H42).
     pub use ::core;
     pub use device_std;
 }

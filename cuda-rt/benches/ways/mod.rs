@@ -1,18 +1,18 @@
-//! Ways to do one thing, timed in alternating rounds of one run.
+//! [`Group`]: several ways to do one task, timed in alternating rounds of one run.
 
 use std::time::Instant;
 
-/// Times that each is timed.
+/// Measured rounds of each way.
 pub(crate) const ROUNDS: usize = 501;
 
-/// One way to make a call, and how long it took in each round.
+/// One way to do the task, and its time in each round.
 pub(crate) struct Way<'a> {
     name: &'static str,
     call: Box<dyn FnMut() + 'a>,
     samples: Vec<f64>,
 }
 
-/// Ways to do one thing; the first is what the others are compared with.
+/// Several ways to do one task. The others are compared with the first.
 pub(crate) struct Group<'a> {
     name: &'static str,
     ways: Vec<Way<'a>>,
@@ -35,13 +35,13 @@ impl<'a> Group<'a> {
         self
     }
 
-    /// Times `calls` of each way at once, all ways in turn. `settle` drains the streams between, so
-    /// that no queue fills up.
+    /// Times `calls` calls of each way together, all ways in turn. `settle` drains the streams in
+    /// between, so that no queue fills up.
     pub(crate) fn run(&mut self, calls: u32, settle: &dyn Fn()) {
         self.time(ROUNDS, calls, settle, false);
     }
 
-    /// As [`run`](Self::run), for so many rounds, with the time that the streams take to drain.
+    /// Like [`run`](Self::run), for `rounds` rounds. The time includes draining the streams.
     #[allow(dead_code, reason = "not every benchmark looks at the device's time")]
     pub(crate) fn run_to_the_end(&mut self, rounds: usize, calls: u32, settle: &dyn Fn()) {
         self.time(rounds, calls, settle, true);
@@ -49,7 +49,7 @@ impl<'a> Group<'a> {
 
     fn time(&mut self, rounds: usize, calls: u32, settle: &dyn Fn(), to_the_end: bool) {
         for round in 0..rounds + 20 {
-            // Each is first as often as last.
+            // Each way is first as often as last.
             let first = round % self.ways.len();
             for i in 0..self.ways.len() {
                 let at = (first + i) % self.ways.len();
@@ -76,7 +76,7 @@ impl<'a> Group<'a> {
         println!("{}", self.name);
         let base = self.ways[0].samples.clone();
         for way in &mut self.ways {
-            // Round by round, so that what slows a round down slows both.
+            // The ratio is taken round by round: a slow round slows both ways.
             let mut ratios: Vec<_> = way
                 .samples
                 .iter()

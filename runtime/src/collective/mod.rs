@@ -1,11 +1,11 @@
-//! [`Communicator`]: operations that several devices take part in.
+//! [`Communicator`]: collectives, which are operations of several devices together.
 //!
-//! A collective is one operation of each rank's stream, on memory of that stream: so what orders
-//! everything else orders it too. Behind its part each stream waits for the parts of all other
-//! ranks, which may write to its memory ([`join_all`]).
+//! A collective is one operation of each rank's stream, on memory of that stream. So stream order
+//! and handoffs order it like all other work. After its own part each stream waits for the parts of
+//! all other ranks, which may write to its memory ([`join_all`]).
 //!
-//! Buffers are given by value and come back once all is enqueued: what a call that failed half-way
-//! left in flight is never seen again.
+//! A collective takes buffers by value and returns them once all parts are enqueued. If a call
+//! fails half-way, its buffers may be in flight, and are never returned.
 
 mod ranks;
 
@@ -22,10 +22,10 @@ use ranks::sealed::{Devices as Ranked, RankPart, RankStream, Ranks};
 pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 
 /// Devices that take part in collectives together, each as one rank: `G` is the tuple of their
-/// tags, and a device's place in it its rank. Up to eight, all different.
+/// tags, and a device's index in the tuple is its rank. Up to eight devices, all different.
 ///
-/// On GPUs it is NCCL's, with the feature `nccl`; simulated devices of one host have one of their
-/// own.
+/// GPUs use NCCL, with the feature `nccl`. Simulated devices of one host have an implementation of
+/// their own.
 ///
 /// ```
 /// # use cuda_rt::Device;
@@ -49,21 +49,22 @@ pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 /// ```
 ///
 /// # Deadlocks
-/// A rank's part begins when its stream gets there, and ends when all have begun. Collectives of
-/// one communicator are enqueued in one order on all ranks. Those of two communicators whose
-/// devices overlap are not: enqueue them from one thread, or order the streams.
+/// A rank's part begins when its stream reaches it, and ends only after the parts of all ranks have
+/// begun. Collectives of one communicator are enqueued in one order on all ranks. Collectives of
+/// two communicators with a common device have no common order: enqueue them from one thread, or
+/// order the streams.
 ///
 /// # Failure
-/// Once a collective could not be enqueued, the communicator is aborted: every later call fails
-/// with the same error, and what is running ends. So does [`abort`](Self::abort), from any thread,
-/// when [`status`](Self::status) tells of an error.
+/// If a collective cannot be enqueued, the communicator is aborted: every later call fails with the
+/// same error, and running collectives end. If [`status`](Self::status) returns an error, any
+/// thread can abort the communicator with [`abort`](Self::abort).
 ///
 /// Dropping a communicator waits for its collectives (`ncclCommDestroy`).
 pub struct Communicator<G> {
     inner: Box<dyn driver::Communicator>,
-    /// Why it was aborted. Set once.
+    /// The error of the abort. Set once.
     broken: OnceLock<DriverError>,
-    /// One collective is enqueued at a time, so that all ranks have them in one order.
+    /// Held while a collective is enqueued, so that all ranks have the collectives in one order.
     order: Mutex<()>,
     devices: PhantomData<fn(G) -> G>,
 }
@@ -77,19 +78,19 @@ impl<G> fmt::Debug for Communicator<G> {
     }
 }
 
-/// The buffers of a collective that was refused; `None` where it may be in flight, and what it uses
-/// was leaked.
+/// The buffers of a refused collective. `None` if the collective may be in flight: its buffers were
+/// leaked.
 pub type RefusedBuffers<B> = Refused<Option<B>>;
 
 impl<G> Communicator<G> {
-    /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and lets each get at the
-    /// memory of the others ([`Device::peer_access`](crate::Device::peer_access)). Blocks while
-    /// they connect: up to seconds on GPUs.
+    /// Makes each of `devices` a rank, in their order (`ncclCommInitAll`), and gives each access to
+    /// the memory of the others ([`Device::peer_access`](crate::Device::peer_access)). Blocks the
+    /// host while they connect: up to seconds on GPUs.
     ///
     /// # Errors
-    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`]: without the
-    /// feature `nccl`, or where no NCCL is installed, the message says so; and for devices that can
-    /// exchange nothing.
+    /// [`CollectiveError::SameDevice`] if two of them are one GPU. [`Error::Driver`] without the
+    /// feature `nccl` or without an installed NCCL, which the message says, and for devices that
+    /// can exchange nothing.
     pub fn new<L: Devices + Ranked<Tags = G>>(devices: L) -> Result<Self> {
         const DURING: &str = "Communicator::new";
         let drivers = devices.drivers().0;
@@ -111,28 +112,29 @@ impl<G> Communicator<G> {
         })
     }
 
-    /// Reduces what all ranks hold, element by element, and leaves the result with each, in place
-    /// (`ncclAllReduce`). Stream-ordered on each rank's stream. Sums of floats are taken in no
-    /// particular order.
+    /// Reduces the buffers of all ranks, element by element, and writes the result to each buffer
+    /// (`ncclAllReduce`). Stream-ordered on each rank's stream. Floats are summed in no particular
+    /// order.
     ///
     /// # Hazards prevented
-    /// H38: the buffers belong to the streams that the collective runs on, and are given back for
-    /// those only; their lengths are compared before anything is enqueued. Counterexample: ranks
-    /// that wait for elements of each other that never come, for ever.
+    /// H38: the buffers belong to the streams that the collective runs on, and return to those
+    /// streams only. Their lengths are compared before anything is enqueued. Counterexample: with
+    /// different lengths, ranks wait for ever for elements that never come.
     ///
     /// # Errors
-    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is of
-    /// no more use. The buffers are freed in their streams' order, or leaked where the collective
-    /// may be in flight; [`try_all_reduce`](Self::try_all_reduce) gives back what it can.
+    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is
+    /// aborted. The buffers are freed in their streams' order, or leaked if the collective may be
+    /// in flight. [`try_all_reduce`](Self::try_all_reduce) gives the buffers back if nothing was
+    /// enqueued.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)
     }
 
-    /// As [`all_reduce`](Self::all_reduce), giving the buffers back when nothing was enqueued.
+    /// Like [`all_reduce`](Self::all_reduce), but gives the buffers back if nothing was enqueued.
     ///
     /// # Errors
-    /// [`Refused`] with the buffers, or none where the collective may be in flight.
+    /// [`Refused`] with the buffers, or with `None` if the collective may be in flight.
     #[track_caller]
     pub fn try_all_reduce<T: Reducible, R: InPlace<T, G>>(
         &self,
@@ -148,7 +150,7 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Copies what the rank `root` holds to all others (`ncclBroadcast`). Stream-ordered on each
+    /// Copies the buffer of the rank `root` to all others (`ncclBroadcast`). Stream-ordered on each
     /// rank's stream.
     ///
     /// # Hazards prevented
@@ -164,7 +166,7 @@ impl<G> Communicator<G> {
         Ok(self.try_broadcast(root, ranks)?)
     }
 
-    /// As [`broadcast`](Self::broadcast), giving the buffers back when nothing was enqueued.
+    /// Like [`broadcast`](Self::broadcast), but gives the buffers back if nothing was enqueued.
     ///
     /// # Errors
     /// As [`try_all_reduce`](Self::try_all_reduce).
@@ -189,8 +191,9 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Copies what each rank sends to all, one after another by rank: each receives as many
-    /// elements as all send together (`ncclAllGather`). Stream-ordered on each rank's stream.
+    /// Copies each rank's sent buffer to all ranks, in the order of the ranks (`ncclAllGather`).
+    /// Each rank receives as many elements as all ranks send together. Stream-ordered on each
+    /// rank's stream.
     ///
     /// # Hazards prevented
     /// As [`all_reduce`](Self::all_reduce).
@@ -202,7 +205,7 @@ impl<G> Communicator<G> {
         Ok(self.try_all_gather(ranks)?)
     }
 
-    /// As [`all_gather`](Self::all_gather), giving the buffers back when nothing was enqueued.
+    /// Like [`all_gather`](Self::all_gather), but gives the buffers back if nothing was enqueued.
     ///
     /// # Errors
     /// As [`try_all_reduce`](Self::try_all_reduce).
@@ -221,9 +224,9 @@ impl<G> Communicator<G> {
         )
     }
 
-    /// Reduces what all ranks send, element by element, and leaves each rank its part of the
-    /// result: as many elements as it receives, which all send as often as there are ranks
-    /// (`ncclReduceScatter`). Stream-ordered on each rank's stream.
+    /// Reduces the sent buffers of all ranks, element by element, and gives each rank one part of
+    /// the result (`ncclReduceScatter`). Each rank sends as many elements as it receives, times the
+    /// number of ranks. Stream-ordered on each rank's stream.
     ///
     /// # Hazards prevented
     /// As [`all_reduce`](Self::all_reduce).
@@ -239,7 +242,7 @@ impl<G> Communicator<G> {
         Ok(self.try_reduce_scatter(by, ranks)?)
     }
 
-    /// As [`reduce_scatter`](Self::reduce_scatter), giving the buffers back when nothing was
+    /// Like [`reduce_scatter`](Self::reduce_scatter), but gives the buffers back if nothing was
     /// enqueued.
     ///
     /// # Errors
@@ -254,20 +257,20 @@ impl<G> Communicator<G> {
         self.run("Communicator::reduce_scatter", collective, T::NUMBER, 1, ranks)
     }
 
-    /// Whether what was enqueued runs well, as far as is known (`ncclCommGetAsyncError`). Does not
+    /// Asks whether an enqueued collective has failed so far (`ncclCommGetAsyncError`). Does not
     /// block.
     ///
     /// # Errors
-    /// [`Error::Driver`]: what a rank ran into, or why the communicator was aborted. Waiting for
-    /// its collectives may then take for ever: [`abort`](Self::abort) ends them.
+    /// [`Error::Driver`]: the error of a rank, or of the abort. A wait for the collectives may then
+    /// never end: [`abort`](Self::abort) ends them.
     pub fn status(&self) -> Result<()> {
         self.check()
             .and_then(|()| self.inner.status())
             .during("Communicator::status")
     }
 
-    /// Ends what is running, with unspecified results, and lets nothing more be enqueued
-    /// (`ncclCommAbort`).
+    /// Ends the running collectives, whose results are then unspecified, and refuses every later
+    /// collective (`ncclCommAbort`).
     pub fn abort(&self) {
         let _order = self.in_order();
         self.break_with(DriverError::with_detail(
@@ -287,11 +290,11 @@ impl<G> Communicator<G> {
     }
 
     fn in_order(&self) -> std::sync::MutexGuard<'_, ()> {
-        // Guards nothing but the order of calls.
+        // The lock guards only the order of calls.
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A collective of elements that are `scale` numbers each.
+    /// Runs a collective whose elements are `scale` numbers each.
     #[track_caller]
     fn run<R: Ranks>(
         &self,
@@ -332,10 +335,10 @@ impl<G> Communicator<G> {
             let streams: Vec<_> = parts.iter().map(|rank| rank.stream).collect();
             let bytes = count * number.bytes();
             around_all(&streams, collective.name(), bytes, &mut || {
-                // SAFETY: each part is a buffer of the stream that is given with it, on its rank's
-                // device (`InPlace`, `OutOfPlace`), of the length that was compared; it is live,
-                // freed in that stream's order (BUFFER-2), and what a rank sends and receives are
-                // one buffer or two (BUFFER-1).
+                // SAFETY: each part is a buffer of the stream beside it, on its rank's device
+                // (`InPlace`, `OutOfPlace`), and has the length compared above. It is live, and
+                // freed in that stream's order (BUFFER-2). A rank sends and receives in one buffer,
+                // or in two that do not overlap (BUFFER-1).
                 unsafe { self.inner.enqueue(collective, number, count, &raw) }
             })
             .and_then(|()| join_all(&streams))
@@ -345,7 +348,7 @@ impl<G> Communicator<G> {
         match enqueued {
             Ok(()) => Ok(ranks.into_given()),
             Err(source) => {
-                // What is in flight is not known, on any rank.
+                // On every rank it is unknown which work is in flight.
                 ranks.leak();
                 self.break_with(source.clone());
                 let error = Error::Driver { during, source };
@@ -355,7 +358,8 @@ impl<G> Communicator<G> {
     }
 }
 
-/// Elements that a collective counts, if every rank's lengths go with those of the first.
+/// The count of elements for a collective, if every rank's lengths agree with the lengths of rank
+/// 0.
 fn count_of(
     collective: Collective,
     parts: &[RankPart<'_>],
@@ -365,7 +369,7 @@ fn count_of(
         Collective::ReduceScatter(_) => parts[0].receive_len,
         _ => parts[0].send_len,
     };
-    // Cannot overflow where it matters: a length that does is none that a buffer has.
+    // A saturated product is a length that no buffer has, so it never compares equal.
     let (send, receive) = match collective {
         Collective::AllGather => (count, count.saturating_mul(parts.len())),
         Collective::ReduceScatter(_) => (count.saturating_mul(parts.len()), count),
@@ -388,8 +392,8 @@ fn count_of(
     wrong.map_or(Ok(count), Err)
 }
 
-/// Does `work`, which enqueues one operation on each of `streams`, and tells the recordings of
-/// their devices.
+/// Does `work`, which enqueues one operation on each of `streams`, and tells the observers of their
+/// devices.
 fn around_all(
     streams: &[&dyn RankStream],
     label: &'static str,
@@ -402,21 +406,21 @@ fn around_all(
     }
 }
 
-/// Makes each stream wait for the ends of all other ranks' parts: from then on, nothing that the
-/// collective does to a rank's memory can be under way.
+/// Makes each stream wait for the ends of all other ranks' parts. Later work of the stream runs
+/// after all accesses of the collective to its rank's memory.
 ///
-/// A rank's own part does not say so. NCCL lets the others write to this rank's memory, and nothing
-/// promises that they do it before this rank's part ends. Counterexamples: the root's part of a
-/// small broadcast ended two seconds before a receiver's began; after an
-/// [abort](Communicator::abort) one part ended, its buffer was read, and the part of another rank,
-/// which began later, wrote there (two H200s, NCCL 2.18.1).
+/// The end of a rank's own part does not prove that. In NCCL other ranks write to this rank's
+/// memory, and nothing promises that they do so before this rank's part ends. Two counterexamples,
+/// on two H200s with NCCL 2.18.1: The root's part of a small broadcast ended two seconds before a
+/// receiver's part began. After an [abort](Communicator::abort) one part ended and its buffer was
+/// read; then the part of another rank began, and wrote to that buffer.
 ///
-/// An error may come after some waits, which only delay.
+/// An error may come after some waits are enqueued, which only delay their streams.
 fn join_all(streams: &[&dyn RankStream]) -> DriverResult<()> {
     let ends = streams.iter().map(|stream| stream.end());
     let ends = ends.collect::<DriverResult<Vec<_>>>()?;
     for stream in streams {
-        // It need not wait for its own, and `wait_on` leaves that out.
+        // `wait_on` skips the wait of a stream for its own event.
         ends.iter().try_for_each(|end| stream.wait_for(end))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What ranks give to a collective: memory of a stream each, and the devices that they are on.
+//! [`Rank`]: the stream and the buffers that one device gives to a collective.
 
 use std::any::type_name;
 
@@ -19,7 +19,8 @@ use cuda_rt_driver::{Driver, DriverResult, Number, Part};
 )]
 pub trait Reducible: Element + sealed::Reducible {}
 
-/// What one rank gives to a collective: a buffer of its stream, or two ([`Stream::rank`]).
+/// One rank's part of a collective: a stream with one or two of its buffers. [`Stream::rank`] makes
+/// it.
 #[must_use = "dropping it frees its buffers; give it to a collective, with those of the other ranks"]
 #[derive(Debug)]
 pub struct Rank<'a, S, B> {
@@ -28,12 +29,13 @@ pub struct Rank<'a, S, B> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// What this stream's device gives to a [collective](super::Communicator), which will run here:
-    /// a buffer, or the pair of the one that it sends and the one that it receives in. Calls
-    /// nothing.
+    /// The part of this stream's device in a [collective](super::Communicator), which will run on
+    /// this stream. `buffers` is one buffer, or the pair of a sent and a receiving buffer. Calls
+    /// nothing of the driver.
     ///
     /// # Hazards prevented
-    /// H38: the buffers are this stream's, and given away until the collective is enqueued.
+    /// H38: the buffers belong to this stream, and the program cannot use them until the collective
+    /// is enqueued.
     pub fn rank<B: OwnedBy<S>>(&self, buffers: B) -> Rank<'_, S, B> {
         Rank {
             stream: self,
@@ -46,7 +48,7 @@ pub(super) mod sealed {
     use super::{Driver, DriverResult, Number, Part};
 
     // Safe code of other crates calls these methods through the bounds that imply the traits,
-    // though it can't name them. What the methods give opens in this module only.
+    // although it cannot name them. The results of the methods have no public fields.
 
     pub trait Reducible {
         const NUMBER: Number;
@@ -61,17 +63,17 @@ pub(super) mod sealed {
     /// The drivers of devices, by rank.
     pub struct Drivers<'a>(pub(in crate::collective) Vec<&'a dyn Driver>);
 
-    /// What ranks give, by rank: memory of the streams that they give with it.
+    /// The parts of all ranks, by rank. Each part's memory belongs to its stream.
     pub trait Ranks: Sized {
-        /// What they get back.
+        /// The buffers that the ranks get back.
         type Given;
         fn parts(&self) -> Vec<RankPart<'_>>;
         fn into_given(self) -> Self::Given;
-        /// Leaks the memory, which no one may use or free any more, and nothing else.
+        /// Leaks the memory, which nothing may use or free any more. Leaks no other resource.
         fn leak(self);
     }
 
-    /// What one rank gives.
+    /// The part of one rank.
     pub struct RankPart<'a> {
         pub(in crate::collective) part: Part,
         /// In elements.
@@ -85,14 +87,14 @@ pub(super) mod sealed {
     pub(in crate::collective) trait RankStream {
         /// An error if its device takes no more work.
         fn check(&self) -> Result<(), super::Unordered>;
-        /// Tells the recording of its device of `work`, a collective.
+        /// Runs `work`, a collective, and tells the observer of the stream's device.
         fn around(
             &self,
             label: &'static str,
             bytes: usize,
             work: &mut dyn FnMut() -> DriverResult<()>,
         ) -> DriverResult<()>;
-        /// An event behind the rank's part, which was just enqueued.
+        /// Records an event after the rank's part, which was just enqueued.
         fn end(&self) -> DriverResult<super::EventLease>;
         /// Makes the stream wait on the GPU for the end of another rank's part.
         fn wait_for(&self, end: &super::EventLease) -> DriverResult<()>;
@@ -131,7 +133,7 @@ impl<S: StreamTag> RankStream for Stream<S> {
 }
 
 impl<'a, S: StreamTag> Stream<S> {
-    /// The part of a rank that sends and receives these.
+    /// The part of a rank that sends `send` and receives in `receive`.
     fn part<T>(&'a self, send: &DeviceBuffer<T, S>, receive: &DeviceBuffer<T, S>) -> RankPart<'a> {
         RankPart {
             part: Part {
@@ -173,11 +175,12 @@ reducible! {
 )]
 pub trait Devices: sealed::Devices {}
 
-/// What each rank of the devices `G` gives to a collective that leaves the result in place:
+/// The parts of all ranks of the devices `G` in a collective that leaves its result in place:
 /// `(stream.rank(buffer), ..)`, by rank.
 ///
 /// # Safety
-/// One stream and one buffer of `T` for each of `G`, by rank: the stream is of that device.
+/// There is one stream and one buffer of `T` for each device of `G`, by rank. The stream is of that
+/// device.
 #[diagnostic::on_unimplemented(
     message = "these are not one buffer of each of the devices `{G}`",
     label = "one `stream.rank(buffer)` for each rank, in the order of the communicator's devices, all of one type of element",
@@ -188,11 +191,12 @@ pub unsafe trait InPlace<T, G>: sealed::Ranks<Given = Self::Buffers> {
     type Buffers;
 }
 
-/// What each rank of the devices `G` sends and where it receives:
-/// `(stream.rank((send, receive)), ..)`, by rank.
+/// The parts of all ranks of the devices `G` in a collective that sends one buffer and receives in
+/// another: `(stream.rank((send, receive)), ..)`, by rank.
 ///
 /// # Safety
-/// One stream and two buffers of `T` for each of `G`, by rank: the stream is of that device.
+/// There is one stream and two buffers of `T` for each device of `G`, by rank. The stream is of
+/// that device.
 #[diagnostic::on_unimplemented(
     message = "these are not two buffers of each of the devices `{G}`",
     label = "one `stream.rank((send, receive))` for each rank, in the order of the communicator's devices, all of one type of element",

@@ -1,4 +1,4 @@
-//! [`Call`]: what every operation of the typed API does around its call of the driver.
+//! [`Call`]: the steps of every operation of the typed API around its call of the driver.
 //!
 //! ```text
 //!   let call = self.call("Stream::fill");      // a checker reports races where the user called
@@ -9,9 +9,9 @@
 //!        └ after: the call's name is added to the driver's error
 //! ```
 //!
-//! What touches no memory goes without: to record an event, to wait for one and to ask something
-//! take the call's name in their errors only ([`During`]). So results can be waited for where
-//! nothing more may be enqueued.
+//! A call that touches no memory needs no [`Call`]: a record, a wait or a query of an event only
+//! adds its name to its errors ([`During`]). So a program can still wait for results after the
+//! device takes no more work.
 
 use std::panic::Location;
 
@@ -22,24 +22,24 @@ use crate::order::stream_ref::StreamRef;
 use cuda_rt_checker::CalledAt;
 use cuda_rt_driver::{Driver, DriverResult, Kind, RawStream};
 
-/// One call of the typed API on a stream. Until it is dropped, driver calls of this thread count as
-/// made where the user called; without a checker that takes nothing.
+/// One call of the typed API on a stream. While the value lives, a checker attributes this thread's
+/// driver calls to the user's line. Without a checker this costs nothing.
 #[must_use = "what the call enqueues goes through it"]
 pub(crate) struct Call<'a> {
     core: &'a DeviceCore,
     at: StreamRef,
-    /// The stream's tag, by which a timeline names it.
+    /// The stream's tag, which a timeline shows as the stream's name.
     tag: &'static str,
     name: &'static str,
     _site: Option<CalledAt>,
 }
 
 impl<'a> Call<'a> {
-    /// The call `name` on `at`, a stream of `core` with this tag.
+    /// Begins the call `name` on `at`, a stream of `core` with this tag.
     #[inline]
     #[track_caller]
     pub(crate) fn new(core: &'a DeviceCore, at: StreamRef, tag: &'static str, name: &'static str) -> Self {
-        // Not inside the closure, whose caller is this line.
+        // Taken outside the closure: inside it, the caller would be this line.
         let site = Location::caller();
         Self {
             core,
@@ -61,8 +61,8 @@ impl<'a> Call<'a> {
         self.core.ordered().during(self.name)
     }
 
-    /// Does `work` on the stream, if every earlier ordering was made. It takes no engine, so no
-    /// recording is told.
+    /// Does `work` on the stream, if every earlier ordering was made. The work occupies no engine
+    /// of the GPU, so no recording is told.
     #[inline]
     pub(crate) fn make<T>(&self, work: impl FnOnce(&dyn Driver, RawStream) -> DriverResult<T>) -> Result<T> {
         work(self.driver()?, self.at.raw).during(self.name)
@@ -81,8 +81,8 @@ impl<'a> Call<'a> {
         self.attempt(kind, label, bytes, work)?.during(self.name)
     }
 
-    /// As [`enqueue`](Self::enqueue), for who tells apart what was refused, which is the error, and
-    /// what the driver failed at, which is in the value.
+    /// Like [`enqueue`](Self::enqueue), but tells two failures apart. The outer error says that the
+    /// call was refused before the driver saw it, the inner error that the driver's call failed.
     #[inline]
     pub(crate) fn attempt(
         &self,

@@ -1,4 +1,4 @@
-//! What the handles of one device instance share.
+//! [`DeviceCore`]: the state that the handles of one device instance share.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -19,8 +19,9 @@ use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 ///
 /// # Invariants
 /// CORE-1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
-/// CORE-2. One entry in `streams` for each key, never replaced (`name_stream` is called before any
-/// other use of a new core): a tag names one CUDA stream (docs/soundness.md, obligation 1).
+/// CORE-2. Each key has one entry in `streams`, which is never replaced: a tag names one CUDA
+/// stream (docs/soundness.md, obligation 1). `name_stream` is called before any other use of a new
+/// core.
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
@@ -28,18 +29,19 @@ pub(crate) struct DeviceCore {
     streams: Mutex<HashMap<TypeId, StreamRef>>,
     /// Streams without a tag, for pools and captures.
     anonymous: Mutex<Vec<StreamRef>>,
-    /// Where memory is freed that no stream owns any more.
+    /// The stream that frees memory that no stream owns any more.
     reaper: StreamRef,
     events: Arc<EventPool>,
-    /// Who is told of what the device does.
+    /// The observer of the device's work.
     observed: Arc<Observed>,
-    /// Who waits for its events on behalf of tasks.
+    /// The threads that wait for events on behalf of tasks.
     completion: Arc<Completion>,
     pinned: PinnedPool,
     graph: bool,
     /// Whether a checker follows the driver, and wants to know where calls stand.
     checked: bool,
-    /// Why no more work may be enqueued, once an ordering could not be made.
+    /// The error of the first ordering that could not be made. From then on no more work may be
+    /// enqueued.
     broken: OnceLock<DriverError>,
 }
 
@@ -49,9 +51,9 @@ impl DeviceCore {
         Self::over(over, tools, false)
     }
 
-    /// A core whose streams take part in a capture that begins on its reaper, over the driver of
-    /// that capture. What is abandoned inside is freed on the reaper, so that no stream of the
-    /// outside is drawn in.
+    /// A core for a capture, over the capture's driver. The capture begins on the core's reaper,
+    /// and the core's streams take part in it. Memory dropped inside the capture is freed on this
+    /// reaper, so no outside stream joins the capture.
     pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
         Self::over(driver, Arc::clone(&self.tools), true)
     }
@@ -90,17 +92,17 @@ impl DeviceCore {
         &*self.driver
     }
 
-    /// The driver, for what outlives the device's handles.
+    /// The driver, for values that outlive the device's handles.
     pub(crate) fn shared_driver(&self) -> Arc<dyn Driver> {
         Arc::clone(&self.driver)
     }
 
-    /// What looks at the device from the side: a checker, a trace, a simulated device's handle.
+    /// The device's tools: its checker, its traces, the handle of a simulated device.
     pub(crate) fn tools(&self) -> &Arc<dyn Tools> {
         &self.tools
     }
 
-    /// The driver, for work that relies on every earlier ordering having been made.
+    /// The driver, if every earlier ordering was made. For work that relies on that.
     #[inline]
     pub(crate) fn ordered(&self) -> Result<&dyn Driver, Unordered> {
         self.check()?;
@@ -113,7 +115,7 @@ impl DeviceCore {
         self.checked
     }
 
-    /// Whether every ordering asked for was made.
+    /// Returns an error if an ordering could not be made.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Unordered> {
         match self.broken.get() {
@@ -125,8 +127,8 @@ impl DeviceCore {
         }
     }
 
-    /// An ordering could not be made, by a wait on the GPU or on the host: nothing more is
-    /// enqueued.
+    /// Notes that an ordering could not be made, neither by a wait on the GPU nor on the host.
+    /// Nothing more is enqueued from now on.
     pub(crate) fn break_with(&self, error: DriverError) {
         let _ = self.broken.set(error);
     }
@@ -159,7 +161,7 @@ impl DeviceCore {
 
     /// The one stream of `key`, created at the first call.
     pub(crate) fn named_stream(&self, key: TypeId, priority: Priority) -> DriverResult<StreamRef> {
-        // A panic while the lock was held left the map whole: it is only ever inserted into.
+        // Entries are only inserted, so the map is consistent after a panic under the lock.
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = streams.get(&key) {
             return Ok(*at);
@@ -169,7 +171,7 @@ impl DeviceCore {
         Ok(at)
     }
 
-    /// Enters `at`, which is kept otherwise, under `key`.
+    /// Enters `at` under `key`. Another field of the core owns `at`.
     pub(crate) fn name_stream(&self, key: TypeId, at: StreamRef) {
         self.streams
             .lock()
@@ -177,12 +179,13 @@ impl DeviceCore {
             .insert(key, at);
     }
 
-    /// Ends a trace of this device, and says of which of `streams`, all of this core, each piece of
-    /// work is. That of adopted ones, which may be gone, is of none.
+    /// Ends a trace of this device, and names for each piece of work its index in `streams`. All
+    /// `streams` must belong to this core. Work of an adopted stream gets no index, because the
+    /// stream may be destroyed by now.
     pub(crate) fn finish_trace(&self, trace: Box<dyn Trace>, streams: &[StreamRef]) -> Vec<Traced> {
         let kept = streams.iter().enumerate().filter(|(_, at)| !at.id.is_adopted());
         let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.raw)).unzip();
-        // SAFETY: CORE-1.
+        // SAFETY: CORE-1: the streams passed here are not adopted, so this core keeps them live.
         let mut found = unsafe { trace.finish(&raws) };
         for traced in &mut found {
             traced.stream = traced.stream.map(|index| places[index]);
@@ -190,8 +193,8 @@ impl DeviceCore {
         found
     }
 
-    /// Makes `at` wait for every other named stream, in the order in which they were made: that of
-    /// an update must be the capture's.
+    /// Makes `at` wait for every other named stream, in the order of the streams' creation. The
+    /// order is fixed because an update of a graph must make the same calls as its capture.
     pub(crate) fn join_all(&self, at: StreamRef) -> DriverResult<()> {
         let mut streams: Vec<StreamRef> = {
             let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +207,7 @@ impl DeviceCore {
             .try_for_each(|other| self.events.record(other, false)?.wait_on(at))
     }
 
-    /// A stream with no tag, kept until the core is dropped.
+    /// Creates a stream without a tag. The core keeps it until the core is dropped.
     pub(crate) fn anonymous_stream(&self, priority: Priority) -> DriverResult<StreamRef> {
         let at = self.create_stream(priority)?;
         self.anonymous
@@ -227,7 +230,7 @@ impl DeviceCore {
 
 impl Drop for DeviceCore {
     fn drop(&mut self) {
-        // Pinned memory first: its last events may still be pending on these streams.
+        // Pinned memory is closed first: its last events may still be pending on these streams.
         self.pinned.close();
         self.completion.close();
         self.events.close();
@@ -235,8 +238,8 @@ impl Drop for DeviceCore {
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own = named.values().filter(|at| at.id != self.reaper.id);
         for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
-            // SAFETY: CORE-1; nothing that could name the stream outlives the core. An error leaks
-            // the stream.
+            // SAFETY: CORE-1: the stream is live, and no value that could name it outlives the
+            // core. An error leaks the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };
         }
     }
@@ -263,8 +266,8 @@ mod tests {
         (place.file(), place.line())
     }
 
-    /// Calls behind the types' back are the only way to race with the typed API: its side is
-    /// reported where the user called it.
+    /// Only raw calls of the driver can race with the typed API. The report names the user's line
+    /// for the typed side.
     #[test]
     fn a_race_with_a_typed_call_names_the_line_of_the_user() {
         let races: Vec<Race> = Device::simulated(SimConfig::new().check(Check::Record), |gpu| {
@@ -274,7 +277,8 @@ mod tests {
             );
             let mut data = compute.alloc_zeroed::<u32>(16).unwrap();
             compute.fill(&mut data, 1).unwrap(); // the line that is reported
-            // SAFETY: live and in bounds; the simulated device runs what races one after another.
+            // SAFETY: the memory is live and the range in bounds; the simulated device runs racing
+            // operations one at a time.
             unsafe { gpu.core().driver().fill(data.address(), &[0], 64, other.at().raw) }.unwrap();
             let mut idle = gpu.pinned::<u32>(16).unwrap();
             let address = NonNull::from(&mut idle[..]).cast();

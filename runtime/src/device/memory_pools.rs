@@ -1,4 +1,4 @@
-//! What a device's memory pools hold, how much they may, and giving it back.
+//! The sizes and limits of a device's memory pools, and calls that give memory back.
 
 use crate::device::Device;
 use crate::error::{During, Result};
@@ -8,11 +8,11 @@ use cuda_rt_driver::MemoryPoolStats;
 
 /// The stream-ordered pool that device buffers come from, and the pool of pinned host memory.
 ///
-/// Both keep what is freed, so that a steady state allocates nothing: a service that once needed
-/// much memory holds it until it is asked to let go. Neither ever gives back memory that pending
-/// work uses.
+/// Both pools keep freed memory, so a steady state allocates nothing. A service that once needed
+/// much memory keeps it until the program trims the pools. Neither pool gives back memory that
+/// pending work uses.
 impl<D: Live> Device<D> {
-    /// What the device's memory pool holds, and the most it held (`cuMemPoolGetAttribute`). All
+    /// The sizes and peaks of the device's memory pool, in bytes (`cuMemPoolGetAttribute`). All
     /// instances of one GPU in the process share the pool. Does not wait.
     ///
     /// # Errors
@@ -36,8 +36,8 @@ impl<D: Live> Device<D> {
             .during("Device::memory_pool_stats")
     }
 
-    /// Starts the peaks of [`memory_pool_stats`](Self::memory_pool_stats) anew, from what is held
-    /// and used now (`cuMemPoolSetAttribute`).
+    /// Resets the peaks of [`memory_pool_stats`](Self::memory_pool_stats) to the present sizes
+    /// (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -48,10 +48,10 @@ impl<D: Live> Device<D> {
             .during("Device::reset_memory_peaks")
     }
 
-    /// How much unused memory the pool keeps, in bytes, when the host waits for a stream or a
-    /// handoff (`cuMemPoolSetAttribute`). At first it keeps all: memory that goes back to the
-    /// device at each wait must be mapped anew by the next allocation, which takes CUDA hundreds of
-    /// microseconds.
+    /// Sets how many bytes of unused memory the pool keeps when the host waits for a stream or a
+    /// handoff (`cuMemPoolSetAttribute`). By default the pool keeps all. If memory went back to the
+    /// device at each wait, the next allocation would have to map it again, which takes CUDA
+    /// hundreds of microseconds.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -63,8 +63,8 @@ impl<D: Live> Device<D> {
     }
 
     /// Gives unused device memory back, for other processes and libraries, until the pool holds
-    /// `keep_bytes` or nothing else unused (`cuMemPoolTrimTo`). Memory whose free is still pending
-    /// stays; synchronise first to give that back too. May block.
+    /// `keep_bytes` bytes or has no unused memory left (`cuMemPoolTrimTo`). Memory whose free is
+    /// still pending stays: synchronise first to give it back too. May block.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -72,24 +72,26 @@ impl<D: Live> Device<D> {
         self.core().driver().trim_pool(keep_bytes).during("Device::trim")
     }
 
-    /// What the pinned pool of this device holds. Calls nothing.
+    /// The figures of this device's pinned pool. Calls nothing of the driver.
     pub fn pinned_stats(&self) -> PinnedStats {
         self.core().pinned().stats()
     }
 
-    /// The most pinned memory, in bytes, that this device may have page-locked at once, in use or
-    /// kept for reuse; `None`, as at first, for no limit. Page-locked memory is taken from everyone
-    /// on the machine. A limit below what is held stops growth, and gives nothing back by itself.
+    /// Limits the pinned memory, in bytes, that this device may have page-locked at once, in use or
+    /// kept for reuse. `None`, the default, is no limit. Page-locked memory is lost to all other
+    /// processes on the machine. A limit below the present size stops growth, and gives nothing
+    /// back by itself.
     ///
-    /// When a new block would pass it, free blocks of other sizes are unmapped first; if that is
-    /// not enough, [`Device::pinned`] fails with [`PinnedError::Limit`](crate::PinnedError::Limit).
+    /// If a new block would exceed the limit, free blocks of other sizes are unmapped first. If
+    /// that is not enough, [`Device::pinned`] fails with
+    /// [`PinnedError::Limit`](crate::PinnedError::Limit).
     pub fn set_pinned_limit(&self, bytes: Option<usize>) {
         self.core().pinned().set_limit(bytes);
     }
 
-    /// Unmaps free pinned blocks until no more than `keep_bytes` are page-locked, and returns how
-    /// many bytes that gave back (`cuMemHostUnregister`, which may block). Blocks in use, and those
-    /// whose last use was not seen complete, stay.
+    /// Unmaps free pinned blocks until no more than `keep_bytes` are page-locked, and returns the
+    /// number of bytes given back (`cuMemHostUnregister`, which may block). Blocks in use, and
+    /// those whose last use was not seen complete, stay.
     pub fn trim_pinned(&self, keep_bytes: usize) -> usize {
         self.core().pinned().trim(keep_bytes)
     }

@@ -1,5 +1,5 @@
-//! [`Device`]: one physical or simulated GPU. What its handles share is in `core`, and what every
-//! call on it does is in `call`.
+//! [`Device`]: one physical or simulated GPU. `core` holds the state that its handles share, `call`
+//! the steps of every call on it.
 
 pub(crate) mod call;
 pub(crate) mod core;
@@ -24,7 +24,7 @@ use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 ///
 /// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped
 /// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) are branded
-/// for one closure. Cheap to clone, usable from any thread.
+/// for one closure. A device is cheap to clone and usable from any thread.
 pub struct Device<D = Gpu<0>> {
     core: Arc<DeviceCore>,
     tag: PhantomData<fn(D) -> D>,
@@ -53,12 +53,12 @@ impl<D> fmt::Debug for Device<D> {
 /// (docs/soundness.md, obligation 1).
 static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
 
-/// The instance of `key`, made at the first call. A failure is not remembered.
+/// The instance of `key`. The first call makes it; a failed call leaves nothing behind.
 pub(crate) fn instance(
     key: TypeId,
     make: impl FnOnce() -> Result<Arc<dyn DriverWithTools>, OpenError>,
 ) -> Result<Arc<DeviceCore>, OpenError> {
-    // Only ever inserted into, so a panic while the lock was held left it whole.
+    // Entries are only inserted, so the map is consistent after a panic under the lock.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = instances.get_or_insert_default();
     if let Some(core) = instances.get(&key) {
@@ -82,7 +82,7 @@ fn cuda(ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
     Ok(checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?))
 }
 
-/// The driver, with a checker over it where `CUDA_RT_CHECK` asks for one.
+/// The driver, wrapped in a checker if `CUDA_RT_CHECK` is set and not 0.
 #[cfg(feature = "cuda")]
 pub(crate) fn checked(driver: Arc<dyn DriverWithTools>) -> Arc<dyn DriverWithTools> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
@@ -113,8 +113,8 @@ fn cuda_count() -> DriverResult<usize> {
 }
 
 impl Device {
-    /// Opens GPU 0 (`cuDevicePrimaryCtxRetain`): the same instance at every call, from every
-    /// thread. Blocks for as long as CUDA takes to start.
+    /// Opens GPU 0 (`cuDevicePrimaryCtxRetain`). Every call, from every thread, returns the same
+    /// instance. The first call blocks while CUDA starts.
     ///
     /// # Errors
     /// [`OpenError::NoGpu`] without a driver or a GPU, and [`OpenError::AlreadySimulated`] once
@@ -123,7 +123,7 @@ impl Device {
         Self::open_gpu::<0>()
     }
 
-    /// As [`open`](Self::open), for the GPU of ordinal `N`.
+    /// Like [`open`](Self::open), for the GPU of ordinal `N`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -137,12 +137,12 @@ impl Device {
         Ok(Device::from_core(core))
     }
 
-    /// Opens GPU 0 or, where there is none, a simulated device in its place, for the rest of the
-    /// process. Ask [`is_simulated`](Self::is_simulated) which it is.
+    /// Opens GPU 0. If there is no GPU, opens a simulated device in its place, for the rest of the
+    /// process. [`is_simulated`](Self::is_simulated) says which it is.
     ///
     /// # Errors
-    /// [`OpenError::NoGpu`] when there is a GPU that cannot be used (a driver too old, or in a bad
-    /// state): running elsewhere would hide that.
+    /// [`OpenError::NoGpu`] if there is a GPU that cannot be used (a driver too old, or in a bad
+    /// state). A simulated device would hide that.
     ///
     /// ```
     /// let gpu = cuda_rt::Device::open_or_simulate()?;
@@ -153,8 +153,8 @@ impl Device {
         Self::open_or_simulate_with(SimConfig::default())
     }
 
-    /// As [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated
-    /// device; one that is there already keeps its own.
+    /// Like [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated
+    /// device. An existing simulated device keeps its own configuration.
     ///
     /// # Errors
     /// As [`open_or_simulate`](Self::open_or_simulate).
@@ -171,7 +171,7 @@ impl Device {
     /// rest of the process.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`OpenError::AlreadyBound`] if it is bound to another one.
+    /// As [`open`](Self::open), and [`OpenError::AlreadyBound`] if the tag is bound to another GPU.
     pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>, OpenError> {
         let core = instance(TypeId::of::<D::Key>(), || cuda(ordinal).map_err(OpenError::NoGpu))?;
         let bound = core.driver().properties().ordinal;
@@ -185,7 +185,7 @@ impl Device {
         Ok(Device::from_core(core))
     }
 
-    /// Runs `body` with a new simulated device, branded so that nothing of it leaves.
+    /// Runs `body` with a new simulated device, branded so that none of its values leaves `body`.
     ///
     /// # Errors
     /// [`OpenError::Driver`] if the configuration injects a fault into the start.
@@ -205,15 +205,15 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with a device over a driver that the caller made: one that wraps another to
-    /// record, count or delay its calls. The instance has streams of its own, and is branded so
-    /// that nothing of it leaves.
+    /// Runs `body` with a device over the caller's driver, for example a wrapper that records,
+    /// counts or delays the calls of another driver. The instance has streams of its own, and is
+    /// branded so that none of its values leaves `body`.
     ///
-    /// Safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: whoever implements it
-    /// has promised what the typed API relies on.
+    /// The function is safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: its
+    /// implementer has promised the properties that the typed API relies on.
     ///
     /// # Errors
-    /// [`OpenError::Driver`] if the driver makes no stream.
+    /// [`OpenError::Driver`] if the driver cannot create a stream.
     ///
     /// ```
     /// use cuda_rt::Device;
@@ -231,11 +231,11 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with the GPU of this ordinal, as an instance of its own, branded so that nothing
-    /// of it leaves.
+    /// Runs `body` with the GPU of this ordinal, as an instance of its own. The instance is branded
+    /// so that none of its values leaves `body`.
     ///
     /// # Errors
-    /// [`OpenError::NoGpu`] if there is none of that ordinal.
+    /// [`OpenError::NoGpu`] if no GPU has that ordinal.
     pub fn with_gpu<R>(
         ordinal: usize,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
@@ -245,11 +245,12 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with each GPU in turn, by ordinal, and returns what it returned. None at all is
-    /// no error. To drive several at once, call [`with_gpu`](Self::with_gpu) from a thread each.
+    /// Runs `body` with each GPU in turn, by ordinal, and returns the results. A machine without
+    /// GPUs is no error. To drive several GPUs at once, call [`with_gpu`](Self::with_gpu) from one
+    /// thread for each.
     ///
     /// # Errors
-    /// [`OpenError::NoGpu`] if one cannot be used; GPUs after it are not tried.
+    /// [`OpenError::NoGpu`] if a GPU cannot be used; GPUs after it are not tried.
     pub fn for_each_gpu<R>(
         mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R,
     ) -> Result<Vec<R>, OpenError> {
@@ -264,7 +265,7 @@ impl Device {
     }
 }
 
-/// Whether the error says that there is nothing to use, in contrast to something broken.
+/// Whether the error says that there is no GPU, and not that a GPU is broken.
 fn is_absent(error: &DriverError) -> bool {
     use cuda_rt_driver::ErrorCode;
     matches!(
@@ -285,12 +286,13 @@ impl<D> Device<D> {
         &self.core
     }
 
-    /// What is fixed about the device. Calls nothing.
+    /// The fixed properties of the device. Calls nothing of the driver.
     pub fn properties(&self) -> &Properties {
         self.core.driver().properties()
     }
 
-    /// Whether this is a simulated device: real bytes, adversarial order, modelled time.
+    /// Whether this is a simulated device, which computes real bytes in an adversarial order and
+    /// models the time.
     pub fn is_simulated(&self) -> bool {
         self.properties().backend == Backend::Simulated
     }
@@ -300,13 +302,14 @@ impl<D> Device<D> {
         Simulator::of(&**self.core.tools())
     }
 
-    /// Runs `body` with one more simulated device of the same host, like this one, branded
-    /// likewise: with [`copy_from_peer`](crate::Stream::copy_from_peer) and
-    /// [`copy_to_peer`](crate::Stream::copy_to_peer) they exchange what is on them.
+    /// Runs `body` with one more simulated device of the same host, with the same configuration and
+    /// a brand of its own. The two devices exchange data with
+    /// [`copy_from_peer`](crate::Stream::copy_from_peer) and
+    /// [`copy_to_peer`](crate::Stream::copy_to_peer).
     ///
     /// # Errors
-    /// [`OpenError::NotSimulated`] if this is a GPU: the others are opened with
-    /// [`with_gpu`](Device::with_gpu).
+    /// [`OpenError::NotSimulated`] if this is a GPU. [`with_gpu`](Device::with_gpu) opens other
+    /// GPUs.
     ///
     /// ```
     /// use cuda_rt::Device;
@@ -334,17 +337,17 @@ impl<D> Device<D> {
         self.core.driver().memory_info().during("Device::memory_info")
     }
 
-    /// The races that the checker found: it follows every simulated device, and a GPU where
-    /// `CUDA_RT_CHECK` is 1. Programs in safe code have none.
+    /// The races that the checker found. It follows every simulated device, and a GPU if
+    /// `CUDA_RT_CHECK` is 1. Programs in safe code have no races.
     pub fn races(&self) -> Vec<Race> {
         self.core.tools().races()
     }
 }
 
 impl<D: Live> Device<D> {
-    /// The stream that `S` names: asked for twice, it is one CUDA stream
-    /// (`cuStreamCreateWithPriority`, non-blocking, at the first call). Never the default stream
-    /// (H41).
+    /// The stream that `S` names. The first call creates the CUDA stream
+    /// (`cuStreamCreateWithPriority`, non-blocking); later calls return the same stream. It is
+    /// never the default stream (H41).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -359,18 +362,18 @@ impl<D: Live> Device<D> {
     }
 
     /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only
-    /// to map new memory (`cuMemHostRegister`), when the pool has no block of that size whose last
-    /// use is over.
+    /// if the pool has no block of that size whose last use is over: it then maps new memory
+    /// (`cuMemHostRegister`).
     ///
     /// # Errors
-    /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) where
+    /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) if
     /// memory cannot be page-locked.
     #[track_caller]
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
         PinnedBuffer::zeroed(self.core(), len)
     }
 
-    /// As [`pinned`](Self::pinned), holding a copy of `source`.
+    /// Like [`pinned`](Self::pinned), with a copy of `source`.
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned).
@@ -390,11 +393,12 @@ impl<S: StreamTag> Stream<S> {
 }
 
 impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
-    /// Moves idle memory to another device: it is page-locked for every GPU of the process, and
-    /// bound to none.
+    /// Moves idle memory to another device. Pinned memory is page-locked for every GPU of the
+    /// process, and bound to no device.
     ///
     /// # Errors
-    /// [`PinnedError::OtherBackend`] between a GPU and a simulated device; the buffer comes back.
+    /// [`PinnedError::OtherBackend`] between a GPU and a simulated device; [`Refused`] holds the
+    /// buffer.
     pub fn for_device<E: Live>(
         self,
         device: &Device<E>,

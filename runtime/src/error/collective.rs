@@ -1,12 +1,12 @@
-//! What does not make a collective.
+//! [`CollectiveError`]: devices or buffers of a collective that do not match.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use super::Error;
 
-/// Devices or buffers that do not make a collective. Nothing was enqueued, and the communicator is
-/// as before.
+/// The devices or buffers of a collective do not match. Nothing was enqueued, and the communicator
+/// is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CollectiveError {
@@ -18,7 +18,7 @@ pub enum CollectiveError {
         second: usize,
     },
 
-    /// What a rank gives to a collective has another length than it must, by that of rank 0.
+    /// The length of a rank's buffer does not match rank 0's buffer.
     RankLength {
         /// Our call.
         during: &'static str,
@@ -26,9 +26,9 @@ pub enum CollectiveError {
         rank: usize,
         /// `"sends"` or `"receives"`.
         does: &'static str,
-        /// Elements that it gives.
+        /// The elements of the rank's buffer.
         len: usize,
-        /// Elements that it must give.
+        /// The elements that rank 0's buffer requires.
         expected: usize,
     },
 }
@@ -48,7 +48,7 @@ impl fmt::Display for CollectiveError {
                 expected,
             } => write!(
                 f,
-                "{during}: rank {rank} {does} {len} elements, and must {expected}, by those of rank 0"
+                "{during}: rank {rank} {does} {len} elements, but rank 0's buffer requires {expected}"
             ),
         }
     }

@@ -1,11 +1,11 @@
-//! What of a grid cannot be launched.
+//! [`GridError`]: grids that cannot be launched.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use super::Error;
 
-/// What of a grid does not fit CUDA's limits.
+/// A grid exceeds CUDA's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GridError {
@@ -17,7 +17,7 @@ pub enum GridError {
         axis: char,
         /// Blocks needed.
         blocks: u64,
-        /// The most there can be.
+        /// The most blocks along that axis.
         limit: u64,
     },
     /// More threads in all than an index can number.

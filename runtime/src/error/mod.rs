@@ -1,18 +1,17 @@
-//! Errors of the typed API: one type for each family of operations whose errors a caller tells
-//! apart, and [`Error`] for all of them.
+//! Errors of the typed API: [`Error`] for all operations, and one type for each family of
+//! operations whose errors a caller distinguishes.
 //!
 //! | family | type | |
 //! |---|---|---|
-//! | opening a device | [`OpenError`] | returned by what opens one: programs fall back on what it says |
+//! | opening a device | [`OpenError`] | returned by the functions that open a device: programs choose a fallback by its variant |
 //! | pinned memory | [`PinnedError`] | [`Error::Pinned`] |
 //! | collectives | [`CollectiveError`] | [`Error::Collective`] |
 //! | a launch's grid | [`GridError`] | [`Error::Grid`] |
 //!
-//! All but opening return [`Error`] itself: they stand in the middle of programs that have an error
-//! type of their own, and at the end of closures that return `cuda_rt::Result`. What else can go
-//! wrong there is the driver's, and is one variant for all. A launch has one error of its own
-//! ([`Error::Launch`]), and so has the update of a graph ([`Error::NotAnUpdate`]), which gives back
-//! those of its body besides: neither is a family.
+//! All other operations return [`Error`] itself, because they are called in closures that return
+//! `cuda_rt::Result` and in functions with an error type of their own. Errors of the driver are one
+//! variant for all operations. A launch has one error of its own ([`Error::Launch`]), and so does
+//! the update of a graph ([`Error::NotAnUpdate`]), so neither is a family.
 
 mod collective;
 mod grid;
@@ -29,34 +28,34 @@ use std::{fmt, io};
 
 use cuda_rt_driver::{DriverError, DriverResult};
 
-/// What the typed API returns.
+/// The result of the typed API's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation was refused or failed.
+/// The error of a refused or failed operation.
 ///
-/// Unless a variant says otherwise nothing was enqueued. A value that was handed in and is not part
-/// of the error was freed if that was safe, and leaked if not; `try_release`, `try_acquire` and
-/// their like give it back.
+/// Unless a variant says otherwise, nothing was enqueued. A value that was passed in and is not
+/// part of the error was freed if that was safe, and leaked otherwise. `try_release`, `try_acquire`
+/// and the other `try_` methods give the value back.
 ///
-/// A message names our call, the driver's call, its code and what that means, and marks the codes
-/// that are [sticky](Self::is_sticky):
+/// A message names the call of this crate, the driver's call, and the driver's code with its
+/// meaning. It marks [sticky](Self::is_sticky) codes:
 ///
 /// ```text
 /// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719): a kernel trapped: …; the device is lost to this process
 /// ```
 ///
-/// CUDA reports a failed kernel at whichever call comes next, on any stream, so the call that is
-/// named is seldom the one to blame; where it can, the message names the kernel.
+/// CUDA reports a failed kernel at the next call, on any stream. So the named call is seldom the
+/// cause. If possible, the message names the kernel.
 ///
 /// # What is still usable
 ///
 /// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is
 /// enqueued, and nothing is freed.
 ///
-/// | | after a plain error | after a sticky one |
+/// | | after a plain error | after a sticky error |
 /// |---|---|---|
-/// | idle pinned memory, results that were waited for | as before | as before: the mapping is ours, not the context's |
-/// | pending handoffs | as before | waiting fails and gives them back, for ever: what they hold is never shown to the host |
+/// | idle pinned memory, results that were waited for | as before | as before: this crate owns the mapping, not the context |
+/// | pending handoffs | as before | every wait fails and gives the handoff back: the host never gets the bundle |
 /// | streams, buffers and graphs of the device | as before | every call fails, with the same code |
 /// | dropping and leaking anything | frees in order | leaks device memory and pending pinned memory; never blocks or panics |
 /// | new pinned memory | as before | fails, unless the pool has a block whose last use was seen over before |
@@ -76,13 +75,13 @@ pub enum Error {
         source: DriverError,
     },
 
-    /// The device takes no more work: an ordering that its safety rests on could not be made, by
-    /// the GPU or by the host, in an earlier [`Stream::lend`](crate::Stream::lend) or in this one.
-    /// Sticky: what is dropped from then on is leaked.
+    /// The device takes no more work: an ordering at the end of this or an earlier
+    /// [`Stream::lend`](crate::Stream::lend) could not be made, neither on the GPU nor by a wait of
+    /// the host. Sticky: memory that is dropped from then on is leaked.
     Unordered {
         /// Our call.
         during: &'static str,
-        /// Why the ordering could not be made.
+        /// The error of the ordering.
         cause: DriverError,
     },
 
@@ -106,7 +105,7 @@ pub enum Error {
         element_bytes: usize,
     },
 
-    /// There is no pinned memory to be had, or none that can be used so.
+    /// Pinned memory could not be allocated, or cannot be used on this device.
     Pinned(PinnedError),
 
     /// A kernel could not be launched.
@@ -124,31 +123,32 @@ pub enum Error {
     /// A grid that no device can launch.
     Grid(GridError),
 
-    /// There is no thread that waits for handoffs on behalf of tasks, or that runs closures: it
-    /// could not be started, or the process was forked after it was.
+    /// The thread that waits for handoffs, or the thread that runs closures, does not exist: it
+    /// could not be started, or the process was forked after its start.
     HostThread {
         /// The operating system's error.
         source: io::Error,
     },
 
-    /// Devices or buffers that do not make a collective. Nothing was enqueued.
+    /// The devices or buffers of a collective do not match. Nothing was enqueued.
     Collective(CollectiveError),
 
-    /// The device is being recorded already, and one recording at a time is.
+    /// A timeline of this device is already being recorded; only one recording at a time is
+    /// possible.
     AlreadyRecording,
 
-    /// Two parts that do not lie side by side in one block cannot be joined.
+    /// Two parts cannot be joined, because they are not adjacent parts of one block.
     NotAdjacent,
 
-    /// A graph cannot be updated to what the body does now: other work than what was captured, or
-    /// what CUDA cannot change.
+    /// A graph cannot be updated to the body's present calls: they are other calls than the
+    /// captured calls, or changes that CUDA cannot make.
     NotAnUpdate {
         /// Our call.
         during: &'static str,
-        /// Which operation of the body, counted from 1: allocations, copies, fills, launches and
-        /// foreign calls.
+        /// The number of the body's operation, counted from 1. Allocations, copies, fills, launches
+        /// and foreign calls count.
         operation: usize,
-        /// What it was, and what it is.
+        /// The captured operation and the present operation.
         why: String,
     },
 
@@ -157,8 +157,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the device is of no more use to this process: every later call that enqueues fails
-    /// too, and so does every later call at all unless this is [`Unordered`](Self::Unordered).
+    /// Whether the device is lost to this process: every later call fails too. After
+    /// [`Unordered`](Self::Unordered) only calls that enqueue fail.
     pub fn is_sticky(&self) -> bool {
         matches!(self, Self::Unordered { .. }) || self.driver().is_some_and(DriverError::is_sticky)
     }
@@ -190,7 +190,7 @@ impl fmt::Display for Error {
             Self::Driver { during, source } => write!(f, "{during}: {source}"),
             Self::Unordered { during, cause } => write!(
                 f,
-                "{during}: the device takes no more work, for the end of a `Stream::lend` could not be ordered: {cause}"
+                "{during}: the device takes no more work, because the end of a `Stream::lend` could not be ordered: {cause}"
             ),
             Self::LengthMismatch {
                 during,
@@ -242,8 +242,9 @@ impl fmt::Display for Error {
 }
 
 impl StdError for Error {
-    /// What lies behind the errors whose text is in this one's: chains say nothing twice.
-    /// [`driver`](Self::driver) gives the driver's.
+    /// The source of the inner error. The inner error itself is skipped, because its text is part
+    /// of this error's text, and chains should print nothing twice. [`driver`](Self::driver)
+    /// returns the driver's error.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } => source.source(),
@@ -263,15 +264,16 @@ impl StdError for Error {
     }
 }
 
-/// Why a core takes no more work.
+/// The error of a core that takes no more work.
 #[derive(Clone, Debug)]
 pub(crate) struct Unordered {
     pub(crate) cause: DriverError,
-    /// Whether it is the core of a capture, which ends with the capture: the device works on.
+    /// Whether the core belongs to a capture. The core ends with the capture, and the device still
+    /// takes work.
     pub(crate) graph: bool,
 }
 
-/// Adds our call to a driver's error.
+/// Adds the name of this crate's call to a driver's error.
 pub(crate) trait During<T> {
     fn during(self, call: &'static str) -> Result<T>;
 }
@@ -297,14 +299,14 @@ impl<T> During<T> for Result<T, Unordered> {
     }
 }
 
-/// An error, and the value that was handed in.
+/// An error, and the value that was passed in.
 ///
-/// Its `Display` and its source are those of the error.
+/// `Display` and `source` are the same as for the error.
 #[derive(Debug)]
 pub struct Refused<R> {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// What was handed in, as it was.
+    /// The value that was passed in, unchanged.
     pub value: R,
 }
 

@@ -1,4 +1,4 @@
-//! Why a device could not be opened.
+//! [`OpenError`]: the errors of opening a device.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::Error;
 use cuda_rt_driver::DriverError;
 
-/// Why a device could not be opened. Nothing was opened, and the tag is bound as it was.
+/// A device could not be opened. Nothing was opened, and the binding of the tag is unchanged.
 ///
 /// Converts into [`Error`]: [`Driver`](Self::Driver) into [`Error::Driver`], the others into
 /// [`Error::Open`].
@@ -38,16 +38,16 @@ pub enum OpenError {
     AlreadyBound {
         /// The device tag.
         tag: &'static str,
-        /// What it is bound to.
+        /// The ordinal of the GPU that the tag is bound to.
         bound: usize,
-        /// What was asked for.
+        /// The ordinal of the requested GPU.
         asked: usize,
     },
 
-    /// A simulated device is made beside simulated ones only.
+    /// A simulated device can be the peer of simulated devices only.
     NotSimulated,
 
-    /// The GPU is there, and a driver call failed as it was prepared.
+    /// The GPU exists, but a driver call failed while the device was prepared.
     Driver {
         /// Our call.
         during: &'static str,
@@ -90,7 +90,7 @@ impl fmt::Display for OpenError {
 }
 
 impl StdError for OpenError {
-    /// What lies behind the driver's error, whose text is in this one's.
+    /// The source of the driver's error, whose own text is part of this error's text.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.driver().and_then(StdError::source)
     }

@@ -1,12 +1,12 @@
-//! Why there is no pinned memory.
+//! [`PinnedError`]: the errors of pinned memory.
 
 use std::error::Error as StdError;
 use std::{fmt, io};
 
 use super::Error;
 
-/// Why there is no pinned memory to be had, or none that can be used so. The pool is as before, and
-/// buffers that were taken from it earlier are.
+/// Pinned memory could not be allocated, or cannot be used on this device. The pool and its earlier
+/// buffers are unchanged.
 ///
 /// ```
 /// use cuda_rt::{Error, PinnedError};
@@ -37,7 +37,7 @@ pub enum PinnedError {
     /// More than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows. Dropping
     /// pinned buffers whose work is over makes room.
     Limit {
-        /// Bytes asked for, rounded up to a size that the pool has.
+        /// Bytes asked for, rounded up to a size of the pool's blocks.
         bytes: usize,
         /// Bytes that are page-locked, in use or with pending work.
         held_bytes: usize,
@@ -81,7 +81,7 @@ impl fmt::Display for PinnedError {
 }
 
 impl StdError for PinnedError {
-    /// What lies behind the system's error, whose text is in this one's.
+    /// The source of the system's error, whose own text is part of this error's text.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::HostMemory { source, .. } => source.source(),

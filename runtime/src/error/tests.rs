@@ -1,7 +1,7 @@
 use super::*;
 use cuda_rt_driver::ErrorCode;
 
-/// A value of each variant; does not build where one is missing.
+/// A value of each variant. It does not build if a variant is missing.
 macro_rules! every {
     ($type:ident: $($variant:pat => $value:expr),* $(,)?) => {{
         let _ = |error: &$type| match error { $($variant => ()),* };
@@ -71,7 +71,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         },
         Error::SlotEmpty => Error::SlotEmpty,
     );
-    // As they are, not converted: no one is kept from nesting a driver's error.
+    // The family errors are wrapped, not converted: a program may nest a driver's error.
     (open.into_iter().map(Error::Open))
         .chain(pinned.into_iter().map(Error::Pinned))
         .chain(collective.into_iter().map(Error::Collective))
@@ -117,7 +117,7 @@ fn a_chain_of_errors_says_nothing_twice() {
 }
 
 #[test]
-fn an_error_is_sticky_where_it_says_that_the_device_is_lost_or_takes_no_more_work() {
+fn an_error_is_sticky_if_it_says_that_the_device_is_lost_or_takes_no_more_work() {
     for code in [ErrorCode::OUT_OF_MEMORY, ErrorCode::LAUNCH_FAILED] {
         let driver = DriverError::new("cuEventRecord", code);
         for error in every_error(&driver) {
@@ -131,7 +131,7 @@ fn an_error_is_sticky_where_it_says_that_the_device_is_lost_or_takes_no_more_wor
 }
 
 #[test]
-fn the_error_of_a_driver_is_one_variant_whatever_the_family() {
+fn an_error_of_the_driver_is_one_variant_for_all_families() {
     let error = Error::from(OpenError::Driver {
         during: "Device::open",
         source: DriverError::new("cuStreamCreate", ErrorCode::OUT_OF_MEMORY),

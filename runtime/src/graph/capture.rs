@@ -1,4 +1,4 @@
-//! One capture: a stream that records, and what becomes of it.
+//! One capture: its streams, and the graph or update that it becomes.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{DriverResult, RawGraph};
 
-/// Where captures of one graph take place: streams of their own, and the calls that were captured
-/// there.
+/// The place of one graph's captures: a device core with streams of its own, and the log of the
+/// captured calls.
 #[derive(Debug)]
 pub(super) struct Site {
     core: Arc<DeviceCore>,
@@ -49,14 +49,15 @@ impl Site {
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
     ) -> Result<()> {
         let stream = Stream::from_parts(self.origin(), Arc::clone(&self.core));
-        // SAFETY: the graph owns the bundle while anything replays what uses it, so it is live at
-        // each launch; launches are ordered in `S`, and the views, branded for this call, are not
-        // used outside the capture.
+        // SAFETY: the graph owns the bundle as long as it can be launched, so the memory is live at
+        // each launch. Launches are in the order of `S`. The views are branded for this call, so
+        // nothing uses them outside the capture.
         let views = unsafe { held.views() };
         body(&stream, views)
     }
 
-    /// Captures what `body` does; `end` makes something of the capture, of which it gets the calls.
+    /// Captures the work of `body`. `end` gets the capture and its calls, and makes a graph or an
+    /// update of them.
     pub(super) fn capture<R: Bundle, S: StreamTag, T>(
         &self,
         held: &mut Held<R, S>,
@@ -65,7 +66,8 @@ impl Site {
         end: impl FnOnce(Recording<'_>, Entries) -> Result<T>,
     ) -> Result<T> {
         let noting = self.tape.capture();
-        // SAFETY: a stream made for captures, which nothing else can name.
+        // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
+        // can name it.
         unsafe { self.core.driver().begin_capture(self.origin().raw) }.during(during)?;
         let recording = Recording {
             core: &self.core,
@@ -77,7 +79,8 @@ impl Site {
         end(recording, noting.finish())
     }
 
-    /// The calls that `body` makes, of which none is made. Gives what it returned too.
+    /// Dry run: logs the calls that `body` would make, and makes no call. Also returns `body`'s
+    /// result.
     pub(super) fn dry_run<R: Bundle, S: StreamTag>(
         &self,
         held: &mut Held<R, S>,
@@ -97,7 +100,7 @@ impl Site {
     }
 }
 
-/// Ends a capture that was not ended, after an error or a panic, and throws away what it recorded.
+/// A capture in progress. If an error or a panic drops it, the capture is ended and thrown away.
 pub(super) struct Recording<'a> {
     core: &'a DeviceCore,
     origin: StreamRef,
@@ -105,27 +108,28 @@ pub(super) struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Streams forked inside join here, as if each had been acquired from last.
+    /// Makes the capture's first stream wait for every forked stream.
     fn join(&self) -> DriverResult<()> {
         self.core.join_all(self.origin)?;
         self.core.check().map_err(|unordered| unordered.cause)
     }
 
-    /// The capture as a graph of its own.
+    /// Ends the capture as a graph of its own.
     pub(super) fn end(mut self) -> DriverResult<RawGraph> {
         self.open = false;
         // SAFETY: begun on this stream, and ended once.
         unsafe { self.core.driver().end_capture(self.origin.raw) }
     }
 
-    /// The capture as an update of `graph`.
+    /// Ends the capture as an update of `graph`.
     ///
     /// # Safety
-    /// It was made by the calls that `graph` was captured from, which allocate nothing; the graph
-    /// is live, and no other thread uses it now.
+    /// The capture made the same calls as the capture of `graph`, and they allocate nothing. The
+    /// graph is live, and no other thread uses it now.
     pub(super) unsafe fn update(mut self, graph: RawGraph) -> DriverResult<()> {
         self.open = false;
-        // SAFETY: begun on this stream, and ended once; the rest is the caller's.
+        // SAFETY: the capture was begun on this stream, and ends once: this consumes it. `graph`
+        // satisfies the call's demands by this function's contract.
         unsafe { self.core.driver().update_graph(graph, self.origin.raw) }
     }
 }
@@ -139,7 +143,7 @@ impl Drop for Recording<'_> {
         let _ = self.join();
         // SAFETY: begun on this stream, and ended once.
         if let Ok(graph) = unsafe { self.core.driver().end_capture(self.origin.raw) } {
-            // SAFETY: live and never launched.
+            // SAFETY: the graph was made just now, and never launched.
             let _ = unsafe { self.core.driver().destroy_graph(graph) };
         }
     }

@@ -1,4 +1,4 @@
-//! The bundle of a graph: owned by a stream, held in its idle form.
+//! [`Held`]: the bundle of a graph, owned by a stream and held in its idle form.
 
 use std::mem::ManuallyDrop;
 
@@ -6,8 +6,8 @@ use crate::memory::Bundle;
 use crate::stream::Stream;
 use crate::tag::StreamTag;
 
-/// A bundle that a stream owns, in its idle form, of which a graph takes views; given back to the
-/// stream on drop.
+/// A bundle that a stream owns, held in its idle form. A graph takes views of it; the drop gives it
+/// back to the stream.
 ///
 /// # Invariants
 /// HELD-1. `bundle` is owned by `S`, which is `stream`: every use is in that stream's order.
@@ -18,7 +18,7 @@ pub(super) struct Held<R: Bundle, S: StreamTag> {
 
 impl<R: Bundle, S: StreamTag> Held<R, S> {
     /// # Safety
-    /// HELD-1 holds of `bundle` and `stream`.
+    /// HELD-1 holds for `bundle` and `stream`.
     pub(super) unsafe fn new(bundle: R, stream: &Stream<S>) -> Self {
         Self {
             bundle: ManuallyDrop::new(bundle),
@@ -27,11 +27,11 @@ impl<R: Bundle, S: StreamTag> Held<R, S> {
     }
 
     /// # Safety
-    /// Called once, and `bundle` is not used again.
+    /// The function is called once, and `bundle` is not used again.
     unsafe fn take(&mut self) -> R::On<S> {
-        // SAFETY: the caller's.
+        // SAFETY: the bundle is taken once by this function's contract.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: HELD-1.
+        // SAFETY: HELD-1: every use is in the order of the stream `S`, so before its present end.
         unsafe { bundle.attach(self.stream.at()) }
     }
 
@@ -42,16 +42,16 @@ impl<R: Bundle, S: StreamTag> Held<R, S> {
     /// Views of the bundle for `'v`, for a stream that stands for `S` or is `S`.
     ///
     /// # Safety
-    /// As [`Bundle::view`].
+    /// As for [`Bundle::view`].
     pub(super) unsafe fn views<'v, P: StreamTag>(&mut self) -> R::View<'v, P> {
-        // SAFETY: this function's own contract.
+        // SAFETY: this function has the contract of [`Bundle::view`].
         unsafe { self.bundle.view() }
     }
 
     /// The bundle, on its stream.
     pub(super) fn into_on(self) -> R::On<S> {
         let mut held = ManuallyDrop::new(self);
-        // SAFETY: not used or dropped after this.
+        // SAFETY: this takes the bundle once: `held` is neither used nor dropped after this.
         let on = unsafe { held.take() };
         // SAFETY: as above.
         unsafe { std::ptr::drop_in_place(&mut held.stream) };
@@ -61,7 +61,7 @@ impl<R: Bundle, S: StreamTag> Held<R, S> {
 
 impl<R: Bundle, S: StreamTag> Drop for Held<R, S> {
     fn drop(&mut self) {
-        // SAFETY: this is the drop. The bundle is freed in its stream's order.
+        // SAFETY: nothing uses the bundle after this drop. It is freed in its stream's order.
         drop(unsafe { self.take() });
     }
 }

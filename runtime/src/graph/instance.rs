@@ -1,4 +1,4 @@
-//! The instantiated graph, and its updates.
+//! [`Instance`]: the instantiated graph, and its updates.
 
 use super::capture::Site;
 use super::captured::Captured;
@@ -11,19 +11,20 @@ use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 
-/// An instantiated graph; destroyed on drop.
+/// An instantiated graph. The drop destroys it.
 ///
 /// # Invariants
-/// INSTANCE-1. `raw` is live, and was made from the capture that the tape of `site` noted.
-/// INSTANCE-2. Unless `broken`, launches replay the calls that the tape holds.
+/// INSTANCE-1. `raw` is live, and was made from the capture that the log of `site` holds.
+/// INSTANCE-2. Unless `broken`, launches replay the calls that the log holds.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
     site: Site,
-    /// Whether the streams of `site` may be others than those that the graph was captured on, after
-    /// an update that failed.
+    /// Whether the streams of `site` may differ from the streams of the graph's capture, after a
+    /// failed update.
     stale: bool,
-    /// Why it may not be launched any more: an update failed half-way, and could not be taken back.
+    /// The error of an update that failed half-way and could not be undone. The graph is then never
+    /// launched again.
     broken: Option<DriverError>,
 }
 
@@ -54,8 +55,8 @@ impl Instance {
         }
     }
 
-    /// Makes later launches replay what `body` does with `held`. On an error they replay what they
-    /// did, or nothing ever.
+    /// Makes later launches replay the calls that `body` makes with `held`. On an error the graph
+    /// keeps its previous contents. If they cannot be restored, every later launch fails.
     pub(super) fn update<R: Bundle, S: StreamTag>(
         &mut self,
         held: &mut Held<R, S>,
@@ -72,13 +73,14 @@ impl Instance {
         if !rehearsed.calls_foreign() {
             done?;
         }
-        // Changed by halves unless the calls that change it return.
+        // If a call below unwinds, the graph may be partly changed.
         let broken = Unless::new(&mut self.broken, |broken| {
             *broken = Some(unwound("cuGraphExecKernelNodeSetParams"));
         });
-        // SAFETY: INSTANCE-1; `&mut self`. What the launches name belongs to the bundle of `held`
-        // or to the graph, and so does what they replace to the bundle that it had; either is the
-        // graph's while it is launched.
+        // SAFETY: INSTANCE-1: the graph is live and from this log's capture. `&mut self` excludes
+        // other threads. The memory of the new launches belongs to the bundle of `held` or to the
+        // graph, and the memory of the replaced launches to the graph's previous bundle. The graph
+        // owns the bundle that its launches use.
         let applied = unsafe { self.site.tape().apply(self.raw, rehearsed) };
         broken.take_back();
         match applied {
@@ -105,8 +107,8 @@ impl Instance {
             tape.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
             let broken = Unless::new(broken, |broken| *broken = Some(unwound("cuGraphExecUpdate")));
-            // SAFETY: INSTANCE-1; the calls are the same, as was just compared, and allocate
-            // nothing, which `apply` looked at. `&mut self` of the caller.
+            // SAFETY: INSTANCE-1: the graph is live. The comparison above found the same calls, and
+            // `apply` found that they allocate nothing. `&mut self` excludes other threads.
             let updated = unsafe { recording.update(raw) };
             *broken.take_back() = updated.clone().err().filter(may_be_half_made);
             updated.during(during)?;
@@ -116,9 +118,9 @@ impl Instance {
     }
 }
 
-/// Whether an update may have changed some nodes before it failed. CUDA says that it was not made
-/// for one error only. Which call gave the error does not matter: a driver in between, as the
-/// checker, has errors of its own.
+/// Whether an update may have changed some nodes before it failed. For only one error CUDA says
+/// that nothing was changed. The call that returned the error does not matter: a driver in between,
+/// like the checker, has errors of its own.
 fn may_be_half_made(error: &DriverError) -> bool {
     error.code() != ErrorCode::GRAPH_EXEC_UPDATE_FAILURE
 }
@@ -133,7 +135,8 @@ fn not_an_update(Difference { operation, why }: Difference, during: &'static str
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // SAFETY: INSTANCE-1; launches that are pending still run. An error leaks the graph.
+        // SAFETY: INSTANCE-1: the graph is live. Pending launches still run. An error leaks the
+        // graph.
         let _ = unsafe { self.site.core().driver().destroy_graph(self.raw) };
     }
 }

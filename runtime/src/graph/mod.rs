@@ -1,4 +1,4 @@
-//! Captured work, replayed, and changed between replays.
+//! [`Graph`]: captured work, which a stream replays, and which can change between replays.
 
 mod capture;
 mod capture_log;
@@ -21,21 +21,21 @@ use crate::stream::Stream;
 use crate::tag::{Live, NamedStream, StreamTag};
 use cuda_rt_driver::Kind;
 
-/// Work of stream `S` that was captured, with all the memory that it uses (`CUgraphExec`).
+/// Captured work of stream `S`, with all the memory that the work uses (`CUgraphExec`).
 ///
-/// The graph owns the bundle given to [`Stream::capture`]: while it exists no one else can free,
-/// move or write what it replays (H25). Between launches [`views`](Self::views) reaches it, in the
-/// order of `S`; [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the
-/// bundle, without a new instantiation.
+/// The graph owns the bundle given to [`Stream::capture`]: while the graph exists, no other code
+/// can free, move or write the memory of the replays (H25). Between launches [`views`](Self::views)
+/// gives access to the bundle, in the order of `S`. [`update`](Self::update) changes scalars, and
+/// [`replace`](Self::replace) the bundle, without a new instantiation.
 ///
-/// `&mut self` on every method, and `!Sync`: two launches of one graph at once would race with
-/// themselves.
+/// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
+/// would race.
 ///
 /// # Invariants
 /// GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
 /// GRAPH-2. `instance` uses no memory but the bundle's and its own.
 pub struct Graph<R: Bundle, S: StreamTag> {
-    // Dropped first: the memory outlives what was recorded of it.
+    // Dropped first, so that the memory outlives the recorded work.
     instance: Instance,
     held: Held<R, S>,
     not_sync: PhantomData<std::cell::Cell<()>>,
@@ -50,20 +50,21 @@ impl<R: Bundle, S: StreamTag> fmt::Debug for Graph<R, S> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Records the work that `body` gives to the stream, instead of running it, into a graph
+    /// Records the work that `body` gives to the stream into a graph, and does not run it
     /// (`cuStreamBeginCapture` in relaxed mode, `cuStreamEndCapture`, `cuGraphInstantiate`). Blocks
-    /// for as long as CUDA takes to build the graph.
+    /// the host while CUDA builds the graph.
     ///
-    /// `body` gets a stream of its own, so that no other thread's work can land in the capture, and
-    /// views of `bundle`, which the graph then owns. What it allocates is freed at each launch.
+    /// `body` gets a stream of its own, so that no other thread's work can enter the capture. It
+    /// also gets views of `bundle`, which the graph then owns. Memory that `body` allocates is
+    /// allocated and freed by each launch.
     ///
     /// # Hazards prevented
-    /// H25, H43: buffers, handoffs and streams of the outside are of another device, and those of
-    /// the inside cannot leave.
+    /// H25, H43: outside buffers, handoffs and streams belong to another device, and values made in
+    /// `body` cannot leave it.
     ///
     /// # Errors
-    /// Those of `body`, and [`Error::Driver`](crate::Error::Driver) where a call cannot be
-    /// captured. The bundle is then dropped in this stream's order; nothing has run.
+    /// The errors of `body`, and [`Error::Driver`](crate::Error::Driver) if a call cannot be
+    /// captured. The bundle is then dropped in this stream's order; no work has run.
     pub fn capture<A: OwnedBy<S>>(
         &self,
         bundle: A,
@@ -75,9 +76,10 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: owned by `S`, to which it is given back; its uses are all in this stream's order.
+        // SAFETY: the bundle is owned by `S`, so all its uses are in this stream's order. `Held`
+        // keeps it in that order, and gives it back to `S`.
         let bundle = unsafe { bundle.detach() };
-        // SAFETY: HELD-1, for that reason.
+        // SAFETY: HELD-1: the bundle was owned by `S`, which is `self`.
         let mut held = unsafe { Held::new(bundle, self) };
         let instance = Instance::capture(&mut held, body)?;
         Ok(Graph {
@@ -89,9 +91,9 @@ impl<S: StreamTag> Stream<S> {
 }
 
 impl<'g, S: StreamTag> Stream<Captured<'g, S>> {
-    /// Another stream of the same capture, standing for `N`; its work comes after what this stream
-    /// holds now. Asked for twice, it is one stream. What it still holds at the end of the capture
-    /// is joined.
+    /// Another stream of the same capture, which stands for `N`. Its later work comes after the
+    /// present work of this stream. A second call with the same `N` returns the same stream. At the
+    /// end of the capture the forked streams are joined.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -110,48 +112,50 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// Replays the captured work on its stream (`cuGraphLaunch`). Stream-ordered.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver); also where an [update](Self::update) failed
-    /// half-way and could not be taken back.
+    /// [`Error::Driver`](crate::Error::Driver), also if an [update](Self::update) failed half-way
+    /// and could not be undone.
     #[track_caller]
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
         let call = stream.call("Graph::launch");
         let raw = self.instance.raw().during(call.name())?;
         call.enqueue(Kind::Graph, "graph", 0, |driver, at| {
-            // SAFETY: GRAPH-1 and GRAPH-2; `stream` is `S`, so the replay is ordered with every
-            // other use.
+            // SAFETY: GRAPH-1 and GRAPH-2: the graph uses only its own memory and the bundle's,
+            // whose uses are in the order of `S`. `stream` is `S`, so the replay is ordered with
+            // every other use.
             unsafe { driver.launch_graph(raw, at) }
         })
     }
 
-    /// Views of the bundle for work of `S` between launches.
+    /// Views of the bundle, for work of `S` between launches.
     pub fn views(&mut self) -> R::View<'_, S> {
-        // SAFETY: GRAPH-1; borrowed uniquely, so no launch is enqueued while the views are there.
+        // SAFETY: GRAPH-1: every use is in the order of `S`. The graph is borrowed uniquely, so no
+        // launch is enqueued while the views exist.
         unsafe { self.held.views() }
     }
 
-    /// Makes later launches replay what `body` does now: the same calls in the same order, with
-    /// other scalars, grids or parts of the bundle. Launches that are pending run as they were. The
-    /// host waits for nothing.
+    /// Makes later launches replay the calls that `body` makes now. They must be the same calls in
+    /// the same order; scalars, grids and parts of the bundle may differ. Pending launches do not
+    /// change. The host does not wait for the GPU.
     ///
-    /// First `body` runs with nothing enqueued, and each launch whose arguments or shape are others
-    /// than before is changed in the graph (`cuGraphExecKernelNodeSetParams`): what did not change
-    /// costs no call. Only where a copy or a fill changed, or there are [foreign
-    /// calls](Stream::foreign), it runs once more in a capture, and the graph is updated to that
-    /// (`cuGraphExecUpdate`). So it may be called twice, and should do the same each time. While
-    /// nothing is enqueued its stream is no captured one: what is enqueued behind the types, on
-    /// [`Stream::raw`], would run.
+    /// First `body` runs with nothing enqueued. Then each launch with other arguments or another
+    /// shape is changed in the graph (`cuGraphExecKernelNodeSetParams`); an unchanged launch costs
+    /// no call. If a copy or a fill changed, or if `body` makes [foreign calls](Stream::foreign),
+    /// `body` runs once more in a capture, and the graph is updated to that capture
+    /// (`cuGraphExecUpdate`). So `body` may be called twice, and should make the same calls each
+    /// time. In the first run its stream is not being captured: work enqueued on [`Stream::raw`]
+    /// would run.
     ///
     /// # Hazards prevented
-    /// H25: `body` sees the graph's bundle, and nothing else of a stream, as in the
+    /// H25: `body` sees the graph's bundle, and no other memory of a stream, as in the
     /// [capture](Stream::capture).
     ///
     /// # Errors
-    /// Those of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other calls,
-    /// or changes a copy or a fill in a graph that allocates;
-    /// [`Error::Driver`](crate::Error::Driver). Launches replay what they did before. (If a call
-    /// fails when some launches were changed, and so does changing them back, or if
-    /// `cuGraphExecUpdate` fails in a way of which CUDA does not say that nothing was changed, the
-    /// graph is never launched again: each launch is that error.)
+    /// The errors of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other
+    /// calls, or changes a copy or a fill in a graph that allocates;
+    /// [`Error::Driver`](crate::Error::Driver). On an error the graph keeps its previous contents.
+    /// Two failures leave the contents unknown: a call fails after some launches were changed, and
+    /// changing them back fails too; or `cuGraphExecUpdate` fails, and CUDA does not say that
+    /// nothing was changed. Every later launch then returns that error.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -174,16 +178,16 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         self.instance.update(&mut self.held, &body, "Graph::update")
     }
 
-    /// As [`update`](Self::update), with another bundle: later launches use that, and the one that
-    /// the graph had comes back, in the order of `S`, after the launches that use it. The two may
-    /// differ in lengths, where `body` copes.
+    /// Like [`update`](Self::update), with another bundle. Later launches use the new bundle. The
+    /// call returns the old bundle, in the order of `S`, after the launches that use it. The
+    /// lengths of the two bundles may differ, if `body` allows that.
     ///
     /// # Hazards prevented
-    /// H25: what later launches use is owned by the graph; the old bundle's views end before.
+    /// H25: the graph owns the memory of later launches, and no view of the old bundle exists.
     ///
     /// # Errors
-    /// As [`update`](Self::update), with the new bundle; the graph has the old one and replays what
-    /// it did before.
+    /// As for [`update`](Self::update); [`Refused`] holds the new bundle. The graph keeps the old
+    /// bundle and its previous contents.
     pub fn replace(
         &mut self,
         bundle: R::On<S>,
@@ -192,16 +196,17 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        // SAFETY: as in `capture`, where `R` was made of a bundle of `S`, so that it is of the
-        // stream's device.
+        // SAFETY: as in `capture`: the bundle is owned by `S`, and `Held` keeps it in that order.
+        // `R` came from a bundle of `S`, so it is of the stream's device.
         let bundle = unsafe { R::idle_from::<S>(bundle) };
-        // SAFETY: HELD-1: `S` owned it.
+        // SAFETY: HELD-1: `S` owned the bundle.
         let mut held = unsafe { Held::new(bundle, self.held.stream()) };
         match self.instance.update(&mut held, &body, "Graph::replace") {
-            // Pending launches that use the old one are in the order of `S`, and later ones use the
-            // new one.
+            // Pending launches that use the old bundle are in the order of `S`. Later launches use
+            // the new bundle.
             Ok(()) => Ok(std::mem::replace(&mut self.held, held).into_on()),
-            // GRAPH-2: every launch still uses the old one, or there is none ever again.
+            // GRAPH-2: every launch still uses the old bundle, or the graph is never launched
+            // again.
             Err(error) => Err(Refused {
                 error,
                 value: held.into_on(),
@@ -209,7 +214,7 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         }
     }
 
-    /// The bundle, on its stream; the graph is destroyed once its launches are done
+    /// Returns the bundle, on its stream. The graph is destroyed once its launches are done
     /// (`cuGraphExecDestroy`).
     pub fn into_inner(self) -> R::On<S> {
         let Self { instance, held, .. } = self;

@@ -1,4 +1,4 @@
-//! [`ForeignCall`]: a library's call on our stream.
+//! [`ForeignCall`]: another library's call on a stream of this crate.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,11 +9,11 @@ use crate::stream::Stream;
 use crate::tag::{ReadBy, StreamTag, WriteBy};
 use cuda_rt_driver::{DeviceAddress, ForeignUse, RawStream};
 
-/// A library's call that is about to be enqueued, and the memory that it will use; made by
-/// [`Stream::foreign`].
+/// A library's call that is not enqueued yet, and the memory that it will use. [`Stream::foreign`]
+/// makes it.
 ///
-/// The memory stays borrowed until the call is enqueued, as it will be used, so that an input that
-/// is also an output does not compile (H29), and neither does memory of another stream (H01, H03).
+/// Until the call is enqueued, the memory is borrowed as the call will use it. So an input that is
+/// also an output does not compile (H29), and neither does memory of another stream (H01, H03).
 #[must_use = "nothing is enqueued before `enqueue`"]
 pub struct ForeignCall<'a, S> {
     stream: &'a Stream<S>,
@@ -57,8 +57,8 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// The stream as CUDA knows it (`CUstream`). A number: it keeps nothing alive, and using it
-    /// takes `unsafe`. To enqueue work on memory of ours, go through [`foreign`](Self::foreign).
+    /// CUDA's handle of the stream (`CUstream`). It is a number: it keeps nothing alive, and a use
+    /// takes `unsafe`. To enqueue work on memory of this crate, use [`foreign`](Self::foreign).
     pub fn raw(&self) -> RawStream {
         self.at().raw
     }
@@ -81,50 +81,51 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
         self.stream.core()
     }
 
-    /// The call reads this.
+    /// States memory that the call reads.
     pub fn reads<T, P: ReadBy<S>>(self, memory: &'a DeviceSlice<T, P>) -> Self {
         self.uses(memory.address(), memory.len() * size_of::<T>(), false)
     }
 
-    /// The call writes this, and may read it.
+    /// States memory that the call writes, and may read.
     pub fn writes<T, P: WriteBy<S>>(self, memory: &'a mut DeviceSlice<T, P>) -> Self {
         self.uses(memory.address(), memory.len() * size_of::<T>(), true)
     }
 
-    /// The call reads this, in the order of the stream.
+    /// States pinned memory that the call reads, in the order of the stream.
     pub fn reads_pinned<T, P: ReadBy<S>>(self, memory: &'a PinnedSlice<T, P>) -> Self {
         let address = DeviceAddress(memory.address().addr().get() as u64);
         self.uses(address, memory.len() * size_of::<T>(), false)
     }
 
-    /// The call writes this, and may read it, in the order of the stream.
+    /// States pinned memory that the call writes, and may read, in the order of the stream.
     pub fn writes_pinned<T, P: WriteBy<S>>(self, memory: &'a mut PinnedSlice<T, P>) -> Self {
         let address = DeviceAddress(memory.address().addr().get() as u64);
         self.uses(address, memory.len() * size_of::<T>(), true)
     }
 
-    /// Runs `body`, which enqueues the call on the stream that it is given, with the device's
-    /// context current and the thread in relaxed capture mode. The host does not wait.
+    /// Runs `body`, which enqueues the call on the stream that it gets. The device's context is
+    /// current, and the thread is in relaxed capture mode. The host does not wait.
     ///
-    /// A checker that follows the device is told what the call uses, and takes it on trust.
+    /// A checker that follows the device is told which memory the call uses, and trusts the
+    /// statement.
     ///
     /// # Hazards prevented
-    /// H01–H03, H29, H36, for the memory that is stated.
+    /// H01–H03, H29, H36, for the stated memory.
     ///
     /// # Safety
-    /// 1. All work that `body` enqueues anywhere is in the order of that stream: enqueued there, or
-    ///    on streams that wait for it first and that it waits for before `body` returns, also where
-    ///    `body` panics or fails.
-    /// 2. That work reads only memory stated by `reads` or `writes`, writes only memory stated by
-    ///    `writes`, in bounds, and leaves values of its element type there; its own memory,
-    ///    workspaces and arguments stay valid until it is over. In a capture: until the graph is
-    ///    dropped, as it runs at each launch.
-    /// 3. `body` neither destroys the stream nor begins or ends a capture on it, and keeps no use
-    ///    of it or of the memory for later.
+    /// 1. All work that `body` enqueues is in the order of that stream. `body` enqueues it there,
+    ///    or on other streams that wait for that stream first, and that the stream waits for before
+    ///    `body` returns. This holds also if `body` panics or fails.
+    /// 2. That work reads only memory stated by `reads` or `writes`, and writes only memory stated
+    ///    by `writes`, in bounds. It leaves values of the element type there. Its own memory,
+    ///    workspaces and arguments stay valid until it is over. In a capture they stay valid until
+    ///    the graph is dropped, because the work runs at each launch.
+    /// 3. `body` does not destroy the stream, and does not begin or end a capture on it. After
+    ///    `body` returns, its code uses neither the stream nor the memory.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the context cannot be made current, or an earlier
-    /// ordering could not be made; `body` has not run then. Its own errors are in what it returns.
+    /// ordering could not be made. `body` has then not run. The errors of `body` are in its result.
     #[track_caller]
     pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
         let stream = self.stream.raw();

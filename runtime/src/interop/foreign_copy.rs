@@ -1,5 +1,4 @@
-//! A copy of memory that someone else owns, which goes back to its owner once the copy is known to
-//! be over.
+//! A copy of foreign memory, which goes back to its owner once the copy is known to be over.
 
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, Element};
@@ -12,16 +11,16 @@ impl<S: StreamTag> Stream<S>
 where
     S::Device: Live,
 {
-    /// Copies what `owner` owns into memory of this stream, waits for the copy, and drops the
-    /// owner.
+    /// Copies the memory of `owner` into memory of this stream, waits for the copy, and drops the
+    /// owner. Blocks the host.
     ///
     /// # Safety
-    /// `owner` keeps `len` elements at `source`, device memory that holds values of `T` and that no
-    /// work which is pending or comes later uses, until it is dropped or given back.
+    /// Until `owner` is dropped or returned, it keeps `len` elements of device memory at `source`,
+    /// which hold values of `T`. No pending or later work uses them.
     ///
     /// # Errors
-    /// [`Refused`] with the owner; without it where the copy may still be running: it was leaked
-    /// then.
+    /// [`Refused`] with the owner. If the copy may still be running, the owner is leaked, and
+    /// [`Refused`] is empty.
     pub(crate) unsafe fn copied<T: Element, O>(
         &self,
         owner: O,
@@ -39,12 +38,14 @@ where
                 return Err(Refused { error, value });
             }
         };
-        // A failed wait is not a finished wait, and what unwinds is not known to be over.
+        // A failed wait is not a finished wait, and neither is a wait that unwinds: the owner is
+        // then leaked.
         let owner = Unless::leaked(owner);
-        // SAFETY: both are live and of that length, and nothing else uses them: the caller's memory
-        // until `owner` is gone.
+        // SAFETY: source and target are live and of that length. Nothing else uses the target,
+        // which is new, or the source, by this function's contract.
         let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
-        // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
+        // The wait follows a failed copy too: the driver's error does not prove that no copy was
+        // enqueued.
         // SAFETY: the core keeps the stream.
         let waited = unsafe { driver.synchronize_stream(self.at().raw) };
         if let Err(error) = copied.clone().and(waited.clone()).during(during) {
@@ -52,7 +53,7 @@ where
             return Err(Refused { error, value });
         }
         drop(owner.take_back());
-        // SAFETY: written by the copy.
+        // SAFETY: the copy wrote every element.
         Ok(unsafe { copy.assume_init() })
     }
 }
@@ -75,7 +76,7 @@ mod tests {
             (&[Call::Alloc], true, 2),
             (&[Call::Copy], true, 2),
             (&[Call::SynchronizeStream], false, 2),
-            // The copy may have been made although it failed.
+            // The driver may have enqueued the copy although the call failed.
             (&[Call::Copy, Call::SynchronizeStream], false, 2),
         ];
         for (fails, comes_back, holders) in cases {

@@ -11,20 +11,20 @@ use crate::stream::Stream;
 use crate::tag::{ReadBy, StreamTag, WriteBy};
 use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
 
-/// A launch of a kernel that `#[kernel]` did not make, with the arguments given so far; made by
-/// [`Stream::foreign_kernel`].
+/// A launch of a kernel that `#[kernel]` did not make, with the arguments given so far.
+/// [`Stream::foreign_kernel`] makes it.
 ///
-/// Each argument is compared with the kernel's next parameter, and slices are borrowed as they will
-/// be used, so what is left to the caller is what the code of the kernel does with them.
+/// Each argument is compared with the kernel's next parameter, and slices are borrowed as the
+/// kernel will use them. Only the behaviour of the kernel's code remains the caller's promise.
 #[must_use = "nothing is launched before `launch`"]
 pub struct ForeignLaunch<'a, S> {
     stream: &'a Stream<S>,
     kernel: &'static Kernel,
-    /// Each argument at the start of its words.
+    /// The arguments. Each begins at a word of its own.
     words: Vec<MaybeUninit<u128>>,
-    /// Where each argument starts.
+    /// The index of each argument's first word.
     starts: Vec<usize>,
-    /// Whether one may have padding.
+    /// Whether an argument may have padding.
     padded: bool,
 }
 
@@ -52,7 +52,7 @@ impl<S: StreamTag> Stream<S> {
 }
 
 impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
-    /// Copies a value, padding and all.
+    /// Copies a value, with its padding.
     #[track_caller]
     fn push<T>(&mut self, value: &T, fits: impl FnOnce(ParameterKind) -> bool) {
         let (name, index, bytes) = (self.kernel.name, self.starts.len(), size_of::<T>());
@@ -67,12 +67,12 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         let words = bytes.div_ceil(size_of::<u128>());
         self.words.resize(start + words, MaybeUninit::uninit());
         let to = self.words[start..].as_mut_ptr().cast::<u8>();
-        // SAFETY: `value` has that many bytes, and so have the words just added. They are copied as
-        // they are: words need not be initialised.
+        // SAFETY: `value` has `bytes` bytes, and the words added above have at least as many.
+        // Padding may be copied: the words need not be initialised.
         unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), to, bytes) };
     }
 
-    /// An address and, where the kernel has a parameter for it next, the length in elements.
+    /// Pushes an address and, if the kernel's next parameter is a length, the length in elements.
     #[track_caller]
     fn push_slice<T, P>(&mut self, slice: &DeviceSlice<T, P>, fits: impl FnOnce(ParameterKind) -> bool) {
         self.push(&slice.address().0, fits);
@@ -108,10 +108,10 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
     ///
     /// # Panics
     /// If the kernel's next parameter is not a [`ParameterKind::Scalar`] of that size, aligned to
-    /// at most 16 bytes; or if the size is 0, for which an entry has no parameter.
+    /// at most 16 bytes; or if the size is 0, because an entry has no parameter of size 0.
     #[track_caller]
     pub fn value<T: Element>(mut self, value: T) -> Self {
-        // Evaluated for each type: a value with padding does not build.
+        // The layout is computed for each type: a value with padding does not build.
         const {
             let _ = T::LAYOUT;
         }
@@ -119,12 +119,12 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         self
     }
 
-    /// The next argument: a value of a type that is `DeviceCopy` as `rustacuda_core` has it,
-    /// derived or not. It is copied as it is, padding and all; unlike an element it may have values
-    /// that not any bits are (`bool`, `Option`, enums), as only the host writes it.
+    /// The next argument: a value of a type that is `DeviceCopy` of `rustacuda_core`, derived or
+    /// not. The value is copied with its padding. Unlike an element, the type may have invalid bit
+    /// patterns (`bool`, `Option`, enums), because only the host writes the value.
     ///
-    /// That the kernel reads it as the host lays it out is up to who [launches](Self::launch):
-    /// without `#[repr(C)]` no one can know.
+    /// The caller of [`launch`](Self::launch) promises that the kernel reads the value with the
+    /// host's layout. Without `#[repr(C)]` that layout is unknown.
     ///
     /// # Panics
     /// As [`value`](Self::value).
@@ -136,7 +136,7 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         self
     }
 
-    /// As [`device_copy`](Self::device_copy), for a type that is `DeviceCopy` as cust has it.
+    /// Like [`device_copy`](Self::device_copy), for a type that is `DeviceCopy` of cust.
     ///
     /// # Panics
     /// As [`value`](Self::value).
@@ -148,15 +148,15 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
         self
     }
 
-    /// Launches it (`cuLaunchKernel`). Stream-ordered. Where `shape.extent` is empty nothing is
-    /// launched.
+    /// Launches the kernel (`cuLaunchKernel`). Stream-ordered. If `shape.extent` is empty, nothing
+    /// is launched.
     ///
     /// # Safety
-    /// 1. `kernel.module` holds an entry `kernel.symbol` with those parameters, and
-    ///    `kernel.simulate` does on the CPU what it does.
-    /// 2. Launched in that shape with those arguments it reads only slices given to `read` or
-    ///    `write`, writes only those given to `write`, in bounds, with no race between its threads,
-    ///    and leaves values of their element types there.
+    /// 1. `kernel.module` holds an entry `kernel.symbol` with the parameters of `kernel`, and
+    ///    `kernel.simulate` does the same on the CPU.
+    /// 2. Launched in that shape with those arguments, the kernel reads only slices given to `read`
+    ///    or `write`, and writes only slices given to `write`, in bounds. There is no race between
+    ///    its threads. It leaves values of the element types in the slices.
     ///
     /// # Errors
     /// [`Error::Launch`](crate::Error::Launch).
@@ -176,9 +176,9 @@ impl<'a, S: StreamTag> ForeignLaunch<'a, S> {
             .iter()
             .map(|start| self.words[*start..].as_ptr().cast())
             .collect();
-        // SAFETY: one pointer for each parameter, each to a value of its size, aligned to 16 bytes;
-        // the slices among them were borrowed as the kernel uses them and belong to `S`. The caller
-        // answers for the kernel.
+        // SAFETY: there is one pointer for each parameter, to a value of the parameter's size,
+        // aligned to 16 bytes. The slices among them are borrowed as the kernel uses them, and
+        // belong to `S`. The kernel's behaviour is this function's contract.
         unsafe { self.stream.launch(self.kernel, shape, &parameters, self.padded) }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that someone else made, or that is given away.
+//! Memory of other libraries, and memory that is given away.
 
 use std::ptr::NonNull;
 
@@ -10,39 +10,40 @@ use crate::tag::{Idle, Live, StreamTag};
 use cuda_rt_driver::{CallSite, DeviceAddress};
 
 impl<T, S: StreamTag> DeviceBuffer<T, S> {
-    /// Owns memory that someone else allocated; it is freed with `cuMemFreeAsync`, in the order of
-    /// the stream that it then belongs to. Calls nothing. With `len` 0 the address is ignored.
+    /// Takes memory over that another library allocated; `len` is in elements. The buffer frees it
+    /// with `cuMemFreeAsync`, in the order of its last stream. Calls nothing of the driver. If
+    /// `len` is 0, the address is ignored.
     ///
     /// # Safety
-    /// 1. `address` came from a stream-ordered allocation of the device of `stream`
-    ///    (`cuMemAllocAsync`, `cuMemAllocFromPoolAsync`; of at least `len` elements), whose start
-    ///    it is, or from [`into_raw`](Self::into_raw) of the same device; nothing else will use or
-    ///    free it. A pool that it came from lives until it is freed.
-    /// 2. Every use of it that is enqueued is ordered before the present end of `stream`.
-    /// 3. It is aligned for `T`, and holds values of `T` by then, unless `T` is
+    /// 1. `address` is the start of a stream-ordered allocation of the device of `stream`
+    ///    (`cuMemAllocAsync`, `cuMemAllocFromPoolAsync`; of at least `len` elements), or came from
+    ///    [`into_raw`](Self::into_raw) of the same device. Nothing else will use or free the
+    ///    memory. Its pool lives until the memory is freed.
+    /// 2. Every enqueued use of the memory is ordered before the present end of `stream`.
+    /// 3. The memory is aligned for `T`. After these uses it holds values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
     pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self {
         // SAFETY: the caller's obligations are BUFFER-1 and BUFFER-2; BUFFER-3 by definition.
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
     }
 
-    /// Owns memory that someone else allocated in any way (`cuMemAlloc`, an import from another
-    /// process, another library's pool), and gives it back with `release` once the last use of it
-    /// is over. Calls nothing.
+    /// Takes memory over that another library allocated in any way (`cuMemAlloc`, an import from
+    /// another process, the library's own pool). `release` gives it back once its last use is over.
+    /// Calls nothing of the driver.
     ///
-    /// It moves, splits and is dropped as any buffer, and dropping it never blocks: `release` runs
-    /// on the device's thread for closures ([`Handoff::on_done`](crate::Handoff::on_done)), after
-    /// the events of all uses were seen done, and may call anything, also what waits for the device
-    /// (`cuMemFree`). What it panics with goes to the panic hook, and no further. Where the end of
-    /// a use is never known, after a sticky error, or if no thread can be started, it is leaked
-    /// with all that it holds. With `len` 0 the address is ignored, and `release` runs all the
-    /// same.
+    /// The buffer moves, splits and drops like any buffer, and the drop never blocks. `release`
+    /// runs on the device's thread for closures ([`Handoff::on_done`](crate::Handoff::on_done)),
+    /// after the events of all uses were seen done. It may call anything, also a call that waits
+    /// for the device (`cuMemFree`). A panic in `release` reaches the panic hook, and goes no
+    /// further. If the end of a use is never known (after a sticky error, or if no thread can be
+    /// started), `release` and its captures are leaked. If `len` is 0, the address is ignored, and
+    /// `release` still runs.
     ///
-    /// A checker that follows the device takes the release for a write by the host.
+    /// A checker that follows the device treats the release as a write by the host.
     ///
     /// # Safety
-    /// 1. `address` is that of `len` elements of memory that the device of `stream` can read and
-    ///    write, until `release` is run; nothing else uses or frees it until then.
+    /// 1. `address` is the address of `len` elements of memory that the device of `stream` can read
+    ///    and write until `release` runs. Nothing else uses or frees the memory until then.
     /// 2. and 3. As for [`from_raw`](Self::from_raw).
     ///
     /// ```
@@ -74,19 +75,19 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
         unsafe { Self::from_foreign_at(stream.core(), stream.at(), address, len, foreign) }
     }
 
-    /// Gives the memory away: its address and its length in elements. Calls nothing; who owns it
-    /// now frees it (`cuMemFreeAsync`), after what this stream holds, or gives it
-    /// [back](Self::from_raw). A buffer of 0 bytes has an address that is no memory's, and is not
-    /// freed.
+    /// Gives the memory away: returns its address and its length in elements. Calls nothing of the
+    /// driver. The new owner frees the memory (`cuMemFreeAsync`) after the present work of this
+    /// stream, or gives it [back](Self::from_raw). A buffer of 0 bytes has an address of no memory,
+    /// which must not be freed.
     ///
-    /// Leaking memory is safe, so this is; using the address is not. The device must be kept open:
-    /// its pool goes with the last handle to it.
+    /// Leaking memory is safe, so the call is safe; a use of the address is not. The device must
+    /// stay open: its pool ends with the last handle of the device.
     ///
     /// # Panics
-    /// If it is a part that was [split off](DeviceBuffer::split_off) and not joined again: its
-    /// address alone cannot be freed. If it is [foreign](Self::from_foreign). And if a
-    /// [loan](Stream::lend) on this device could not be joined: then nothing says when the memory
-    /// is no longer used.
+    /// If the buffer is a part that was [split off](DeviceBuffer::split_off) and not joined again:
+    /// the part alone cannot be freed. If the memory is [foreign](Self::from_foreign). If a
+    /// [loan](Stream::lend) on this device could not be joined: nothing then says when the uses of
+    /// the memory end.
     #[track_caller]
     pub fn into_raw(self) -> (DeviceAddress, usize) {
         if let Err(Unordered { cause, .. }) = self.core().check() {
@@ -99,22 +100,22 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
 }
 
 impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
-    /// Owns page-locked memory that someone else made, and gives it back with `release` once the
-    /// last use of it is over: the CPU reaches it while it is idle, and copies of a stream while it
-    /// is not. Calls nothing.
+    /// Takes page-locked memory of another library over; `len` is in elements. `release` gives it
+    /// back once its last use is over. The CPU reaches the memory while the buffer is idle, and
+    /// copies of a stream while that stream owns it. Calls nothing of the driver.
     ///
-    /// `release` is run as that of [`DeviceBuffer::from_foreign`], also for memory that is dropped
-    /// idle; the pool of the device has no part in it, nor has its
-    /// [limit](Device::set_pinned_limit). It may unmap the memory, or drop what owns it: a closure
-    /// that holds the owner and is never run leaks it.
+    /// `release` runs as for [`DeviceBuffer::from_foreign`], also if the buffer is dropped idle.
+    /// The device's pool and its [limit](Device::set_pinned_limit) do not count the memory.
+    /// `release` may unmap the memory, or drop its owner. If `release` never runs, its captures are
+    /// leaked.
     ///
     /// # Safety
-    /// Until `release` is run:
-    /// 1. `start` is that of `len` elements that are mapped and page-locked for every GPU of the
-    ///    process (`cuMemHostAlloc` or `cuMemHostRegister`, portable), of which one allocation
-    ///    holds all; no one else reads, writes or unlocks them.
+    /// Until `release` runs:
+    /// 1. `start` is the address of `len` elements that are mapped and page-locked for every GPU of
+    ///    the process (`cuMemHostAlloc` or `cuMemHostRegister`, portable). One allocation holds all
+    ///    of them. No other code reads, writes or unlocks them.
     /// 2. They are aligned for `T` and initialised to values of `T`.
-    /// 3. No work that uses them is pending when this is called.
+    /// 3. No work that uses them is pending at the call.
     #[track_caller]
     pub unsafe fn from_foreign(
         gpu: &Device<D>,
@@ -125,59 +126,61 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         let passed = CallSite::here("PinnedBuffer::from_foreign");
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
         let foreign = Foreign::new(gpu.core(), address, len * size_of::<T>(), passed, release);
-        // SAFETY: the caller's obligations are PINNED-1 to PINNED-3.
+        // SAFETY: this function's contract is PINNED-1 to PINNED-3.
         unsafe { Self::from_foreign_at(gpu.core(), start, len, passed, foreign) }
     }
 }
 
 impl<T, S: StreamTag> DeviceSlice<T, S> {
-    /// Memory that someone else keeps, for `S` to read.
+    /// Views memory that another library keeps, for `S` to read; `len` is in elements.
     ///
     /// # Safety
     /// For `'a`, and until the work of `S` that uses the slice by then is over:
-    /// 1. `address` is that of `len` elements of memory that the device of `S` can address; not 0.
+    /// 1. `address` is the address of `len` elements of memory that the device of `S` can address.
+    ///    It is not 0.
     /// 2. They are aligned for `T`, and hold values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
-    /// 3. Writes to them are ordered before the work of `S`, and no one else writes them.
+    /// 3. Writes to them are ordered before the work of `S`, and nothing else writes them.
     pub unsafe fn from_raw_parts<'a>(address: DeviceAddress, len: usize) -> &'a Self {
-        // SAFETY: the caller's obligations are SLICE-1.
+        // SAFETY: this function's contract is SLICE-1, and no `&mut` overlaps the memory.
         unsafe { Self::from_raw(address, len) }
     }
 
     /// As [`from_raw_parts`](Self::from_raw_parts), to read and write.
     ///
     /// # Safety
-    /// As there, and every other use of them is ordered before the work of `S` or after it.
+    /// As for [`from_raw_parts`](Self::from_raw_parts), and every other use of the elements is
+    /// ordered before the work of `S` or after it.
     pub unsafe fn from_raw_parts_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
-        // SAFETY: the caller's obligations are SLICE-1 and SLICE-2.
+        // SAFETY: this function's contract is SLICE-1 and SLICE-2.
         unsafe { Self::from_raw_mut(address, len) }
     }
 }
 
 impl<T, S: StreamTag> PinnedSlice<T, S> {
-    /// Page-locked memory that someone else keeps, for `S` to read.
+    /// Views page-locked memory that another library keeps, for `S` to read; `len` is in elements.
     ///
     /// # Safety
     /// For `'a`, and until the work of `S` that uses the slice by then is over:
-    /// 1. `start` is that of `len` elements that are mapped, page-locked for the device of `S`
-    ///    (`cuMemHostAlloc`, `cuMemHostRegister`) and initialised to values of `T`.
-    /// 2. Writes to them are ordered before the work of `S`, and no one writes them, on the host
-    ///    either.
+    /// 1. `start` is the address of `len` elements that are mapped, page-locked for the device of
+    ///    `S` (`cuMemHostAlloc`, `cuMemHostRegister`) and initialised to values of `T`.
+    /// 2. Writes to them are ordered before the work of `S`, and nothing else writes them, also not
+    ///    on the host.
     pub unsafe fn from_raw_parts<'a>(start: NonNull<T>, len: usize) -> &'a Self {
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
-        // SAFETY: the caller's obligations are PINNED-SLICE-1; the provenance was exposed.
+        // SAFETY: this function's contract is PINNED-SLICE-1. The provenance was exposed above.
         unsafe { Self::from_raw(address, len) }
     }
 
     /// As [`from_raw_parts`](Self::from_raw_parts), to read and write.
     ///
     /// # Safety
-    /// As there, and every other use of them, on the host too, is ordered before the work of `S` or
-    /// after it.
+    /// As for [`from_raw_parts`](Self::from_raw_parts), and every other use of the elements, also
+    /// on the host, is ordered before the work of `S` or after it.
     pub unsafe fn from_raw_parts_mut<'a>(start: NonNull<T>, len: usize) -> &'a mut Self {
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
-        // SAFETY: the caller's obligations are PINNED-SLICE-1 and PINNED-SLICE-2; the provenance
-        // was exposed.
+        // SAFETY: this function's contract is PINNED-SLICE-1 and PINNED-SLICE-2. The provenance was
+        // exposed above.
         unsafe { Self::from_raw_mut(address, len) }
     }
 }

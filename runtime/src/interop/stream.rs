@@ -1,4 +1,4 @@
-//! Streams that someone else owns.
+//! [`Device::adopt_stream`]: streams of other libraries.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Live, Place, StreamTag};
 use cuda_rt_driver::{Driver, RawStream};
 
-/// A stream that someone else owns, for one closure; the brand `'id` is fresh at each call.
+/// A stream of another library, adopted for one closure. The brand `'id` is fresh at each call.
 pub struct Adopted<'id, D = Gpu<0>>(PhantomData<(fn(&'id ()) -> &'id (), fn(D) -> D)>);
-// SAFETY: `Device::adopt_stream` is given a stream of `D`.
+// SAFETY: by the contract of `Device::adopt_stream` the stream is of the device `D`.
 unsafe impl<D: DeviceTag> Place for Adopted<'_, D> {
     type Device = D;
 }
@@ -20,23 +20,23 @@ unsafe impl<D: DeviceTag> Place for Adopted<'_, D> {
 unsafe impl<D: DeviceTag> StreamTag for Adopted<'_, D> {}
 
 impl<D: Live> Device<D> {
-    /// Runs `body` with a stream that someone else owns: PyTorch's, another crate's, another
-    /// library's. Calls nothing.
+    /// Runs `body` with a stream that another library owns, for example PyTorch or another crate.
+    /// Calls nothing of the driver.
     ///
     /// Bundles come in and leave as [`Handoff`](crate::Handoff)s; buffers and the stream itself
-    /// cannot leave (H23), so that nothing of ours uses it after its owner may destroy it. Each
-    /// adoption is another stream to us, also of one CUDA stream: going from one to the next costs
-    /// an event.
+    /// cannot leave (H23). So no value of this crate uses the stream after its owner may destroy
+    /// it. Each adoption counts as a stream of its own, even of the same CUDA stream: a handoff
+    /// from one adoption to the next costs an event.
     ///
     /// # Safety
     /// 1. `raw` is a stream of this device's primary context, is not the default stream, and is not
     ///    destroyed until `body` returns.
-    /// 2. No capture is going on there, and none begins but by [`Stream::capture`].
+    /// 2. The stream is not being captured, and only [`Stream::capture`] begins a capture.
     ///
-    /// Work of its owner there needs no care: it is in the stream's order as ours is.
+    /// The owner may enqueue its own work on the stream: all work is in the stream's order.
     ///
     /// # Errors
-    /// Those of `body`.
+    /// The errors of `body`.
     pub unsafe fn adopt_stream<T, E>(
         &self,
         raw: RawStream,
@@ -51,8 +51,7 @@ impl<D: Live> Device<D> {
 }
 
 impl<D> Device<D> {
-    /// The driver, for calls on raw handles: what changes anything there is `unsafe`, or only
-    /// creates.
+    /// The driver, for calls on raw handles. Its safe calls only ask or create.
     pub fn driver(&self) -> &dyn Driver {
         self.core().driver()
     }

@@ -1,15 +1,15 @@
-//! Grids: how many threads a launch has, and in which blocks.
+//! Grids: the number of threads of a launch, and the size of its blocks.
 
 use super::Extent;
 use crate::error::{GridError, Result};
 use cuda_rt_driver::LaunchShape;
 
-/// Most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA C++
-/// Programming Guide, "Technical Specifications per Compute Capability").
+/// The most blocks of a grid, (x, y, z), on every device of compute capability 3.0 and later (CUDA
+/// C++ Programming Guide, "Technical Specifications per Compute Capability").
 const MAX_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65535, 65535];
-/// Most threads of a block along each axis (same table).
+/// The most threads of a block along each axis (same table).
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
-/// Most threads of a block in all (same table).
+/// The most threads of a block in all (same table).
 const MAX_THREADS: u32 = 1024;
 
 fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
@@ -46,7 +46,8 @@ fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<La
     Ok(LaunchShape {
         grid,
         block,
-        // `#[kernel]` computes it from a constant; the driver refuses what is too much.
+        // `#[kernel]` computes the size from constants. The driver refuses a size that is too
+        // large.
         shared_bytes: u32::try_from(shared_bytes).unwrap_or(u32::MAX),
         extent: Extent {
             x: extent[0],
@@ -60,7 +61,8 @@ macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// The last blocks may have threads outside the extent; those do not enter the kernel.
+        /// The last blocks may have threads outside the extent. These threads do not enter the
+        /// kernel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
             threads: [usize; 3],
@@ -77,11 +79,11 @@ macro_rules! grids {
 }
 
 grids! {
-    /// A launch of threads in a line, in blocks of 256 unless told otherwise.
+    /// A launch of threads in a line, by default in blocks of 256.
     Grid1;
-    /// A launch of threads in a rectangle, (x, y), in blocks of 32×8 unless told otherwise.
+    /// A launch of threads in a rectangle, (x, y), by default in blocks of 32×8.
     Grid2;
-    /// A launch of threads in a box, (x, y, z), in blocks of 32×4×2 unless told otherwise.
+    /// A launch of threads in a box, (x, y, z), by default in blocks of 32×4×2.
     Grid3;
 }
 
@@ -94,7 +96,8 @@ impl Grid1 {
         }
     }
 
-    /// The same in blocks of `threads`; a kernel with a block size of its own ignores it.
+    /// The same launch in blocks of `threads` threads. A kernel with a block size of its own
+    /// ignores this size.
     pub fn block(self, threads: u32) -> Self {
         Self {
             block: [threads, 1, 1],
@@ -112,7 +115,8 @@ impl Grid2 {
         }
     }
 
-    /// The same in blocks of `x` × `y` threads; a kernel with a block size of its own ignores it.
+    /// The same launch in blocks of `x` × `y` threads. A kernel with a block size of its own
+    /// ignores this size.
     pub fn block(self, x: u32, y: u32) -> Self {
         Self {
             block: [x, y, 1],
@@ -130,8 +134,8 @@ impl Grid3 {
         }
     }
 
-    /// The same in blocks of `x` × `y` × `z` threads; a kernel with a block size of its own ignores
-    /// it.
+    /// The same launch in blocks of `x` × `y` × `z` threads. A kernel with a block size of its own
+    /// ignores this size.
     pub fn block(self, x: u32, y: u32, z: u32) -> Self {
         Self {
             block: [x, y, z],

@@ -1,4 +1,4 @@
-//! The launch of a kernel, whose parameters others have made.
+//! The untyped launch of a kernel, from a list of pointers to its parameters.
 
 use std::ffi::c_void;
 
@@ -8,11 +8,11 @@ use crate::tag::StreamTag;
 use cuda_rt_driver::{Kernel, Kind, LaunchShape};
 
 impl<S: StreamTag> Stream<S> {
-    /// Launches a kernel (`cuLaunchKernel`); what `#[kernel]` calls.
+    /// Launches a kernel (`cuLaunchKernel`). The code of `#[kernel]` calls it. Stream-ordered.
     ///
     /// # Safety
-    /// `parameters` are those of `kernel`: one pointer to a live value without padding for each,
-    /// and the slices among them are borrowed as the kernel uses them and belong to `S`.
+    /// `parameters` has one pointer for each parameter of `kernel`, to a live value without
+    /// padding. The slices among them are borrowed as the kernel uses them, and belong to `S`.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -25,12 +25,12 @@ impl<S: StreamTag> Stream<S> {
         shape: &LaunchShape,
         parameters: &[*const c_void],
     ) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the contract is the same, and no value has padding.
         unsafe { self.launch(kernel, shape, parameters, false) }
     }
 
     /// # Safety
-    /// As [`__launch`](Self::__launch), but that values may have padding where `padded` says so.
+    /// As for [`__launch`](Self::__launch), but values may have padding if `padded` is true.
     #[inline]
     #[track_caller]
     pub(crate) unsafe fn launch(
@@ -46,11 +46,12 @@ impl<S: StreamTag> Stream<S> {
         }
         let launched = call.attempt(Kind::Kernel, kernel.name, 0, |driver, at| {
             if padded {
-                // SAFETY: the caller's promise; the memory is live until freed in this stream's
-                // order.
+                // SAFETY: by this function's contract there is one pointer to a live value for each
+                // parameter, and the slices belong to `S`. Their memory is freed in this stream's
+                // order, after the kernel.
                 unsafe { driver.launch_padded(kernel, shape, parameters, at) }
             } else {
-                // SAFETY: as above.
+                // SAFETY: as above, and no value has padding.
                 unsafe { driver.launch(kernel, shape, parameters, at) }
             }
         });

@@ -1,5 +1,5 @@
-//! What `#[kernel]` leaves on the host, and what a launch needs: [`Kernel`], grids, and who may
-//! read or write.
+//! Kernels on the host: the description that `#[kernel]` makes ([`Kernel`]), grids, and typed
+//! launches.
 
 mod grid;
 mod launch;

@@ -1,5 +1,5 @@
-//! What a launch passes, parameter by parameter: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`,
-//! one kind of head for each role.
+//! The parameters of a kernel as types: nested pairs `(Slice<K, 0>, (Value<K, 2>, ()))`, with one
+//! type of head for each role of a parameter.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use cuda_rt_driver::{Parameter, ParameterKind};
 
 type Pointer = *const c_void;
 
-/// A value before others: in a row without gaps, where all are of one type.
+/// A value before the others in a row. A row of one type has no gaps.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Cons<T, R>(pub(super) T, pub(super) R);
@@ -22,12 +22,13 @@ pub struct Cons<T, R>(pub(super) T, pub(super) R);
 /// Values of one type in a row.
 ///
 /// # Safety
-/// The layout is that of `[T; LEN]`.
+/// The layout is the layout of `[T; LEN]`.
 pub unsafe trait ArrayLike<T>: Copy {
-    /// How many.
+    /// The number of values.
     const LEN: usize;
 }
-// SAFETY: `repr(C)`, of fields with one alignment and sizes that are multiples of it.
+// SAFETY: the struct is `repr(C)`. Both fields have the alignment of `T`, and their sizes are
+// multiples of it, so there is no gap.
 unsafe impl<T: Copy, R: ArrayLike<T>> ArrayLike<T> for Cons<T, R> {
     const LEN: usize = 1 + R::LEN;
 }
@@ -35,13 +36,14 @@ unsafe impl<T: Copy, R: ArrayLike<T>> ArrayLike<T> for Cons<T, R> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Nil<T>([T; 0]);
-// SAFETY: as an empty array.
+// SAFETY: the struct is `repr(C)` and holds `[T; 0]`.
 unsafe impl<T: Copy> ArrayLike<T> for Nil<T> {
     const LEN: usize = 0;
 }
 
 pub(super) const fn as_slice<T, R: ArrayLike<T>>(row: &R) -> &[T] {
-    // SAFETY: the trait's promise; the slice borrows the row.
+    // SAFETY: `R` has the layout of `[T; LEN]` by the contract of `ArrayLike`. The slice borrows
+    // the row.
     unsafe { std::slice::from_raw_parts((&raw const *row).cast::<T>(), R::LEN) }
 }
 
@@ -88,35 +90,35 @@ impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
 /// `&[T]`, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct Slice<K, const AT: usize>(PhantomData<K>);
-/// What it writes through: by the name of its type each thread has elements of its own, or all
-/// threads have all of them.
+/// An output, the parameter `AT` of the kernel `K`. If `IS_EXCLUSIVE`, each thread has elements of
+/// its own; otherwise all threads share all elements.
 #[derive(Debug)]
 pub struct Output<K, const AT: usize, const IS_EXCLUSIVE: bool = true>(PhantomData<K>);
-/// What it writes through with atomic operations.
+/// An output that the kernel writes with atomic operations.
 pub type AtomicOutput<K, const AT: usize> = Output<K, AT, false>;
-/// An argument in shared memory.
+/// An argument in shared memory, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct SharedArg<K, const AT: usize>(PhantomData<K>);
-/// Anything else.
+/// A value, the parameter `AT` of the kernel `K`.
 #[derive(Debug)]
 pub struct Value<K, const AT: usize>(PhantomData<K>);
 
-/// The element of a slice. (Behind traits, so that rustc finds a type that cannot cross once, where
-/// the user wrote it.)
+/// The element type of a slice. The types stand behind traits, so that rustc reports an unsuitable
+/// type once, on the user's line.
 pub trait SliceOf<const AT: usize> {
     /// The element.
     type Element: Element;
 }
 
-/// The type of an output, which ends with the launch.
+/// The type of an output. Its lifetime ends with the launch.
 pub trait OutputOf<const AT: usize> {
-    /// Its element.
+    /// The element of the output.
     type Element: Element;
     /// The output.
     type At<'k>: OutputArgument<Element = Self::Element> + rt::Branded<'k>;
 }
 
-/// The type of an argument in shared memory, which ends with the launch.
+/// The type of an argument in shared memory. Its lifetime ends with the launch.
 pub trait SharedArgOf<const AT: usize> {
     /// The argument.
     type At<'k>: SharedArgument + rt::Branded<'k>;
@@ -134,9 +136,9 @@ pub trait ValueOf<const AT: usize> {
 /// `DESCRIBED`, `LAYOUT`, `pointers` and `read_back` agree with each other and with the entry that
 /// `#[kernel]` makes.
 pub unsafe trait Parameters {
-    /// What the launch is given.
+    /// The values that a launch gets.
     type Passed<'a, S>;
-    /// What the kernel is given.
+    /// The arguments that the kernel gets.
     type Arguments<'k>;
     #[doc(hidden)]
     type Pointers: ArrayLike<Pointer>;
@@ -156,7 +158,7 @@ pub unsafe trait Parameters {
     #[doc(hidden)]
     fn pointers<S>(passed: &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers;
 
-    /// What a launch passed.
+    /// Reads the values that a launch passed.
     ///
     /// # Safety
     /// `parameters` has the pointers of a launch with these parameters, from `at` on.
@@ -166,8 +168,8 @@ pub unsafe trait Parameters {
     /// The arguments of one thread or block.
     ///
     /// # Safety
-    /// For `'k` the memory that the values name is used as the kernel's signature says, and
-    /// `shared` points to the memory of one block, with `SHARED_BYTES` from `offset` on for these
+    /// For `'k` the memory that the values name is used as the kernel's signature says. `shared`
+    /// points to the memory of one block, whose `SHARED_BYTES` from `offset` on are for these
     /// arguments alone.
     #[doc(hidden)]
     unsafe fn arguments<'k>(values: &Self::Values, shared: *mut u8, offset: usize) -> Self::Arguments<'k>;
@@ -181,7 +183,7 @@ const fn parameter<T>(kind: ParameterKind) -> Parameter {
     }
 }
 
-/// The end: the launch's extent.
+/// The end of the parameters: the launch's extent.
 // SAFETY: an entry's last parameter is the extent.
 unsafe impl Parameters for () {
     type Passed<'a, S> = ();
@@ -204,7 +206,7 @@ unsafe impl Parameters for () {
     unsafe fn arguments<'k>(_: &(), _: *mut u8, _: usize) -> Self::Arguments<'k> {}
 }
 
-/// Holds where an output is what its name says.
+/// Compiles only if an output's type has the role that its name says.
 const fn has_role(is_exclusive: bool, called_exclusive: bool) {
     assert!(
         is_exclusive == called_exclusive,
@@ -212,7 +214,7 @@ const fn has_role(is_exclusive: bool, called_exclusive: bool) {
     );
 }
 
-/// A pointer and a length.
+/// The items of [`Parameters`] for a buffer, which is passed as a pointer and a length.
 macro_rules! buffer {
     ($element:ty, $kind:ident, $layout:expr $(, $checked:expr)?) => {
         type Pointers = Cons<Pointer, Cons<Pointer, R::Pointers>>;
@@ -239,7 +241,8 @@ macro_rules! buffer {
 
         #[inline(always)]
         unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
-            // SAFETY: an address and a length, passed on to the caller.
+            // SAFETY: by this function's contract the pointers at `at` are to an address and a
+            // length.
             let slice = unsafe { rt::output(parameters, at) };
             // SAFETY: passed on to the caller.
             (slice, unsafe { R::read_back(parameters, at + 2) })
@@ -259,7 +262,8 @@ unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slic
         shared: *mut u8,
         offset: usize,
     ) -> Self::Arguments<'k> {
-        // SAFETY: aligned, as `rt::output` made sure; the rest is passed on to the caller.
+        // SAFETY: `rt::output` made sure that the pointer is aligned. The memory is live and
+        // readable for `'k` by this function's contract.
         let slice = unsafe { std::slice::from_raw_parts(*start, *len) };
         // SAFETY: passed on to the caller.
         (slice, unsafe { R::arguments(rest, shared, offset) })
@@ -272,7 +276,7 @@ unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Param
 {
     type Passed<'a, S> = (WriteArg<'a, S, K::Element>, R::Passed<'a, S>);
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
-    // The entry tells LLVM by the role that nothing else writes there.
+    // From the role the entry tells LLVM that nothing else writes the elements.
     buffer!(
         K::Element,
         Write,
@@ -293,7 +297,8 @@ unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Param
     }
 }
 
-// SAFETY: not passed at all: the launch gives a block as much shared memory as all of these need.
+// SAFETY: nothing is passed: the launch gives a block the shared memory that all these arguments
+// need.
 unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (SharedArg<K, AT>, R) {
     type Passed<'a, S> = R::Passed<'a, S>;
     type Arguments<'k> = (K::At<'k>, R::Arguments<'k>);
@@ -318,10 +323,12 @@ unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (
 
     #[inline(always)]
     unsafe fn arguments<'k>(values: &Self::Values, shared: *mut u8, offset: usize) -> Self::Arguments<'k> {
-        // SAFETY: passed on to the caller; sizes are multiples of 16, and so are offsets.
+        // SAFETY: `shared` is valid by this function's contract. Sizes are multiples of 16, so
+        // offsets are too.
         let argument = unsafe { SharedMemory::argument::<K::At<'k>>(shared, offset) };
         let after = offset + <K::At<'k> as SharedArgument>::BYTES;
-        // SAFETY: passed on to the caller; what comes after this argument is its own.
+        // SAFETY: the contract is the same, and the memory after this argument belongs to the rest
+        // alone.
         (argument, unsafe { R::arguments(values, shared, after) })
     }
 }
@@ -345,7 +352,7 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
 
     #[inline(always)]
     unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
-        // SAFETY: a value of this type, passed on to the caller.
+        // SAFETY: by this function's contract the pointer at `at` is to a value of this type.
         let value = unsafe { rt::scalar(parameters, at) };
         // SAFETY: passed on to the caller.
         (value, unsafe { R::read_back(parameters, at + 1) })

@@ -1,9 +1,9 @@
-//! What a kernel takes, in types, and the launch that follows from them: all that the expansion of
-//! `#[kernel]` calls on the host.
+//! [`Signature`]: a kernel's parameters as types, and the launch that follows from them. The
+//! expansion of `#[kernel]` calls only this on the host.
 //!
-//! Calling any of it is safe, so that the expansion needs no `unsafe` of its own, and a crate that
-//! stands in for this one by its name has nothing to be trusted with (H42). The one promise is
-//! [`Signature`]'s, and [`__kernel!`](crate::__kernel) makes it.
+//! All of its functions are safe to call, so the expansion needs no `unsafe` of its own. A crate
+//! that takes this crate's name is therefore trusted with nothing (H42). The only promise is the
+//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -21,14 +21,14 @@ use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
 /// A kernel's signature.
 ///
 /// # Safety
-/// `kernel` gives one static, made by [`describe`] for this type, and the entry of its symbol in
+/// `kernel` returns one static, which [`describe`] made for this type. The entry of its symbol in
 /// its module was built from a `#[kernel]` function with this signature.
 pub unsafe trait Signature: Sized + 'static {
     /// What tells threads or blocks apart.
     type Position: Position;
     /// What the launch passes, in order: `(Slice<K, 0>, (Value<K, 2>, ()))`.
     type Parameters: Parameters;
-    /// The threads of a block, (x, y), where the kernel fixes them.
+    /// The threads of a block, (x, y), if the kernel fixes them.
     const BLOCK: Option<[u32; 2]>;
 
     /// The kernel.
@@ -41,15 +41,15 @@ pub trait Simulate: Signature {
     fn call<'k>(position: PositionOf<'k, Self>, arguments: ArgumentsOf<'k, Self>);
 }
 
-/// The position that the kernel `K` is given.
+/// The position that the kernel `K` gets.
 pub type PositionOf<'k, K> = <<K as Signature>::Position as Position>::At<'k>;
-/// What else it is given.
+/// The other arguments that the kernel `K` gets.
 pub type ArgumentsOf<'k, K> = <<K as Signature>::Parameters as Parameters>::Arguments<'k>;
 type Grid<K> = <<K as Signature>::Position as Position>::Grid;
 type Passed<'a, K, S> = <<K as Signature>::Parameters as Parameters>::Passed<'a, S>;
 
-/// The kernel `K`, as the driver wants it. The tables are those of its parameters, in static
-/// memory.
+/// Describes the kernel `K` for the driver. `described` and `rows` are the tables of its
+/// parameters, in static memory.
 #[doc(hidden)]
 pub const fn describe<K: Simulate>(
     name: &'static str,
@@ -73,7 +73,7 @@ pub const fn describe<K: Simulate>(
     }
 }
 
-/// The layout table of a kernel, as the entry has it beside it in the PTX.
+/// The layout table of a kernel, which the PTX holds beside the entry.
 pub trait Table: Signature {
     #[doc(hidden)]
     type Rows: ArrayLike<Row> + 'static;
@@ -83,7 +83,7 @@ pub trait Table: Signature {
 
 impl<K: Signature> Table for K {
     type Rows = Cons<Row, <K::Parameters as Parameters>::Layout>;
-    // A kernel with an index works in blocks of any size.
+    // A kernel that takes an index works in blocks of any size.
     const ROWS: Self::Rows = Cons(
         rt::launch_layout(
             K::Position::AXES,
@@ -93,7 +93,7 @@ impl<K: Signature> Table for K {
     );
 }
 
-/// Refuses parameters that the entry would not have as they are described here.
+/// Refuses parameters that an entry cannot have as they are described here.
 const fn assert_passable(parameters: &[Parameter]) {
     let (mut at, mut end) = (0, 0usize);
     while at < parameters.len() {
@@ -114,8 +114,8 @@ const fn assert_passable(parameters: &[Parameter]) {
 
 /// Launches `K` in the order of `stream`.
 ///
-/// A block with more axes than the position does not build, whoever wrote the kernel's description:
-/// threads that differ along the other axis only would hold one index (H32).
+/// A block with more axes than the position does not build, even if the kernel's description was
+/// written by hand: threads that differ only along the other axis would hold the same index (H32).
 ///
 /// ```compile_fail,E0080
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
@@ -146,7 +146,7 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # }
 /// ```
 ///
-/// With one axis it does:
+/// A block with one axis builds:
 ///
 /// ```
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
@@ -187,7 +187,7 @@ pub fn launch<K: Simulate, S: StreamTag>(
 ) -> Result<()> {
     const {
         match K::BLOCK {
-            // Threads that differ along another axis only would hold one position.
+            // Threads that differ only along another axis would hold the same position.
             Some([_, rows]) => assert!(
                 rows == 1 || K::Position::AXES > 1,
                 "the block has more axes than the position"
@@ -200,16 +200,16 @@ pub fn launch<K: Simulate, S: StreamTag>(
     };
     let shape = K::Position::shape(grid, K::BLOCK, K::Parameters::SHARED_BYTES)?;
     let pointers = K::Parameters::pointers(&arguments, &shape.extent);
-    // SAFETY: the signature's promise is that these are the kernel's parameters; a slice among them
-    // was borrowed as the kernel uses it, for this call at least, and belongs to `S` (`ReadArg`,
-    // `Writing`).
+    // SAFETY: by the contract of `Signature` these are the kernel's parameters. A slice among them
+    // is borrowed as the kernel uses it, at least for this call, and belongs to `S` (`ReadArg`,
+    // `WriteArg`).
     unsafe { stream.__launch(K::kernel(), &shape, as_slice(&pointers)) }
 }
 
 /// Runs a launch of `K` on the CPU.
 ///
 /// # Safety
-/// As [`Kernel::simulate`], for the kernel of `K`.
+/// As for [`Kernel::simulate`], for the kernel of `K`.
 unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c_void) {
     let extent_at = <K::Parameters as Parameters>::Described::LEN - 1;
     // SAFETY: the extent is the last parameter, and the loop below runs once.
@@ -219,8 +219,8 @@ unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c
     let mut memory = SharedMemory::new(K::Parameters::SHARED_BYTES);
     let shared = memory.start();
     K::Position::each(&launch, shape, K::BLOCK, |position| {
-        // SAFETY: the memory is the caller's promise; "threads" and blocks take turns, each with
-        // arguments and shared memory of its own.
+        // SAFETY: the memory is valid by this function's contract. The simulated threads and blocks
+        // run one after another, each with arguments and shared memory of its own.
         let arguments = unsafe { K::Parameters::arguments(&values, shared, 0) };
         K::call(position, arguments);
     });
@@ -233,13 +233,13 @@ use sealed::Sealed;
 
 /// What tells threads or blocks apart.
 pub trait Position: Sealed {
-    /// What it is launched on.
+    /// The grid of a launch.
     type Grid;
-    /// What the kernel is given.
+    /// The position that the kernel gets.
     type At<'k>;
-    /// The axes along which it differs.
+    /// The number of axes along which positions differ.
     const AXES: usize;
-    /// Whether it is a whole block's.
+    /// Whether one position stands for a whole block.
     const IS_BLOCK: bool;
 
     #[doc(hidden)]
@@ -292,7 +292,7 @@ positions! {
     Threads3: 3, Index3, Grid3, each_index3;
 }
 
-/// Blocks.
+/// Blocks of a launch of `D` dimensions.
 #[derive(Debug)]
 pub struct Blocks<D>(PhantomData<D>);
 
@@ -317,10 +317,10 @@ macro_rules! blocks {
                 block: Option<[u32; 2]>,
                 f: impl for<'k> Fn(Block<'k, $dimensions>),
             ) {
-                // What the kernel fixes is known when it is compiled.
+                // A block size that the kernel fixes is a constant.
                 let size = block.unwrap_or([shape.block[0], shape.block[1]]);
                 rt::each_block(launch, |at| {
-                    // SAFETY: the launch has this shape, which was made of this block size; each
+                    // SAFETY: the launch has this shape, which was made from this block size. Each
                     // position is given out once.
                     f(unsafe { rt::block(at, size, [shape.grid[0], shape.grid[1]], launch.extent()) });
                 });
@@ -334,13 +334,13 @@ blocks! {
     TwoD: 2, Grid2;
 }
 
-/// The one promise that a kernel's expansion needs: that the entry called `$symbol` is this kernel.
+/// Makes the only promise of a kernel's expansion: the entry called `$symbol` is this kernel.
 ///
-/// Everything is named from here, so that nobody's `cuda_rt` can be meant, and nothing of the
-/// user's gets in but names and types. A crate that calls this by hand with another kernel's symbol
-/// lies about its PTX, as with a false file in `kernel_module!`. The simulated device reads no PTX:
-/// it calls the function, whose arguments end with the launch
-/// ([`Branded`](device_std::rt::Branded)), whatever the types are called.
+/// All paths start at this crate, so no other crate called `cuda_rt` can be meant, and only names
+/// and types come from the user. A crate that calls the macro by hand with another kernel's symbol
+/// lies about its PTX, like a crate with a false file in `kernel_module!`. The simulated device
+/// reads no PTX. It calls the function, whose arguments end with the launch
+/// ([`Branded`](device_std::rt::Branded)), whatever the names of the types are.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
@@ -370,7 +370,7 @@ macro_rules! __kernel {
             type Value = $value_type;
         })*
 
-        // SAFETY: `#[kernel]` made the entry of this name, and this, from one function.
+        // SAFETY: `#[kernel]` made the entry of this name and this impl from one function.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
             type Parameters = $crate::__parameters!($kernel $($role $at)*);
@@ -379,7 +379,7 @@ macro_rules! __kernel {
 
             fn kernel() -> &'static $crate::kernel::Kernel {
                 static KERNEL: $crate::kernel::Kernel = {
-                    // First, for it has the better message.
+                    // This check comes first, because it has the better message.
                     $($checked;)?
                     $crate::kernel::describe::<$kernel>(
                         $crate::__private::core::concat!($crate::__private::core::module_path!(), "::", $name),

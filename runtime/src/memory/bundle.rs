@@ -1,18 +1,18 @@
-//! [`Bundle`]: what moves between streams as a whole.
+//! [`Bundle`] and [`OwnedBy`]: values that move between streams as a whole.
 
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, StreamTag};
 use cuda_rt_driver::CallSite;
 
-/// A bundle in its idle form: what a [`Handoff`](crate::Handoff) carries.
+/// A bundle in its idle form, which a [`Handoff`](crate::Handoff) carries.
 ///
-/// Buffers, tuples of up to 12, arrays, `Vec`, `Option`, and structs through `#[derive(Bundle)]`. A
-/// bundle moves as a whole, behind one event.
+/// Bundles are buffers, tuples of up to 12 bundles, arrays, `Vec`, `Option`, and structs with
+/// `#[derive(Bundle)]`. A bundle moves as a whole, behind one event.
 ///
 /// # Safety
-/// Structural: every method converts every part, no part is dropped, duplicated or left out, no
-/// code of a user runs, and no part can be written through `&`. Derive it instead.
+/// The impl is structural: every method converts every part, and drops, duplicates or omits no
+/// part. No code of a user runs, and no part can be written through `&`. Derive the trait instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",
@@ -24,9 +24,9 @@ pub unsafe trait Bundle: Sized {
     type Device: DeviceTag;
     /// The bundle while it is owned by the stream `S`.
     type On<S: StreamTag>: OwnedBy<S>;
-    /// Borrowed, for reading and writing on `S`; never owning.
+    /// The bundle borrowed for reading and writing on `S`. It owns nothing.
     type View<'v, S: StreamTag>;
-    /// Borrowed, for reading on `S`.
+    /// The bundle borrowed for reading on `S`.
     type Ref<'v, S: StreamTag>;
 
     /// Gives the bundle to `S`.
@@ -63,22 +63,21 @@ pub unsafe trait Bundle: Sized {
     /// Every use of every part is over once `fence` is.
     unsafe fn retire(self, fence: &mut Fence);
 
-    /// Tells a checker that the host has, or had until now, every part that it can reach: pinned
-    /// memory.
+    /// Tells a checker that the host may access the pinned parts from now on, or could until now.
     #[doc(hidden)]
     fn note_host_access(&self, _passed: ToHost) {}
 }
 
-/// The call by which a bundle passes to the host. Only this crate makes one, so no one else tells
-/// the checker of a passage that did not take place.
+/// The call by which a bundle passes to the host or from it. Only this crate makes a value, so
+/// other crates cannot report a passage that did not take place.
 #[derive(Clone, Copy, Debug)]
 pub struct ToHost(pub(crate) CallSite);
 
-/// A bundle of which every part is owned by the stream `S`: what
-/// [`Stream::release`](crate::Stream::release) takes.
+/// A bundle whose parts all belong to the stream `S`. [`Stream::release`](crate::Stream::release)
+/// takes it.
 ///
 /// # Safety
-/// Structural, as [`Bundle`], and every part is owned by `S`.
+/// The impl is structural, as for [`Bundle`], and every part is owned by `S`.
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` does not own `{Self}`",
     label = "`{S}` cannot release this: it belongs to another stream, or to none",

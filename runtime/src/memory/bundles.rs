@@ -1,4 +1,4 @@
-//! Tuples, arrays, `Vec` and `Option` of bundles.
+//! [`Bundle`] for tuples, arrays, `Vec` and `Option` of bundles.
 
 use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
 use crate::order::fence::Fence;
@@ -11,7 +11,7 @@ macro_rules! tuples {
         // SAFETY: structural: every part is named once in each method.
         unsafe impl<$first: Bundle $(, $part: Bundle)*> Bundle for ($first, $($part,)*)
         where
-            // Not `Device = ..`, of which rustc would say that types mismatch.
+            // With `Device = ..` rustc would only say that types mismatch.
             $($part::Device: SameAs<$first::Device>,)*
         {
             type Device = $first::Device;
@@ -54,7 +54,8 @@ macro_rules! tuples {
             }
 
             unsafe fn retire(self, fence: &mut Fence) {
-                // Where one unwinds, those behind it would be dropped as if they were idle.
+                // If one part unwinds, the parts after it must leak: a drop would treat them as
+                // idle.
                 let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
                 // SAFETY: the caller's promise covers every part.
                 unsafe { parts.$first_index.take_back().retire(fence) };
@@ -184,7 +185,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        // As in a tuple: no iterator holds the elements themselves.
+        // As in a tuple. The iterator holds wrapped elements, so an unwind leaks the rest.
         let parts: Vec<_> = self.into_iter().map(Unless::leaked).collect();
         for part in parts {
             // SAFETY: the caller's promise covers every element.

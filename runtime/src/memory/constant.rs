@@ -1,4 +1,4 @@
-//! Bundles that are read for ever.
+//! [`Constant`]: bundles that are never written again.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -9,20 +9,19 @@ use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 
-/// A bundle that everyone may read for ever, and no one ever writes or frees: the weights of a
-/// model.
+/// A bundle that every stream may read for ever, and that nothing writes or frees. The weights of a
+/// model are an example.
 ///
-/// [`Shared`](crate::Shared) memory comes back to a writer, so each lease costs a wait when it
-/// begins and an event when it ends. A constant never comes back: reading it costs neither. What
-/// pays for that is the memory, which stays allocated until the process ends, also when every clone
-/// is dropped; so does its device.
+/// [`Shared`](crate::Shared) memory returns to a writer, so each lease costs a wait when it begins
+/// and an event when it ends. A constant never returns, so reading it costs neither. The price: the
+/// memory and its device stay until the process ends, even if every clone is dropped.
 ///
-/// Cloning it is a count. It is idle memory to every stream at once:
-/// `stream.adopt(weights.clone())` gives a handle of that stream, which is part of bundles and
-/// graphs as a buffer is.
+/// A clone costs one atomic count. A constant is idle memory for every stream at once:
+/// `stream.adopt(weights.clone())` returns a handle of that stream, which can be part of bundles
+/// and graphs like a buffer.
 ///
 /// # Hazards prevented
-/// H02, H08 (nothing gives a way to write it), H21 (nothing frees it).
+/// H02, H08 (no method writes it), H21 (nothing frees it).
 ///
 /// ```
 /// # cuda_rt::streams! { pub Compute; }
@@ -65,9 +64,9 @@ impl<R: Bundle> Constant<R, Idle<R::Device>>
 where
     R::Device: Live,
 {
-    /// Makes what is idle a constant. Calls nothing.
+    /// Makes an idle bundle a constant. Calls nothing of the driver.
     pub fn new(idle: R) -> Self {
-        // CONSTANT-1: idle, so nothing is pending; only `by_ref` is called from here on.
+        // CONSTANT-1: an idle bundle has no pending use, and only `by_ref` is called from here on.
         Self {
             bundle: Arc::new(ManuallyDrop::new(idle)),
             place: OnDevice::new(),
@@ -76,7 +75,7 @@ where
 }
 
 impl<R: Bundle, S: StreamTag> Constant<R, S> {
-    /// Views of all parts, for reading on `S`.
+    /// Views of all parts, which `S` may read.
     pub fn view(&self) -> R::Ref<'_, S> {
         // SAFETY: CONSTANT-1: live, and written by nothing.
         unsafe { self.bundle.by_ref() }
@@ -84,7 +83,7 @@ impl<R: Bundle, S: StreamTag> Constant<R, S> {
 }
 
 impl<R: Bundle, P> Constant<R, P> {
-    /// The same bundle for another place, which CONSTANT-1 asks nothing of.
+    /// The same bundle in another place. CONSTANT-1 does not depend on the place.
     fn recast<Q>(self, place: OnDevice<R::Device, Q>) -> Constant<R, Q> {
         Constant {
             bundle: self.bundle,
@@ -125,7 +124,7 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Constant<R, Idle<D>> {
     unsafe fn retire(self, _fence: &mut Fence) {}
 }
 
-// SAFETY: one part, which any stream may read.
+// SAFETY: there is one part, and every stream may read it (CONSTANT-1).
 unsafe impl<R: Bundle, S: StreamTag> OwnedBy<S> for Constant<R, S> {
     type Idle = Constant<R, Idle<S::Device>>;
 

@@ -1,4 +1,4 @@
-//! Memory that someone else allocated and that is owned here until its last use is over.
+//! [`Foreign`]: memory of another library, which a buffer owns until its last use is over.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use crate::order::completion::{Completion, Done};
 use crate::order::fence::Fence;
 use cuda_rt_driver::{CallSite, DeviceAddress, DriverResult, Hint, Tools};
 
-/// What gives foreign memory back, and to whom that is told.
+/// The way to give foreign memory back to its owner and to report that to a checker.
 pub(crate) struct Foreign {
     address: DeviceAddress,
     bytes: usize,
@@ -18,8 +18,8 @@ pub(crate) struct Foreign {
     release: Release,
 }
 
-/// Code of the memory's owner. Where it cannot be run it is forgotten, and so is what it holds: its
-/// drop might free memory that the GPU still uses.
+/// The closure of the memory's owner. If the closure cannot run, it is leaked, not dropped:
+/// dropping its captures could free memory that the GPU still uses.
 ///
 /// The lock is never contended: it makes the closure's owner `Sync`.
 struct Release(Mutex<Option<Box<dyn FnOnce() + Send>>>);
@@ -43,7 +43,7 @@ impl fmt::Debug for Foreign {
 }
 
 impl Foreign {
-    /// Tells a checker that the memory comes, and what `release` gives back when it goes.
+    /// Foreign memory that `release` gives back. Tells a checker that the memory arrives here.
     pub(crate) fn new(
         core: &DeviceCore,
         address: DeviceAddress,
@@ -81,8 +81,8 @@ impl Foreign {
         }
     }
 
-    /// Gives the memory back on the device's thread for closures, once `fence` was seen over. Leaks
-    /// it where that is never known. Does not block.
+    /// Gives the memory back on the device's thread for closures, once a query or wait saw that
+    /// `fence` is over. If that is never seen, the memory is leaked. Does not block.
     pub(super) fn give_back_behind(self, mut fence: Fence) {
         let completion = Arc::clone(&self.completion);
         let over = fence.is_done();
@@ -98,8 +98,8 @@ impl Foreign {
         if over {
             done.now();
         } else {
-            // What cannot be watched is leaked with what `done` holds; a lost fence has nothing to
-            // watch.
+            // If the fence cannot be watched, `done` and the closure in it are leaked. A lost fence
+            // has no event to watch.
             let _ = fence.watch(done);
         }
     }

@@ -1,4 +1,5 @@
-//! Buffers, views of them, and bundles.
+//! Memory of devices and page-locked host memory: buffers, views of buffers, and bundles of
+//! buffers.
 
 mod buffer;
 mod bundle;
@@ -40,11 +41,12 @@ pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 pub(crate) use foreign::Foreign;
 pub(crate) use pinned_pool::PinnedPool;
 
-/// What every device allocation is aligned to, in bytes; pinned memory is aligned to a page.
+/// The alignment of every device allocation, in bytes. Pinned memory is aligned to a page.
 const ALIGNMENT: usize = 256;
 
-/// `len` elements of `T` in bytes, if an allocation can have that many. An element that needs more
-/// alignment than memory has does not build; as every buffer is made with this, none can hold one.
+/// The size of `len` elements of `T` in bytes, if an allocation can be that large. An element type
+/// that needs more than [`ALIGNMENT`] does not build. Every buffer is made with this function, so
+/// no buffer holds a misaligned element.
 ///
 /// ```compile_fail,E0080
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, device_std::Element)]
@@ -55,8 +57,8 @@ const ALIGNMENT: usize = 256;
 /// ```
 ///
 /// An element with padding does not build either: its layout is computed here, for each type.
-/// Counterexample: the layout of a struct with parameters was computed for kernels only. Another
-/// crate's `Pod`, true of the packed struct that a derive had seen, let the library read padding.
+/// Counterexample: the layout of a generic struct was once computed for kernels only. A `Pod` impl
+/// written by hand then let the library read padding.
 ///
 /// ```compile_fail,E0080
 /// # use bytemuck::{Pod, Zeroable};
@@ -67,14 +69,14 @@ const ALIGNMENT: usize = 256;
 ///     number: T,
 /// }
 /// unsafe impl<T: Zeroable + Copy> Zeroable for Padded<T> {}
-/// // Not so: there are three bytes between a `u8` and a `u32`.
+/// // Wrong: there are three bytes of padding between a `u8` and a `u32`.
 /// unsafe impl<T: Pod> Pod for Padded<T> {}
 /// let gpu = cuda_rt::Device::open_or_simulate().unwrap();
 /// let idle = gpu.pinned::<Padded<u32>>(1);
 /// ```
 pub(crate) fn size_in_bytes<T: Element>(len: usize) -> Option<usize> {
     const {
-        // Evaluated whether or not a kernel takes a `T`.
+        // The layout is computed here even if no kernel takes a `T`.
         let _ = T::LAYOUT;
         assert!(
             align_of::<T>() <= ALIGNMENT,

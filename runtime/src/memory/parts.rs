@@ -1,4 +1,4 @@
-//! Blocks with several owners, each of a part.
+//! Blocks of memory with several owners, each of which owns a part.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use crate::order::last_uses::LastUses;
 use crate::order::unless::Unless;
 use cuda_rt_driver::DeviceAddress;
 
-/// An allocation of device memory that was split, held by each of its parts.
+/// An allocation of device memory that was split. Each part holds it.
 ///
 /// ```text
 ///   split_off      release, acquire        drop: records an event    the last drop: waits for both
@@ -22,16 +22,15 @@ use cuda_rt_driver::DeviceAddress;
 /// ```
 ///
 /// # Invariants
-/// SPLIT-BLOCK-1. `address` is that of an allocation of `bytes` bytes, more than 0 unless it is
-/// foreign. Each part that was not dropped
-///     holds this, and no two parts overlap.
-/// SPLIT-BLOCK-2. Every use of each part that was dropped is ordered before one of `ended`, or is
-/// over.
+/// SPLIT-BLOCK-1. `address` is the address of an allocation of `bytes` bytes. Only a foreign
+/// allocation may have 0 bytes. Each part that was not dropped holds this block, and no two parts
+/// overlap.
+/// SPLIT-BLOCK-2. Every use of each dropped part is over, or ordered before an end in `ended`.
 #[derive(Debug)]
 pub(super) struct SplitBlock {
     address: DeviceAddress,
     bytes: usize,
-    /// Who gets it back, if it is not of the device's pool.
+    /// The owner that gets the memory back, if the memory is foreign.
     foreign: Option<Foreign>,
     ended: Mutex<LastUses>,
 }
@@ -46,20 +45,20 @@ impl SplitBlock {
         }
     }
 
-    /// Whether a part of these bytes is all there is: no other part, dropped or not. Empty parts
-    /// apart, then, nothing was dropped, and `ended` holds nothing. Never of foreign memory, which
-    /// stays one whoever has it.
+    /// Whether the part at `address`, of `bytes` bytes, is the whole block: no other part holds any
+    /// of its bytes, and no other part with bytes was dropped, so `ended` is empty. Always false
+    /// for foreign memory, which must keep its block.
     pub(super) fn is_whole(self: &mut Arc<Self>, address: DeviceAddress, bytes: usize) -> bool {
-        // Unique, so no other part is left, and none can be made.
+        // The reference is unique, so no other part is left, and nothing can make one.
         Arc::get_mut(self)
             .is_some_and(|block| block.foreign.is_none() && block.address == address && block.bytes == bytes)
     }
 
-    /// A part is dropped; `end` says where its uses end. The last one frees the block
-    /// (`cuMemFreeAsync`), or gives it back to its owner, after the uses of all; what cannot be
-    /// ordered is leaked. Never blocks the host.
+    /// Ends a part; `end` notes where the uses of the part end. The last part frees the block
+    /// (`cuMemFreeAsync`), or gives it back to its owner, after the uses of all parts. If that
+    /// order cannot be made, the block is leaked. Never blocks the host.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
-        // Whole after any panic: each step of `LastUses` is one assignment.
+        // The value is consistent after any panic: each step of `LastUses` is one assignment.
         self.ended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -84,24 +83,23 @@ impl SplitBlock {
             }
         };
         // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before
-        // this place in `at`, which the core keeps.
+        // the present end of `at`. The core keeps the stream.
         let _ = unsafe { driver.free(block.address, at.raw) };
     }
 }
 
-/// A block of pinned memory that was split, held by each of its parts.
+/// A block of pinned memory that was split. Each part holds it.
 ///
 /// # Invariants
-/// SPLIT-PINNED-1. Each part that was not dropped holds this, and no two parts overlap.
-/// SPLIT-PINNED-2. Every use of each part that was dropped is ordered before one of `ended`, or is
-/// over.
+/// SPLIT-PINNED-1. Each part that was not dropped holds this block, and no two parts overlap.
+/// SPLIT-PINNED-2. Every use of each dropped part is over, or ordered before an end in `ended`.
 #[derive(Debug)]
 pub(super) struct SplitPinned {
     block: PinnedBlock,
     ended: Mutex<LastUses>,
 }
 
-/// A block of the pool, or of someone else, by its address, whose provenance is exposed.
+/// A block of the pool, or foreign memory, given by an address whose provenance is exposed.
 #[derive(Debug)]
 pub(super) enum PinnedBlock {
     Pool(Block),
@@ -120,17 +118,17 @@ impl SplitPinned {
         match &self.block {
             PinnedBlock::Pool(block) => block.address(),
             PinnedBlock::Foreign(address, _) => {
-                // Never null: it was made of a `NonNull`.
+                // Never null: the address came from a `NonNull`.
                 NonNull::new(std::ptr::with_exposed_provenance_mut(*address)).unwrap_or(NonNull::dangling())
             }
         }
     }
 
-    /// A part is dropped; `end` says where its uses end. The last one gives the block to the pool
-    /// of `core`, which reuses it once the uses of all were seen complete, or back to its owner
-    /// then.
+    /// Ends a part; `end` notes where the uses of the part end. The last part gives the block to
+    /// the pool of `core`, or back to its foreign owner. Either gets to use it only after the uses
+    /// of all parts were seen complete.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
-        // Its own drop would unmap a block of the pool.
+        // A plain drop, by unwinding, would unmap a block of the pool.
         let split = Unless::leaked(self);
         split
             .ended

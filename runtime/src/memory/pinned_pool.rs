@@ -1,4 +1,5 @@
-//! Page-locked memory of a device: its blocks, each with the fence of its last use, and the limit.
+//! [`PinnedPool`]: a device's page-locked memory. It holds free blocks, each with the fence of its
+//! last use, and keeps to a limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
@@ -13,22 +14,23 @@ use crate::order::fence::Fence;
 use crate::order::unless::Unless;
 use cuda_rt_driver::{Driver, HostMemory};
 
-/// Page-locked host memory, with the driver that locked it kept alive (obligations 6 and 14).
+/// Page-locked host memory. It keeps the driver that locked it alive (obligations 6 and 14).
 ///
 /// # Invariants
 /// PINNED-BLOCK-1. `memory` is registered with `driver` until this value is dropped.
-/// PINNED-BLOCK-2. When it is dropped no work of a GPU uses it.
+/// PINNED-BLOCK-2. When the block is dropped, no work of a GPU uses it.
 pub(crate) struct Block {
     memory: ManuallyDrop<HostMemory>,
     driver: Arc<dyn Driver>,
-    /// That of the pool which mapped it, wherever it goes.
+    /// The account of the pool that mapped the block, also if another device's pool gets the block.
     account: Arc<Account>,
 }
 
-/// How much a pool has mapped, and how much it may. A block counts from before it is mapped until
-/// it is unmapped, also while it is leaked or with another device.
+/// The amount of memory that a pool has mapped, and its limit. A block counts from just before it
+/// is mapped until it is unmapped, also while it is leaked or belongs to another device.
 ///
-/// Figures only: no other memory is published with them.
+/// The orderings are `Relaxed` because these are figures only: no other memory is published with
+/// them.
 #[derive(Debug)]
 struct Account {
     blocks_mapped: AtomicUsize,
@@ -70,10 +72,11 @@ impl Block {
     /// Maps `bytes` for which `account` has made room.
     fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
         let memory = HostMemory::map(bytes).map_err(|source| PinnedError::HostMemory { bytes, source })?;
-        // A call that unwinds or fails may have registered it: it stays mapped. Nothing has touched
-        // its pages.
+        // A call that unwinds or fails may have registered the memory, so the memory then stays
+        // mapped. Its pages were never touched, so the leak takes addresses only.
         let memory = Unless::leaked(memory);
-        // SAFETY: freshly mapped, so not registered; PINNED-BLOCK-1 keeps it mapped.
+        // SAFETY: the memory was mapped just now, so it is not registered. PINNED-BLOCK-1 keeps it
+        // mapped.
         unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
         let memory = memory.take_back();
         memory.address().as_ptr().expose_provenance();
@@ -92,21 +95,23 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let bytes = self.memory.len_bytes();
-        // SAFETY: PINNED-BLOCK-1 and PINNED-BLOCK-2.
+        // SAFETY: the memory is registered with this driver (PINNED-BLOCK-1), and no GPU uses it
+        // any more (PINNED-BLOCK-2).
         if unsafe { self.driver.unregister_host(&self.memory) }.is_ok() {
-            // SAFETY: not used after this. Memory that is still registered stays mapped instead.
+            // SAFETY: nothing uses the field after this drop. (Memory that is still registered
+            // stays mapped.)
             unsafe { ManuallyDrop::drop(&mut self.memory) }
             self.account.release(bytes);
         }
     }
 }
 
-/// What the pinned pool of a device holds.
+/// Figures of a device's pinned pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PinnedStats {
-    /// Blocks mapped and page-locked since the device was opened; buffers made from reused blocks
-    /// add none.
+    /// Blocks mapped and page-locked since the device was opened. A buffer made from a reused block
+    /// does not count again.
     pub blocks_mapped: usize,
     /// Their bytes.
     pub bytes_mapped: usize,
@@ -120,7 +125,7 @@ pub struct PinnedStats {
     pub bytes_held: usize,
     /// The most bytes that were page-locked at once.
     pub bytes_held_peak: usize,
-    /// The most bytes that may be; see
+    /// The most bytes that may be page-locked at once; see
     /// [`Device::set_pinned_limit`](crate::Device::set_pinned_limit).
     pub limit_bytes: Option<usize>,
 }
@@ -149,12 +154,13 @@ impl PinnedPool {
         }
     }
 
-    /// Sizes that blocks have: whole pages, and past eight of them eight sizes to each power of
-    /// two, so that at most an eighth is wasted and lengths that differ a little share blocks.
+    /// The size of a block for `bytes` bytes: a whole number of pages. Past eight pages there are
+    /// eight sizes to each power of two. So at most an eighth is wasted, and similar lengths share
+    /// blocks.
     fn size_class(bytes: usize) -> usize {
         const PAGE: usize = 4096;
         let step = (bytes.next_power_of_two() / 16).max(PAGE);
-        // At most `isize::MAX` bytes are asked for, so neither step overflows.
+        // A request has at most `isize::MAX` bytes, so neither step overflows.
         bytes.next_multiple_of(step)
     }
 
@@ -165,7 +171,7 @@ impl PinnedPool {
             return Ok(block);
         }
         if !self.account.reserve(class) {
-            // Other sizes may be lying about.
+            // Free blocks of other sizes may make room.
             self.make_room(class);
             if !self.account.reserve(class) {
                 return Err(PinnedError::Limit {
@@ -184,7 +190,7 @@ impl PinnedPool {
     }
 
     fn reuse(&self, class: usize) -> Option<Block> {
-        // A panic while the lock was held can only have lost blocks, never shared one.
+        // A panic under the lock can only have lost blocks: no block has two owners.
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = free.get_mut(&class)?;
         // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md,
@@ -238,7 +244,7 @@ impl PinnedPool {
                 }
             }
         }
-        // Unmapping may block: not under the lock.
+        // Unmapping may block, so it happens outside the lock.
         done.into_iter().map(|block| block.memory.len_bytes()).sum()
     }
 
@@ -259,11 +265,13 @@ impl PinnedPool {
         }
     }
 
-    /// Unmaps every block, waiting for the work that uses it; what cannot be waited for is leaked.
+    /// Unmaps every free block, after a wait for the work that uses it. A block whose wait fails is
+    /// leaked.
     pub(crate) fn close(&mut self) {
         let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
         let free = std::mem::take(free).into_values().flatten();
-        // All of them: where one wait unwinds, no block behind it is unmapped.
+        // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
+        // unmapped.
         let blocks: Vec<_> = free
             .map(|(fence, block)| (fence, Unless::leaked(block)))
             .collect();

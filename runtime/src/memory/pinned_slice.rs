@@ -1,4 +1,4 @@
-//! [`PinnedSlice`]: a view of page-locked memory.
+//! [`PinnedSlice`]: a view of page-locked memory that a stream owns.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,12 +9,12 @@ use std::ptr::NonNull;
 use super::range::RangeIndex;
 use cuda_rt_driver::DeviceAddress;
 
-/// A view of pinned host memory that a stream owns: the CPU can reach nothing through it.
+/// A view of pinned host memory that a stream owns. The CPU cannot reach the elements through it.
 ///
 /// # Invariants
-/// PINNED-SLICE-1. A reference's address is that of `len` elements of page-locked memory,
-/// initialised, and of the place `P` for the
-///     reference's lifetime; not null where they are 0 bytes.
+/// PINNED-SLICE-1. For the reference's lifetime its address is the address of `len` elements of
+/// page-locked memory, which are initialised and belong to the place `P`. If the elements have 0
+/// bytes, the address is any but null.
 /// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
 /// PINNED-SLICE-3. Nothing is read or written through it on the host.
 #[repr(transparent)]
@@ -65,12 +65,13 @@ impl<T, P> PinnedSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// Where the memory is. Reading or writing there takes `unsafe`, and is a race while the stream
-    /// has it.
+    /// The address of the memory. Reading or writing there takes `unsafe`, and is a race while the
+    /// stream owns the memory.
     #[inline]
     pub fn address(&self) -> NonNull<c_void> {
         let address = self.elements.as_ptr().addr();
-        // PINNED-SLICE-1: never null; the provenance was exposed when it was mapped, or lent to us.
+        // PINNED-SLICE-1: never null. The provenance was exposed when the memory was mapped or
+        // adopted.
         NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
     }
 
@@ -78,7 +79,8 @@ impl<T, P> PinnedSlice<T, P> {
         DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
     }
 
-    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap.
+    /// Splits the view at element `mid`. Both halves can be used at once, because they do not
+    /// overlap.
     ///
     /// # Panics
     /// If `mid > len`.
@@ -87,10 +89,10 @@ impl<T, P> PinnedSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.part(&(0..mid)), self.part(&(mid..len)));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
-        // not overlap (PINNED-SLICE-2).
+        // SAFETY: PINNED-SLICE-1 and PINNED-SLICE-2: the first `mid` elements of uniquely borrowed
+        // memory, which the other half does not overlap.
         let left = unsafe { Self::from_raw_mut(start, mid) };
-        // SAFETY: the rest of it.
+        // SAFETY: PINNED-SLICE-1 and PINNED-SLICE-2: the other elements of the same memory.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
         (left, right)
     }

@@ -1,4 +1,4 @@
-//! What indexes memory of a stream: ranges.
+//! [`RangeIndex`]: the indices of memory that a stream owns, which are ranges.
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -6,8 +6,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What can index memory that a stream owns: ranges of elements. Single elements cannot be named,
-/// for the host may not read them.
+/// An index of memory that a stream owns: a range of elements. A single element is no index,
+/// because the host may not read it.
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",
@@ -15,12 +15,13 @@ mod sealed {
             (device memory must be copied to pinned memory with `copy_to_host`)"
 )]
 pub trait RangeIndex: sealed::Sealed {
-    /// A part of `View`: a `View`. Behind this trait so that an index that is no range yields no
-    /// type, and rustc says that one thing rather than what else an unsized element cannot do.
+    /// The type of a part of `View`, which is `View` itself. As an associated type it does not
+    /// exist for an index that is no range. So rustc reports only that error, and not the
+    /// consequences of an unsized element.
     #[doc(hidden)]
     type Part<View: ?Sized>: ?Sized;
 
-    /// The elements meant, in a slice of `len`.
+    /// The range of elements in a slice of `len` elements.
     ///
     /// # Panics
     /// If the range is not within `0..len`.

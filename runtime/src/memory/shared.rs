@@ -1,4 +1,4 @@
-//! One bundle read by many streams.
+//! [`Shared`] and [`Lease`]: one bundle that many streams read.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -14,12 +14,12 @@ use crate::order::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Idle, Live, OnDevice, SameAs, StreamTag};
 
-/// A bundle that any number of streams may read, each through a [`Lease`], and none may write.
+/// A bundle that any number of streams may read, each through a [`Lease`], and that no stream may
+/// write.
 ///
-/// Cloning it makes another holder of the same bundle. Counterexample that it exists for: two
-/// readers on two streams, and then a writer that waits for the one that came last; the other
-/// reader sees half-written data. Here the bundle comes back only through
-/// [`reclaim`](Self::reclaim), which waits for all of them (H10).
+/// A clone is another holder of the same bundle. Counterexample: two streams read, and then a
+/// writer waits for the later reader only. The other reader sees half-written data. A shared bundle
+/// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers (H10).
 ///
 /// Dropping the last holder frees the bundle behind all readers, without blocking.
 pub struct Shared<R: Bundle>(Arc<Block<R>>);
@@ -27,7 +27,7 @@ pub struct Shared<R: Bundle>(Arc<Block<R>>);
 /// # Invariants
 /// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block
 /// exists.
-/// SHARED-2. Every read by a lease that has ended is ordered before one of `readers`, or is over.
+/// SHARED-2. Every read by an ended lease is over, or ordered before an end in `readers`.
 /// SHARED-3. A lease that has not ended holds the block.
 struct Block<R: Bundle> {
     bundle: ManuallyDrop<R>,
@@ -50,10 +50,11 @@ impl<R: Bundle> fmt::Debug for Shared<R> {
 }
 
 impl<R: Bundle> Block<R> {
-    /// The bundle, and what must be over before it may be written or freed.
+    /// Takes the bundle out, with the fence that must be over before the bundle may be written or
+    /// freed.
     fn take(&mut self) -> (R, Fence) {
         let readers = std::mem::take(self.readers.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: called once, by `drop` or by `reclaim`, which forgets the block.
+        // SAFETY: `take` is called once: by `drop`, or by `reclaim`, which never drops the block.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
         // SAFETY: as above.
         let written = unsafe { ManuallyDrop::take(&mut self.written) };
@@ -65,33 +66,34 @@ impl<R: Bundle> Block<R> {
 impl<R: Bundle> Drop for Block<R> {
     fn drop(&mut self) {
         let (bundle, mut fence) = self.take();
-        // SAFETY: SHARED-3: no lease is left, so every use is over once the fence is.
+        // SAFETY: SHARED-3: no lease is left. By SHARED-1 and SHARED-2 every use is over once the
+        // fence is.
         unsafe { bundle.retire(&mut fence) }
     }
 }
 
 impl<R: Bundle> Shared<R> {
-    /// The bundle again, for writing, if this is its only holder and no lease is out; waits, where
-    /// it is acquired, for every reader.
+    /// Takes the bundle back for writing, if this is its only holder and no lease exists. The
+    /// stream that acquires the bundle waits for every reader. Does not block.
     ///
     /// # Errors
-    /// The shared bundle as it was. A lease leaked with `mem::forget` keeps it for ever, and does
-    /// no more (H09, H22).
+    /// The shared bundle, unchanged. A lease leaked with `mem::forget` keeps the bundle shared for
+    /// ever, and does no other harm (H09, H22).
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let block = Arc::try_unwrap(self.0).map_err(Self)?;
         let (bundle, fence) = ManuallyDrop::new(block).take();
-        // SAFETY: HANDOFF-1: SHARED-1 to SHARED-3: writes and the reads of all leases, none of
-        // which is left, are ordered before the fence.
+        // SAFETY: HANDOFF-1, by SHARED-1 to SHARED-3: no lease is left, and all writes and reads
+        // are ordered before the fence.
         Ok(unsafe { Handoff::pending(bundle, fence) })
     }
 }
 
-/// The right to read a shared bundle; `P` says which stream has it, or [`Idle`]. Dropping it ends
-/// the read, in the stream's order.
+/// The right to read a shared bundle; `P` says which stream has it, or [`Idle`]. Dropping a lease
+/// ends the read, in the stream's order.
 ///
-/// It is part of bundles as a buffer is: a struct or tuple of buffers and the leases that they are
-/// computed from moves to another stream, or into a graph, as a whole, and what is shared stays
-/// readable by everyone.
+/// A lease can be part of a bundle, like a buffer. A struct or tuple may hold buffers and the
+/// leases that they are computed from. It moves to another stream, or into a graph, as a whole;
+/// other streams can still read the shared bundle.
 ///
 /// # Invariants
 /// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over
@@ -119,12 +121,12 @@ impl<R: Bundle, P> fmt::Debug for Lease<R, P> {
 }
 
 impl<R: Bundle, S: StreamTag> Lease<R, S> {
-    /// Views of all parts, for reading on `S`. Nothing in them can be written, swapped or kept past
-    /// the lease (H08).
+    /// Views of all parts, which `S` may read. No view can be written, swapped or kept past the
+    /// lease (H08).
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: LEASE-1 and LEASE-3: writes are ordered before the work of `S` that follows, and
-        // nothing writes while the lease is there (SHARED-3); work that uses the view is enqueued
-        // while the lease is borrowed, before its end is recorded.
+        // SAFETY: LEASE-1 and LEASE-3: writes are ordered before later work of `S`. Nothing writes
+        // while the lease exists (SHARED-1, SHARED-3). Work that uses the view is enqueued while
+        // the lease is borrowed, before the lease's end is recorded.
         unsafe { self.bundle().by_ref() }
     }
 }
@@ -135,7 +137,7 @@ impl<R: Bundle, P> Lease<R, P> {
         &block.expect("a lease that has not ended holds its block").bundle
     }
 
-    /// The same lease, of another place.
+    /// The same lease in another place.
     ///
     /// # Safety
     /// LEASE-1 to LEASE-3 hold for `Q` and `at`.
@@ -148,10 +150,10 @@ impl<R: Bundle, P> Lease<R, P> {
         }
     }
 
-    /// Ends the lease; `end` says where its reads do.
+    /// Ends the lease; `end` notes where its reads end.
     fn end(&mut self, end: impl FnOnce(&mut LastUses, &DeviceCore)) {
         if let Some(block) = self.block.take() {
-            // Whole after any panic: each step of `LastUses` is one assignment.
+            // The value is consistent after any panic: each step of `LastUses` is one assignment.
             let mut readers = block.readers.lock().unwrap_or_else(PoisonError::into_inner);
             readers.note(|readers| end(readers, &self.core));
         }
@@ -182,22 +184,22 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Lease<R, S> {
         // SAFETY: the caller's `S` is on the device `D`.
         let place = unsafe { self.place.moved() };
-        // SAFETY: writes were ordered before reads under this lease could begin, and the caller has
-        // ordered all uses before the present end of `at`, which is `S`.
+        // SAFETY: LEASE-1 to LEASE-3: by the contract of `attach` all uses are ordered before the
+        // present end of `at`, which is the stream `S`. The writes come before them.
         unsafe { self.recast(place, Some(at)) }
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Lease<R, S>) -> Self {
         // SAFETY: the caller's `S` is on the device `D`.
         let place = unsafe { on.place.moved() };
-        // SAFETY: the caller does not use or drop it until every use is over, which is when LEASE-1
-        // and LEASE-2 hold.
+        // SAFETY: LEASE-1 and LEASE-2 hold once every use is over. By the contract of `idle_from`
+        // the lease is neither used nor dropped earlier. LEASE-3 demands nothing of `Idle`.
         unsafe { on.recast(place, None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: the caller orders the views' uses after those before; nothing writes while the
-        // lease is there (SHARED-3).
+        // SAFETY: by the contract of `view` the uses of the view come after all earlier uses.
+        // Nothing writes while the lease exists (SHARED-1, SHARED-3).
         unsafe { self.bundle().by_ref() }
     }
 
@@ -215,19 +217,20 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     }
 }
 
-// SAFETY: one part, held by `S`.
+// SAFETY: there is one part, and `S` holds it.
 unsafe impl<R: Bundle, S: StreamTag> OwnedBy<S> for Lease<R, S> {
     type Idle = Lease<R, Idle<S::Device>>;
 
     unsafe fn detach(self) -> Self::Idle {
         let place = self.place.idle();
-        // SAFETY: as in `back`.
+        // SAFETY: as in `idle_from`: LEASE-1 and LEASE-2 hold once every use is over, and by the
+        // contract of `detach` the lease is neither used nor dropped earlier.
         unsafe { self.recast(place, None) }
     }
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Gives up a bundle for many streams to read (`cuEventRecord`). Stream-ordered.
+    /// Gives up a bundle, so that many streams can read it (`cuEventRecord`). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); the bundle is then dropped in this stream's order.
@@ -236,7 +239,7 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         let written = self.record("Stream::share")?;
-        // SAFETY: it goes into a block behind an event recorded after every use (SHARED-1).
+        // SAFETY: the bundle goes into a block behind an event recorded after every use (SHARED-1).
         let bundle = ManuallyDrop::new(unsafe { bundle.detach() });
         let written = ManuallyDrop::new(Fence::from(written));
         Ok(Shared(Arc::new(Block {
@@ -246,7 +249,7 @@ impl<S: StreamTag> Stream<S> {
         })))
     }
 
-    /// Lets this stream read a shared bundle; it waits, on the GPU, for what wrote it
+    /// Lets this stream read a shared bundle. The stream waits, on the GPU, for the writer
     /// (`cuStreamWaitEvent`), and for no other reader. Stream-ordered.
     ///
     /// # Errors

@@ -7,7 +7,8 @@ use std::ops::{Index, IndexMut, Range};
 use super::range::RangeIndex;
 use cuda_rt_driver::DeviceAddress;
 
-/// A view of device memory, used as `&DeviceSlice` and `&mut DeviceSlice` as `[T]` is.
+/// A view of device memory. Programs use `&DeviceSlice` and `&mut DeviceSlice`, like `&[T]` and
+/// `&mut [T]`.
 ///
 /// ```text
 ///   &DeviceSlice<f32, Compute>
@@ -16,14 +17,14 @@ use cuda_rt_driver::DeviceAddress;
 ///   └───────────────────────┴───────────────────┘
 /// ```
 ///
-/// The pointee has no bytes that the host could touch, so a reference is an address and a length,
-/// and Rust's own aliasing rules hold for device memory at no cost: what two overlapping
-/// `&mut [f32]` are on the host, two overlapping `&mut DeviceSlice` are here (H11).
+/// The pointee has no bytes that the host could touch: a reference is an address and a length. So
+/// Rust's own aliasing rules hold for device memory at no cost. Two overlapping `&mut DeviceSlice`
+/// are as impossible as two overlapping `&mut [f32]` (H11).
 ///
 /// # Invariants
-/// SLICE-1. A reference's address is that of `len` elements of device memory, allocated and of the
-/// place `P` for the
-///     reference's lifetime; dangling, but not null, where they are 0 bytes.
+/// SLICE-1. For the reference's lifetime its address is the address of `len` elements of device
+/// memory, which are allocated and belong to the place `P`. If the elements have 0 bytes, the
+/// address dangles, but is not null.
 /// SLICE-2. `&mut` references are unique among all references to overlapping memory.
 /// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
 #[repr(transparent)]
@@ -38,7 +39,7 @@ impl<T, P> fmt::Debug for DeviceSlice<T, P> {
     }
 }
 
-/// The address of no memory.
+/// The address of a view or buffer of 0 bytes.
 pub(super) const DANGLING: DeviceAddress = DeviceAddress(256);
 
 impl<T, P> DeviceSlice<T, P> {
@@ -79,7 +80,7 @@ impl<T, P> DeviceSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// Where the memory is on the device. A number: using it takes `unsafe`.
+    /// The address of the memory on the device. It is a number: a use takes `unsafe`.
     #[inline]
     pub fn address(&self) -> DeviceAddress {
         DeviceAddress(self.elements.as_ptr().addr() as u64)
@@ -97,7 +98,7 @@ impl<T, P> DeviceSlice<T, P> {
         unsafe { Self::from_raw(self.address_at(range.start), range.len()) }
     }
 
-    /// Splits in two at element `mid`.
+    /// Splits the view at element `mid`.
     ///
     /// # Panics
     /// If `mid > len`.
@@ -108,8 +109,8 @@ impl<T, P> DeviceSlice<T, P> {
         (self.part(0..mid), self.part(mid..len))
     }
 
-    /// Splits in two at element `mid`; the halves can be used at once, for they do not overlap
-    /// (H11).
+    /// Splits the view at element `mid`. Both halves can be used at once, because they do not
+    /// overlap (H11).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -118,15 +119,15 @@ impl<T, P> DeviceSlice<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let (start, middle) = (self.address(), self.address_at(mid));
-        // SAFETY: the first `mid` elements of uniquely borrowed memory, which the other half does
-        // not overlap (SLICE-2).
+        // SAFETY: SLICE-1 and SLICE-2: the first `mid` elements of uniquely borrowed memory, which
+        // the other half does not overlap.
         let left = unsafe { Self::from_raw_mut(start, mid) };
-        // SAFETY: the rest of it.
+        // SAFETY: SLICE-1 and SLICE-2: the other elements of the same memory.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
         (left, right)
     }
 
-    /// Parts of `chunk_len` elements each; a shorter rest is left out.
+    /// Iterates over parts of `chunk_len` elements each. A shorter rest is left out.
     ///
     /// # Panics
     /// If `chunk_len` is 0.
@@ -139,7 +140,7 @@ impl<T, P> DeviceSlice<T, P> {
         }
     }
 
-    /// As [`chunks_exact`](Self::chunks_exact), for writing; the parts can be used at once.
+    /// Like [`chunks_exact`](Self::chunks_exact), for writing. All parts can be used at once.
     ///
     /// # Panics
     /// If `chunk_len` is 0.

@@ -1,4 +1,4 @@
-//! [`Slot`]: a bundle's home in a struct field or a ring.
+//! [`Slot`]: a bundle in a struct field or a ring.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::tag::{Live, StreamTag};
 /// A bundle that stays in one place while its ownership moves: each call acquires it, lends it to a
 /// closure, and releases it.
 ///
-/// A struct field cannot change its type from step to step, as a buffer does when it moves between
-/// streams. A slot keeps the handoff in between, so that a double-buffered server is three lines a
-/// step, and reusing a slot waits for what was done with it, and for nothing else (H19).
+/// A buffer changes its type when it moves between streams, and a struct field cannot. A slot keeps
+/// the handoff between two steps. A use of the slot waits for the slot's earlier uses, and for
+/// nothing else (H19).
 pub struct Slot<R: Bundle> {
     /// `None` while a closure runs, and after an error that lost the bundle.
     pending: Option<Handoff<R>>,
@@ -33,7 +33,7 @@ impl<R: Bundle> From<Handoff<R>> for Slot<R> {
     }
 }
 
-/// Releases the bundle into the slot when the closure is left, also by a panic.
+/// Releases the bundle into the slot when the closure returns or panics.
 struct Return<'a, S: StreamTag, R: Bundle> {
     slot: &'a mut Option<Handoff<R>>,
     stream: &'a Stream<S>,
@@ -45,14 +45,14 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
         let Some(bundle) = self.bundle.take() else {
             return Ok(());
         };
-        // Recording first: on an error the bundle is dropped in the stream's order, as it still
-        // belongs to it.
+        // The record comes first: on an error the bundle still belongs to the stream, and is
+        // dropped in the stream's order.
         let lease = self.stream.record("Slot::on")?;
         // SAFETY: `Slot::on` takes streams of the bundle's device only; the bundle goes into a
         // handoff behind an event recorded after every use.
         let bundle = unsafe { R::idle_from(bundle) };
-        // SAFETY: HANDOFF-1: the bundle was the stream's, so every use is in its order, before the
-        // event.
+        // SAFETY: HANDOFF-1: the bundle belonged to the stream, so every use is in the stream's
+        // order, before the event.
         *self.slot = Some(unsafe { Handoff::pending(bundle, lease.into()) });
         Ok(())
     }
@@ -60,8 +60,8 @@ impl<S: StreamTag, R: Bundle> Return<'_, S, R> {
 
 impl<S: StreamTag, R: Bundle> Drop for Return<'_, S, R> {
     fn drop(&mut self) {
-        // Only after a panic is there anything left to do; an error then leaves the slot empty,
-        // which later calls report.
+        // Work is left to do only after a panic. An error then leaves the slot empty, and later
+        // calls report that.
         let _ = self.finish();
     }
 }
@@ -70,7 +70,7 @@ impl<R: Bundle> Slot<R>
 where
     R::Device: Live,
 {
-    /// A slot that holds what is idle.
+    /// A slot that holds an idle bundle.
     pub fn new(idle: R) -> Self {
         Self::from(Handoff::ready(idle))
     }
@@ -80,7 +80,7 @@ where
     ///
     /// # Errors
     /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait or
-    /// the record fails: a failed wait leaves the slot as it was, a failed record empties it.
+    /// the record fails. A failed wait leaves the slot unchanged; a failed record empties it.
     pub fn on<S: StreamTag<Device = R::Device>, O>(
         &mut self,
         stream: &Stream<S>,
@@ -109,7 +109,7 @@ where
     ///
     /// # Errors
     /// [`Error::SlotEmpty`] if an earlier call lost the bundle, [`Error::Driver`] if the wait
-    /// fails, which leaves the slot as it was.
+    /// fails. A failed wait leaves the slot unchanged.
     pub fn host<O>(&mut self, body: impl FnOnce(&mut R) -> O) -> Result<O> {
         let handoff = self.pending.take().ok_or(Error::SlotEmpty)?;
         match handoff.try_synchronize() {

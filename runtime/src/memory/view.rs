@@ -1,5 +1,5 @@
-//! Borrowed views of a bundle's parts: never owning, so that nothing can be taken out of what they
-//! look into.
+//! Borrowed views of a bundle's parts. A view owns nothing, so nothing can be moved out of the
+//! bundle through it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,8 +14,8 @@ macro_rules! views {
         $(#[$doc])*
         ///
         /// # Invariants
-        /// VIEW-1. What its slice demands of a reference that lives for `'v` holds for `address`
-        /// and `len`.
+        /// VIEW-1. `address` and `len` satisfy the slice's invariants for a reference that lives
+        /// for `'v`.
         pub struct $name<'v, $element, S> {
             address: DeviceAddress,
             len: usize,
@@ -56,8 +56,8 @@ macro_rules! views {
     )* };
 }
 
-// A view for writing is invariant in `T`, as `&mut [T]` is: what is written through it is read by
-// the owner as it was declared.
+// A view for writing is invariant in `T`, like `&mut [T]`: the owner reads the written elements
+// with its own declared type.
 views! {
     /// Device memory that stream `S` may read, for `'v`.
     DeviceView => DeviceSlice, T: (&'v (), T);

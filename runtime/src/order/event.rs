@@ -1,4 +1,4 @@
-//! Waiting for a stream's work without a buffer.
+//! [`Event`]: order between streams without a buffer.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,9 +10,9 @@ use crate::tag::{DeviceTag, Live, StreamTag};
 
 /// A place in a stream's work that other streams of the device, and the host, can wait for.
 ///
-/// It proves nothing about memory: a buffer still moves through a [`Handoff`](crate::Handoff) only,
-/// which waits for what it must. Events are for order that no buffer carries: throttling, a stage
-/// that begins when another one has, measuring.
+/// An event proves nothing about memory: a buffer still moves only through a
+/// [`Handoff`](crate::Handoff), which makes the necessary waits. Events serve for throttling, for
+/// measuring, and for a stage that must begin after another.
 ///
 /// # Hazards prevented
 /// H07: an event is recorded when it is made, once, and never again.
@@ -29,7 +29,7 @@ impl<D> fmt::Debug for Event<D> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Marks the present end of the stream's work (`cuEventRecord`). Stream-ordered.
+    /// Records an event at the present end of the stream's work (`cuEventRecord`). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -50,8 +50,9 @@ impl<S: StreamTag> Stream<S> {
         })
     }
 
-    /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`; skipped
-    /// for its own). Stream-ordered; any number of streams may wait for one event.
+    /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`). The
+    /// wait for the stream's own event is skipped. Stream-ordered; any number of streams may wait
+    /// for one event.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).

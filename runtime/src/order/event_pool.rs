@@ -1,5 +1,5 @@
-//! Events: a device's pool of them, and leases. A lease is the right to wait for one record of an
-//! event; the event goes back to its pool when no one can wait any more.
+//! A device's pool of events, and the leases of these events. A lease is the right to wait for one
+//! record of an event. When the lease is dropped, the event returns to its pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,27 +12,28 @@ use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use cuda_rt_driver::{Driver, DriverResult, RawEvent};
 
-/// The events of one device that no one waits on.
+/// The events of one device that have no lease.
 ///
-/// It records and leases them, and does nothing else. A lease outlives the device's handles, so the
-/// pool holds what a lease needs of the device: the driver, who is told, and the threads that wait.
+/// The pool records events and leases them. A lease outlives the device's handles, so the pool
+/// holds the parts of the device that a lease needs: the driver, the observer, and the threads that
+/// wait.
 ///
-/// An event waits in the pool as the box that a lease holds, its reference to the pool included:
-/// handing one out moves a pointer, and taking it back holds the pool meanwhile. The circle that
-/// this makes is broken by [`close`](Self::close).
+/// An event lies in the pool in its box, which includes a reference to the pool. A lease takes the
+/// box: that moves one pointer. The box's reference keeps the pool alive while the event returns.
+/// [`close`](Self::close) breaks the cycle of references.
 #[derive(Debug)]
 pub(crate) struct EventPool {
     driver: Arc<dyn Driver>,
     plain: ArrayQueue<Box<LiveEvent>>,
     timing: ArrayQueue<Box<LiveEvent>>,
     closed: AtomicBool,
-    /// Who is told of records and waits.
+    /// The observer of records and waits.
     observed: Arc<Observed>,
-    /// Who waits for events on behalf of tasks.
+    /// The threads that wait for events on behalf of tasks.
     completion: Arc<Completion>,
 }
 
-/// A live event, of which nothing else knows.
+/// A live event. Nothing else has its handle.
 struct LiveEvent {
     raw: RawEvent,
     timing: bool,
@@ -47,13 +48,14 @@ impl fmt::Debug for LiveEvent {
 
 impl Drop for LiveEvent {
     fn drop(&mut self) {
-        // SAFETY: live, and nothing else knows of it. An error leaks the event.
+        // SAFETY: the event is live, and nothing else has its handle. An error leaks the event.
         let _ = unsafe { self.pool.driver.destroy_event(self.raw) };
     }
 }
 
 impl EventPool {
-    /// Events kept for reuse, of each kind; more are destroyed as they come back.
+    /// The number of events of each kind that are kept for reuse. Further events are destroyed when
+    /// they return.
     const KEPT: usize = 1024;
 
     pub(crate) fn new(
@@ -86,35 +88,35 @@ impl EventPool {
         }))
     }
 
-    /// An event that records all the work of `at` so far: never handed out unrecorded (obligation
-    /// 2).
+    /// Leases an event that records all the work of `at` so far. No event is leased without a
+    /// record (obligation 2).
     #[inline]
     pub(crate) fn record(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
         let event = match self.free(timing).pop() {
             Some(event) => event,
             None => self.create(timing)?,
         };
-        // Back to the pool by its drop, also where the record fails.
+        // The drop returns the event to the pool, also if the record fails.
         let event = PooledEvent::new(event);
-        // SAFETY: EVENT-1 of the event; the stream is kept by the device core.
+        // SAFETY: EVENT-1: the event is live. The device core keeps the stream.
         unsafe { self.driver.record_event(event.raw, at.raw) }?;
-        // SAFETY: EVENT-LEASE-1: that was the record.
+        // SAFETY: EVENT-LEASE-1: the call above recorded the event on the stream `at`.
         let lease = unsafe { EventLease::new(event, at.id) };
-        // Marks are the recording's own.
+        // Timing events belong to a recording or a measurement: the observer is not told of them.
         if !timing {
             self.observed.event_recorded(at, lease.event().raw);
         }
         Ok(lease)
     }
 
-    /// Destroys the events that no one waits on, and the others as they come back. One that comes
-    /// back on another thread at this very moment may be leaked.
+    /// Destroys the events in the pool now, and the leased events when they return. An event that
+    /// returns on another thread at this very moment may be leaked.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.drain();
     }
 
-    /// Destroys the events that no one waits on.
+    /// Destroys the events in the pool.
     fn drain(&self) {
         for queue in [&self.plain, &self.timing] {
             while queue.pop().is_some() {}
@@ -130,10 +132,11 @@ mod def {
 
     use super::{LiveEvent, StreamId};
 
-    /// An event that is out of its pool; back there on drop.
+    /// An event outside its pool. The drop returns it.
     ///
     /// # Invariants
-    /// EVENT-1. The event is live, and nothing else has it: it is owned, and its drop destroys it.
+    /// EVENT-1. The event is live, and nothing else has it: the box owns the event, and destroys it
+    /// when dropped.
     pub(super) struct PooledEvent(ManuallyDrop<Box<LiveEvent>>);
 
     impl PooledEvent {
@@ -155,24 +158,25 @@ mod def {
     impl Drop for PooledEvent {
         #[inline]
         fn drop(&mut self) {
-            // SAFETY: taken once: this is the drop.
+            // SAFETY: the event is taken once: nothing uses the field after this drop.
             let event = unsafe { ManuallyDrop::take(&mut self.0) };
-            // Across the push: once others see the event, it keeps the pool for this thread no
-            // longer.
+            // This reference lives across the push: once another thread has the event, the event no
+            // longer keeps the pool alive for this thread.
             let pool = Arc::clone(&event.pool);
             if pool.closed.load(Ordering::Relaxed) {
                 return;
             }
-            // A full queue gives the event back, to be destroyed.
+            // A full queue returns the event, and the drop destroys it.
             drop(pool.free(event.timing).push(event));
         }
     }
 
-    /// The only right to wait on one event's record; back to the pool on drop (obligation 5).
+    /// The only right to wait for one record of an event. The drop returns the event to its pool
+    /// (obligation 5).
     ///
     /// # Invariants
-    /// EVENT-LEASE-1. The event was last recorded on the stream `origin`; as nothing else has it
-    /// (EVENT-1), that stays so.
+    /// EVENT-LEASE-1. The event's last record was on the stream `origin`. That stays true, because
+    /// nothing else has the event (EVENT-1).
     pub(crate) struct EventLease {
         event: PooledEvent,
         origin: StreamId,
@@ -231,7 +235,7 @@ impl EventLease {
     ) -> io::Result<()> {
         let pool = Arc::clone(self.pool());
         let drain = move || {
-            // What came back while the pool was being closed.
+            // Destroys the events that returned while the pool was being closed.
             if pool.closed.load(Ordering::SeqCst) {
                 pool.drain();
             }
@@ -239,13 +243,14 @@ impl EventLease {
         self.completion().watch(question, origin, done, drain)
     }
 
-    /// Makes `at` wait on the GPU; nothing where the event came from, for a stream runs in order.
+    /// Makes `at` wait for the event on the GPU. Does nothing if `at` recorded the event: a stream
+    /// runs in order.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
         if self.origin() == at.id {
             return Ok(());
         }
-        // SAFETY: EVENT-1, and the stream is kept by the device core.
+        // SAFETY: EVENT-1: the event is live. The device core keeps the stream.
         unsafe { self.driver().wait_event(at.raw, self.event().raw) }?;
         self.pool().observed.stream_waits(at, self.event().raw);
         Ok(())
@@ -254,7 +259,7 @@ impl EventLease {
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         // SAFETY: EVENT-1.
         let wait = || unsafe { self.driver().synchronize_event(self.event().raw) };
-        // Marks are read by the recording itself, and by others after what they mark.
+        // The observer is not told of timing events, which belong to a recording or a measurement.
         if self.event().timing {
             return wait();
         }
@@ -266,7 +271,7 @@ impl EventLease {
         unsafe { self.driver().query_event(self.event().raw) }
     }
 
-    /// Milliseconds from `earlier` to this.
+    /// The time from `earlier` to this event, in milliseconds.
     ///
     /// # Safety
     /// Both are timing events of one device, and were seen over.

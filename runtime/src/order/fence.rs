@@ -1,5 +1,5 @@
-//! Fences: what must finish before memory may be touched. A fence holds event leases; a lease
-//! returns its event to the pool when it is dropped.
+//! [`Fence`]: the events that must finish before memory may be touched. A fence holds event leases;
+//! a dropped lease returns its event to the pool.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::order::event_pool::EventLease;
 use crate::order::stream_ref::StreamRef;
 use cuda_rt_driver::{DriverError, DriverResult};
 
-/// What must be over before something may be touched: nothing, one event, or several.
+/// A condition that must be over before a resource may be touched: no event, one event, or several.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Fence(Kind);
@@ -20,7 +20,7 @@ enum Kind {
     Done,
     One(EventLease),
     Shared(Arc<EventLease>),
-    /// Two or more, each of them once.
+    /// Two or more leases, each once.
     Several(Vec<Arc<EventLease>>),
     /// The end of a use could not be recorded, so it is never known to be over.
     Lost(DriverError),
@@ -40,8 +40,8 @@ impl Fence {
         Self(Kind::Lost(error))
     }
 
-    /// Over when all of `fences` are; never, if one of them is lost. Flat however often it is done,
-    /// and an event that several of them share is waited for once.
+    /// A fence that is over when all of `fences` are. It is lost if one of them is lost. The result
+    /// is flat, and holds an event that several fences share only once.
     pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
         let mut leases: Vec<Arc<EventLease>> = Vec::new();
         for fence in fences {
@@ -66,7 +66,7 @@ impl Fence {
         matches!(self.0, Kind::Done)
     }
 
-    /// Does `each` with every event, up to the first error.
+    /// Calls `each` with every event, up to the first error.
     #[inline]
     fn try_each(&self, mut each: impl FnMut(&EventLease) -> DriverResult<()>) -> DriverResult<()> {
         match &self.0 {
@@ -78,31 +78,31 @@ impl Fence {
         }
     }
 
-    /// Makes `at` wait for all of it on the GPU. After an error some waits may stand, which only
-    /// delays.
+    /// Makes `at` wait for all events on the GPU. After an error some waits may already be
+    /// enqueued, which only delays `at`.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
         self.try_each(|lease| lease.wait_on(at))
     }
 
-    /// Blocks the host until all of it is over.
+    /// Blocks the host until all events are over.
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
         self.try_each(EventLease::synchronize)
     }
 
-    /// Whether all of it is over.
+    /// Whether all events are over.
     pub(crate) fn query(&self) -> DriverResult<bool> {
         let mut over = true;
         self.try_each(|lease| {
-            // Once one is pending the others need not be asked.
+            // Once one event is pending, the others need no query.
             over = over && lease.query()?;
             Ok(())
         })?;
         Ok(over)
     }
 
-    /// The threads that wait for its events; `None` if it has no events: it is over, or never will
-    /// be, and [`query`](Self::query) says which.
+    /// The threads that wait for the events. `None` if the fence has no events: it is over or lost,
+    /// and [`query`](Self::query) says which.
     pub(crate) fn completion(&self) -> Option<&Completion> {
         match &self.0 {
             Kind::Done | Kind::Lost(_) => None,
@@ -112,8 +112,8 @@ impl Fence {
         }
     }
 
-    /// Does `done` on a thread of the device once this is over or cannot be asked any more. Of a
-    /// fence with no events nothing is done.
+    /// Does `done` on a thread of the device once the fence is over or a query fails. For a fence
+    /// without events it drops `done` and does nothing.
     pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
         let second = self.share();
         match second.0 {

@@ -1,4 +1,4 @@
-//! Waiting for a handoff without blocking a thread: futures and closures.
+//! Waits for a handoff that block no thread of the program: [`HandoffFuture`], and closures.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -14,24 +14,25 @@ use crate::order::handoff::Handoff;
 use crate::tag::Live;
 use cuda_rt_driver::{CallSite, DriverResult};
 
-/// The future of a [`Handoff`]: its bundle, idle, once all work that uses it is over.
+/// The future of a [`Handoff`]. It yields the bundle, idle, once all work that uses the bundle is
+/// over.
 ///
-/// Made by `.await` on the handoff; runs under any executor. One thread for each device asks for
-/// the events of all that are pending (`cuEventQuery`) and wakes their tasks, also after the device
-/// was lost; thousands may be in flight.
+/// `.await` on the handoff makes the future, which runs under any executor. One thread for each
+/// device queries the events of all pending futures (`cuEventQuery`) and wakes their tasks, also
+/// after the device was lost. Thousands of futures may be in flight.
 ///
-/// Dropping it frees what is inside once its event is over, without blocking, as dropping the
-/// handoff does; leaking it leaks the memory and nothing else (H27). To stop waiting and keep the
-/// bundle, take the handoff [back](Self::into_handoff).
+/// Dropping the future frees the bundle once its fence is over, and does not block, like dropping
+/// the handoff. Leaking the future leaks the memory and does no other harm (H27). To stop waiting
+/// and keep the bundle, take the handoff [back](Self::into_handoff).
 #[must_use = "futures do nothing unless polled; dropping this one frees what the handoff carries"]
 pub struct HandoffFuture<R: Bundle> {
-    /// `None` once it was ready.
+    /// `None` once the future was ready.
     handoff: Option<Handoff<R>>,
-    /// What the completion thread knows of it, since it was first found pending.
+    /// The state shared with the completion thread, once a first poll found the handoff pending.
     watch: Option<Arc<Watch>>,
 }
 
-// Nothing is pinned: the handoff is moved out when it is done.
+// No field is pinned: the handoff is moved out when it is done.
 impl<R: Bundle> Unpin for HandoffFuture<R> {}
 
 impl<R: Bundle> fmt::Debug for HandoffFuture<R> {
@@ -43,7 +44,8 @@ impl<R: Bundle> fmt::Debug for HandoffFuture<R> {
 }
 
 impl<R: Bundle> HandoffFuture<R> {
-    /// Stops waiting: the handoff again, pending as it was; `None` if the future has been ready.
+    /// Stops waiting and returns the handoff, pending as before. `None` if the future has been
+    /// ready.
     pub fn into_handoff(self) -> Option<Handoff<R>> {
         self.handoff
     }
@@ -87,7 +89,7 @@ where
     type Output = Result<R>;
 
     /// # Panics
-    /// If it has been ready.
+    /// If the future has been ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {
         let this = self.get_mut();
         let Poll::Ready(outcome) = this.poll_fence(cx) else {
@@ -107,16 +109,16 @@ where
     type Output = Result<R>;
     type IntoFuture = HandoffFuture<R>;
 
-    /// Waits in a task as [`synchronize`](Handoff::synchronize) does on a thread (`cuEventQuery`
+    /// Waits in a task, as [`synchronize`](Handoff::synchronize) waits on a thread (`cuEventQuery`
     /// from the device's completion thread).
     ///
     /// # Hazards prevented
     /// H13, H14, H16, H18, H27.
     ///
     /// # Errors
-    /// [`Error::Driver`]. A failed wait is not a finished wait: what can be is freed behind its
-    /// event, and after a sticky error the bundle is leaked. [`Error::HostThread`] if the
-    /// completion thread could not be started, or stayed behind when the process forked.
+    /// [`Error::Driver`]. A failed wait is not a finished wait: the bundle is freed behind its
+    /// fence if possible, and leaked after a sticky error. [`Error::HostThread`] if the completion
+    /// thread could not be started, or the process was forked from the thread's process.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -147,30 +149,30 @@ where
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Runs `body` with the bundle, idle, once all work that uses it is over, or with the error
-    /// that hides whether it is. Does not block.
+    /// Runs `body` with the bundle, idle, once all work that uses it is over. If the wait fails,
+    /// `body` gets the error. Does not block.
     ///
-    /// Not a CUDA callback (`cuLaunchHostFunc`): `body` runs on a thread of the device that is kept
-    /// for closures, after the event was seen done, and may call anything, this library included
-    /// (H44). Closures run one after another, so a slow one delays the others, but no future. What
-    /// it panics with goes to the panic hook, and no further. A handoff of what was [idle
-    /// already](Handoff::ready) needs no waiting: its closure runs here, before this returns.
+    /// This is no CUDA callback (`cuLaunchHostFunc`). `body` runs on the device's thread for
+    /// closures, after its events were seen done, and may call anything, also this library (H44).
+    /// Closures run one after another, so a slow closure delays the others, but no future. A panic
+    /// in `body` reaches the panic hook, and goes no further. A handoff of an [idle
+    /// bundle](Handoff::ready) needs no wait: its closure runs on this thread, before the call
+    /// returns.
     ///
     /// Closures that are still waiting when the process ends do not run.
     ///
-    /// `R` is `'static`, so that a bundle of a [scoped](crate::Scoped) device has no `on_done`.
-    /// Counterexample: the closure outlives this call, and `R` may be of elements that borrow
-    /// (`PinnedBuffer<&str>`, through an `unsafe` door), which the host would read when what they
-    /// borrow is gone. Were the call to wait for its closure, as a scoped thread is waited for, it
-    /// would be [`synchronize`](Self::synchronize) on another thread: for that, take the handoff
-    /// into a `std::thread::scope`; or `.await` it, which asks nothing of `R`.
+    /// `R` is `'static`, so a bundle of a [scoped](crate::Scoped) device has no `on_done`.
+    /// Counterexample: `R` may hold elements that borrow (`PinnedBuffer<&str>`, made with
+    /// `unsafe`). The closure outlives this call, so the host would read such elements after the
+    /// borrowed value is gone. For a scoped device, [`synchronize`](Self::synchronize) the handoff
+    /// in a thread of `std::thread::scope`, or `.await` it, which demands nothing of `R`.
     ///
     /// # Hazards prevented
-    /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could be gone.
+    /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could end before it.
     ///
     /// # Errors
-    /// [`Error::HostThread`] if a thread could not be started, or stayed behind when the process
-    /// forked; `body` is then dropped, and the bundle freed behind its event.
+    /// [`Error::HostThread`] if a thread could not be started, or the process was forked from the
+    /// thread's process. `body` is then dropped, and the bundle is freed behind its fence.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Download; }
@@ -192,7 +194,7 @@ impl<R: Bundle> Handoff<R> {
         R: Send + 'static,
         R::Device: Live,
     {
-        // A second holder: the handoff goes into the closure.
+        // A second holder of the fence, because the handoff moves into the closure.
         let mut fence = self.share_fence();
         let Some(completion) = fence.completion() else {
             body(self.synchronize());

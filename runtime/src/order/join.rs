@@ -1,4 +1,4 @@
-//! Several handoffs taken over as one: fan-in.
+//! [`Handoff::join`] and [`Stream::acquire_all`]: several handoffs taken over as one.
 
 use crate::error::Result;
 use crate::memory::Bundle;
@@ -15,11 +15,11 @@ mod sealed {
         label = "cannot be joined",
         note = "H06: join what streams have released: `let handoff = owner.release(buffer)?;`"
     )]
-    /// Handoffs in a row. Safe code of other crates calls the method through the bound
-    /// [`Handoffs`](super::Handoffs), though it can't name this trait. So the method gives a
+    /// Several handoffs. Safe code of other crates can call the method through the bound
+    /// [`Handoffs`](super::Handoffs), although it cannot name this trait. So the method returns a
     /// handoff, and never the pending bundle.
     pub trait Parts: Sized {
-        /// What the handoffs carry.
+        /// The bundles of the handoffs, as one bundle.
         type Bundle: Bundle;
 
         /// One handoff of all of them.
@@ -94,9 +94,9 @@ mod sealed {
 }
 
 /// Handoffs that can be taken over as one: a [`Handoff`], and tuples of up to 8, arrays and `Vec`s
-/// of them, nested as you like. All are of one device.
+/// of handoffs, nested to any depth. All are of one device.
 pub trait Handoffs: sealed::Parts<Bundle = <Self as Handoffs>::Carried> {
-    /// The bundle of all that they carry.
+    /// The bundles of all handoffs, as one bundle.
     type Carried: Bundle;
 }
 
@@ -105,13 +105,13 @@ impl<H: sealed::Parts> Handoffs for H {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Makes one handoff of several, which waits for all of their events: the fan-in of a graph of
-    /// work. Neither the GPU nor the host does anything. [`split`](Handoff::split) is the way back.
+    /// Makes one handoff of several, whose fence holds the events of all. Calls nothing of the
+    /// driver. [`split`](Handoff::split) undoes the join.
     ///
     /// # Hazards prevented
-    /// H10: whoever acquires it waits for every one of them. Counterexample: a bundle that kept the
-    /// event of the last release only would be read while an upload on the other stream still
-    /// writes its first part.
+    /// H10: the stream that acquires the result waits for every handoff. Counterexample: if the
+    /// result kept the event of the last release only, a stream could read the bundle while an
+    /// upload on another stream still writes its first part.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
@@ -132,14 +132,16 @@ impl<R: Bundle> Handoff<R> {
 
 impl<S: StreamTag> Stream<S> {
     /// Takes over several handoffs at once: later work of this stream waits, on the GPU, for the
-    /// event of each (`cuStreamWaitEvent`; skipped for those recorded here). Stream-ordered.
+    /// events of each (`cuStreamWaitEvent`). The wait for an event that this stream recorded is
+    /// skipped. Stream-ordered.
     ///
     /// # Hazards prevented
     /// As [`acquire`](Self::acquire), and H10.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued; all is then freed
-    /// behind its events. [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives it back.
+    /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued. All bundles are then
+    /// freed behind their events; [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives
+    /// them back.
     pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Bundle>::On<S>>
     where
         <H::Carried as Bundle>::Device: SameAs<S::Device>,

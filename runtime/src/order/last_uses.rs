@@ -1,4 +1,4 @@
-//! The ends of uses by several owners of one thing.
+//! [`LastUses`]: the ends of the uses of one resource by several owners.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::order::stream_ref::StreamRef;
 use crate::order::unless::{Unless, unwound};
 use cuda_rt_driver::DriverError;
 
-/// Uses of one thing that ended on several streams: what must be over before it may be written,
-/// freed or reused.
+/// The ends of a resource's uses, on several streams. All must be over before the resource may be
+/// written, freed or reused.
 #[derive(Debug, Default)]
 pub(crate) struct LastUses {
     /// The last event of each stream on which a use ended.
     streams: Vec<(StreamRef, EventLease)>,
-    /// What ended behind events of others.
+    /// The fences of the uses that ended behind other events.
     fences: Vec<Fence>,
-    /// Why the end of a use could not be recorded.
+    /// The error if the end of a use could not be recorded.
     failure: Option<DriverError>,
 }
 
 impl LastUses {
-    /// Does `note`, which notes the end of a use. Where it unwinds, the end is not known, and the
+    /// Calls `note`, which notes the end of a use. If `note` unwinds, the end is unknown, and the
     /// fence of all uses is lost.
     pub(crate) fn note(&mut self, note: impl FnOnce(&mut Self)) {
         let mut ended = Unless::new(self, |ended| ended.failure = Some(unwound("cuEventRecord")));
@@ -29,12 +29,13 @@ impl LastUses {
         ended.take_back();
     }
 
-    /// A use ends at the present end of `at`.
+    /// Notes that a use ends at the present end of `at` (`cuEventRecord`).
     ///
-    /// Called under the lock that guards `self`: were the event recorded before the lock is taken,
-    /// two threads that end uses on one stream could record in one order and get the lock in the
-    /// other, and the earlier event would replace the later. The call may run a simulated kernel:
-    /// one that ends a use of the same thing waits for its own thread.
+    /// The caller holds the lock that guards `self`. If the event were recorded before the lock is
+    /// taken, two threads that end uses on one stream could record in one order and take the lock
+    /// in the other order. The earlier event would then replace the later event. The call may run a
+    /// simulated kernel. A kernel that ends a use of the same resource would wait for its own
+    /// thread.
     pub(crate) fn on(&mut self, events: &Arc<EventPool>, at: StreamRef) {
         match events.record(at, false) {
             // A later event of a stream covers its earlier ones, so one for each stream is enough.
@@ -46,23 +47,23 @@ impl LastUses {
         }
     }
 
-    /// A use ends once `fence` is over.
+    /// Notes that a use ends once `fence` is over.
     pub(crate) fn behind(&mut self, fence: Fence) {
         if !fence.is_done() {
             self.fences.push(fence);
         }
     }
 
-    /// Forgets what was seen over (`cuEventQuery`), so that the ends of uses of a long-lived thing
-    /// do not add up, whose fences and adopted streams are new each time. An error says nothing of
-    /// the work, which stays.
+    /// Forgets the ends that a query sees over (`cuEventQuery`). Otherwise the ends would add up
+    /// for a long-lived resource whose fences and adopted streams are new each time. An end whose
+    /// query fails stays: an error says nothing about the work.
     pub(crate) fn tidy(&mut self) {
         self.fences.retain(|fence| !fence.query().unwrap_or(false));
         self.streams.retain(|(_, lease)| !lease.query().unwrap_or(false));
     }
 
-    /// The stream on which all uses ended, if it is one, and one that is still there: an adopted
-    /// one may be gone by now.
+    /// The stream on which all uses ended, if it is a single stream that still exists. An adopted
+    /// stream does not count, because it may be destroyed by now.
     pub(crate) fn only_stream(&self) -> Option<StreamRef> {
         match (&*self.streams, &*self.fences, &self.failure) {
             ([(at, _)], [], None) if !at.id.is_adopted() => Some(*at),
@@ -70,7 +71,7 @@ impl LastUses {
         }
     }
 
-    /// Over when every use is.
+    /// The fence that is over when every use is over.
     pub(crate) fn into_fence(self) -> Fence {
         match self.failure {
             Some(error) => Fence::lost(error),

@@ -1,17 +1,17 @@
-//! Order: what waits for what.
+//! Order: events, fences and handoffs, which say what work waits for what other work.
 //!
 //! | file | what |
 //! |---|---|
 //! | `event_pool` | events, and leases: a lease is the right to wait for one record of an event |
-//! | `fence` | what must be over before something may be touched: one lease, or several |
+//! | `fence` | a fence must be over before memory may be touched: it holds leases |
 //! | `handoff` | a bundle and its fence, between two owners |
 //! | `join` | several handoffs as one |
-//! | `last_uses` | the fence of what several owners used |
-//! | `future`, `completion` | waiting without blocking a thread, and the threads that wait |
-//! | `event`, `timed_event` | order that no bundle carries, and times |
-//! | `observer` | who is told of events and operations |
-//! | `stream_ref` | how buffers and leases remember a stream |
-//! | `unless` | what holds where a driver's call unwinds |
+//! | `last_uses` | the fence of a resource that several owners used |
+//! | `future`, `completion` | waits that block no task, and the threads that wait |
+//! | `event`, `timed_event` | order without a bundle, and times |
+//! | `observer` | the observer, which is told of events and operations |
+//! | `stream_ref` | the form in which buffers and leases remember a stream |
+//! | `unless` | a guard that acts if a driver's call unwinds |
 //!
 //! # Where a handoff waits
 //!
@@ -22,9 +22,9 @@
 //!   dropped       Handoff's drop        handoff/def.rs   Bundle::retire, Fence::wait_on the reaper
 //! ```
 //!
-//! Each of them waits for the handoff's [`Fence`](fence::Fence), which holds leases
-//! ([`EventLease`](event_pool::EventLease)); a lease waits for its event, or leaves the wait out
-//! where the stream recorded the event itself.
+//! Each wait is a wait for the handoff's [`Fence`](fence::Fence), which holds leases
+//! ([`EventLease`](event_pool::EventLease)). A lease waits for its event. If the waiting stream
+//! recorded the event itself, the lease skips the wait.
 
 pub(crate) mod completion;
 pub(crate) mod event;

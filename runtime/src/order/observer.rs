@@ -1,7 +1,7 @@
-//! Who is told of what a device does: the recording of its timeline, if there is one.
+//! [`Observer`]: the listener to a device's calls, which is the recording of a timeline.
 //!
-//! Calls and events tell an [`Observed`]; the timeline puts an [`Observer`] into it. While there is
-//! no observer, telling is one relaxed load.
+//! Calls and events report to an [`Observed`], and the timeline puts an [`Observer`] into it.
+//! Without an observer, a report costs one relaxed load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::{fmt, ptr};
 use crate::order::stream_ref::{StreamId, StreamRef};
 use cuda_rt_driver::{DriverResult, Kind, RawEvent};
 
-/// What an operation is, for its span.
+/// The description of an operation, for its span in a timeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
@@ -18,7 +18,7 @@ pub(crate) struct Operation {
     pub(crate) bytes: u64,
 }
 
-/// Told of what a device does, in the order of its calls.
+/// Is told of a device's operations, events and waits, in the order of the calls.
 pub(crate) trait Observer: fmt::Debug + Send + Sync {
     /// Runs `work`, which enqueues `operation` on `at`, the stream of the tag `tag`.
     fn operation(
@@ -32,21 +32,21 @@ pub(crate) trait Observer: fmt::Debug + Send + Sync {
     /// An event was recorded at the present end of a stream.
     fn event_recorded(&self, at: StreamRef, event: RawEvent);
 
-    /// A stream waits for an event that another one recorded.
+    /// A stream waits for an event that another stream recorded.
     fn stream_waits(&self, at: StreamRef, event: RawEvent);
 
     /// Runs `wait`, which blocks the host on work of the stream.
     fn host_waits(&self, stream: StreamId, wait: &mut dyn FnMut() -> DriverResult<()>) -> DriverResult<()>;
 }
 
-/// Whether a device is observed, and by whom.
+/// A device's observer, if there is one.
 #[derive(Default)]
 pub(crate) struct Observed {
     on: AtomicBool,
     observer: Mutex<Option<Arc<dyn Observer>>>,
 }
 
-// Not the observer, which may hold what holds this.
+// The observer is left out: it may hold the owner of this value.
 impl fmt::Debug for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observed")
@@ -56,14 +56,14 @@ impl fmt::Debug for Observed {
 }
 
 impl Observed {
-    /// Orders nothing: work that races with the start or the end of a recording may be in it or
-    /// not.
+    /// Whether there is an observer. The load orders nothing: work that races with the start or the
+    /// end of a recording may be in the recording or not.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Starts to tell `observer`; false if another one is being told.
+    /// Installs `observer`. False if another observer is installed.
     pub(crate) fn start(&self, observer: Arc<dyn Observer>) -> bool {
         let mut place = self.place();
         if place.is_some() {
@@ -77,18 +77,18 @@ impl Observed {
     pub(crate) fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
         let before = self.place().take();
-        // With the lock free: it may be the last holder of what was recorded.
+        // Outside the lock: this may drop the last reference to a recording.
         drop(before);
     }
 
-    /// Whether it is `observer` that is told.
+    /// Whether `observer` is the installed observer.
     pub(crate) fn tells<T: Observer>(&self, observer: &Arc<T>) -> bool {
         self.observer()
             .is_some_and(|told| ptr::addr_eq(Arc::as_ptr(&told), Arc::as_ptr(observer)))
     }
 
     fn place(&self) -> MutexGuard<'_, Option<Arc<dyn Observer>>> {
-        // One store at a time: a panic leaves it whole.
+        // The value is consistent after any panic: it changes by one store.
         self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,7 +121,7 @@ impl Observed {
         }
     }
 
-    /// The stream `at` waits for an event that another one recorded.
+    /// The stream `at` waits for an event that another stream recorded.
     #[inline]
     pub(crate) fn stream_waits(&self, at: StreamRef, event: RawEvent) {
         if self.is_on() {
@@ -149,7 +149,7 @@ impl Observed {
         }
     }
 
-    /// Runs `work`, by the observer if there is one.
+    /// Runs `work`, through the observer if there is one.
     #[cold]
     fn tell_around(
         &self,

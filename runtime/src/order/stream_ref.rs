@@ -1,26 +1,26 @@
-//! How buffers and fences remember a stream.
+//! [`StreamRef`]: the form in which buffers and fences remember a stream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuda_rt_driver::RawStream;
 
-/// Identity of a CUDA stream for the life of the process: a counter, never reused, unlike a CUDA
-/// handle.
+/// The identity of a CUDA stream for the life of the process. It is a counter that is never reused,
+/// unlike a CUDA handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamId(u64);
 
 impl StreamId {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // A counter needs no ordering; 2^64 streams are not reached.
+        // A counter needs no ordering. No process creates 2^63 streams.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Marks streams that someone else owns.
+    /// The bit that marks an adopted stream, which another library owns.
     const ADOPTED: u64 = 1 << 63;
 
-    /// The identity of a stream that someone else owns, and may destroy once nothing of ours is
-    /// named after it.
+    /// The identity of an adopted stream. Another library owns it, and may destroy it once the
+    /// adoption has ended.
     pub(crate) fn adopted() -> Self {
         Self(Self::new().0 | Self::ADOPTED)
     }
@@ -31,8 +31,7 @@ impl StreamId {
     }
 }
 
-/// A CUDA stream, as buffers remember it. Copying it copies no ownership: the device core keeps its
-/// streams.
+/// A CUDA stream, as buffers remember it. It owns nothing: the device core keeps its streams.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct StreamRef {

@@ -1,4 +1,4 @@
-//! Timing marks in a stream's work.
+//! [`TimedEvent`] and [`FinishedEvent`]: events that take the time.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,15 +8,14 @@ use crate::order::event_pool::EventLease;
 use crate::tag::Live;
 use cuda_rt_driver::DriverResult;
 
-/// A mark in a stream's work that may not have been reached yet. It has no time to tell until then
-/// (H34).
+/// A timing event that may not be done yet. It has no time until it is done (H34).
 #[must_use = "a mark tells its time through `synchronize`"]
 pub struct TimedEvent<D> {
     lease: EventLease,
     device: PhantomData<fn(D) -> D>,
 }
 
-/// A mark that all work before it has reached.
+/// A timing event that is done.
 pub struct FinishedEvent<D> {
     lease: EventLease,
     device: PhantomData<fn(D) -> D>,
@@ -42,7 +41,7 @@ impl<D: Live> TimedEvent<D> {
         }
     }
 
-    /// As [`synchronize`](Self::synchronize), with the driver's own error.
+    /// Like [`synchronize`](Self::synchronize), but returns the driver's own error.
     pub(crate) fn reached(self) -> DriverResult<FinishedEvent<D>> {
         self.lease.synchronize()?;
         Ok(FinishedEvent {
@@ -51,19 +50,19 @@ impl<D: Live> TimedEvent<D> {
         })
     }
 
-    /// Blocks the host until the mark is reached (`cuEventSynchronize`).
+    /// Blocks the host until the event is done (`cuEventSynchronize`).
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver); the mark is lost.
+    /// [`Error::Driver`](crate::Error::Driver); the event is then dropped.
     pub fn synchronize(self) -> Result<FinishedEvent<D>> {
         self.reached().during("TimedEvent::synchronize")
     }
 
-    /// The time if the mark has been reached, or the mark as it was (`cuEventQuery`). Does not
-    /// block.
+    /// Returns the finished event if the event is done, or else the event, unchanged
+    /// (`cuEventQuery`). Does not block.
     ///
     /// # Errors
-    /// [`Refused`] with the mark.
+    /// [`Refused`] with the event.
     pub fn query(self) -> Result<std::result::Result<FinishedEvent<D>, Self>, Refused<Self>> {
         match self.lease.query().during("TimedEvent::query") {
             Ok(true) => Ok(Ok(FinishedEvent {
@@ -77,14 +76,14 @@ impl<D: Live> TimedEvent<D> {
 }
 
 impl<D: Live> FinishedEvent<D> {
-    /// Milliseconds from `earlier` to this mark, negative if it came first (`cuEventElapsedTime`,
-    /// whose resolution is about half a microsecond). Modelled on a simulated device. Marks of two
-    /// devices cannot be compared (H35).
+    /// The time from `earlier` to this event, in milliseconds (`cuEventElapsedTime`, whose
+    /// resolution is about half a microsecond). It is negative if this event came first. A
+    /// simulated device models the time. Events of two devices cannot be compared (H35).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn elapsed_ms_since(&self, earlier: &FinishedEvent<D>) -> Result<f32> {
-        // SAFETY: both are timing events of one device, seen done since they were recorded.
+        // SAFETY: both are timing events of the device `D`, and a wait or query saw both done.
         unsafe { self.lease.elapsed_ms_since(&earlier.lease) }.during("FinishedEvent::elapsed_ms_since")
     }
 }

@@ -1,8 +1,8 @@
-//! [`Unless`]: failure first, taken back on success.
+//! [`Unless`]: a guard that acts on failure, and that success takes back.
 //!
-//! A driver does not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is
-//! sound under one that does all the same. Before a call that orders work, the failure of that call
-//! is written down; after the call has returned, it is taken back:
+//! A driver must not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is
+//! sound even if a driver does. Before a call that orders work, the guard assumes the failure of
+//! the call. After the call has returned, the caller takes the value back:
 //!
 //! ```text
 //!   let block = Unless::leaked(block);            // unwinding from here on leaks the block
@@ -11,20 +11,21 @@
 //! ```
 //!
 //! Counterexample: a destructor takes its block out of `self`, records an event, and gives the
-//! block to the pool. Where the record unwinds, the block is a local variable, and its own
-//! destructor unmaps it under a copy that is pending.
+//! block to the pool. If the record unwinds, the block is a local variable, and its destructor
+//! unmaps it under a pending copy.
 
 use std::ops::{Deref, DerefMut};
 
 use cuda_rt_driver::{DriverError, ErrorCode};
 
-/// A value, and what becomes of it unless it is [taken back](Self::take_back): also where a call in
-/// between unwinds.
+/// A value, and a function that gets the value unless it is [taken back](Self::take_back). The
+/// function also runs if a call in between unwinds.
 #[must_use = "dropping it at once is the failure that it stands for"]
 pub struct Unless<T, F: FnOnce(T) = fn(T)>(Option<(T, F)>);
 
 impl<T> Unless<T> {
-    /// Leaked unless it is taken back: what the GPU may use, as long as no order is recorded.
+    /// Leaks `value` unless it is taken back. For memory that the GPU may use while no order is
+    /// recorded.
     #[inline]
     pub fn leaked(value: T) -> Self {
         Self::new(value, std::mem::forget)
@@ -32,13 +33,13 @@ impl<T> Unless<T> {
 }
 
 impl<T, F: FnOnce(T)> Unless<T, F> {
-    /// Given to `failed` unless it is taken back.
+    /// Gives `value` to `failed` unless it is taken back.
     #[inline]
     pub(crate) fn new(value: T, failed: F) -> Self {
         Self(Some((value, failed)))
     }
 
-    /// There was no failure.
+    /// Takes the value back: there was no failure.
     #[inline]
     pub fn take_back(mut self) -> T {
         let Some((value, _)) = self.0.take() else {
@@ -79,7 +80,7 @@ impl<T, F: FnOnce(T)> Drop for Unless<T, F> {
     }
 }
 
-/// The error of a call that unwound: whether it was made is not known.
+/// The error of a call that unwound. Whether the driver made the call is unknown.
 #[cold]
 pub(crate) fn unwound(call: &'static str) -> DriverError {
     DriverError::with_detail(
@@ -97,7 +98,7 @@ mod tests {
     use super::Unless;
 
     #[test]
-    fn a_value_is_leaked_where_unwinding_passes_it_and_kept_where_it_is_taken_back() {
+    fn a_value_is_leaked_by_unwinding_and_kept_when_taken_back() {
         let counted = Arc::new(());
         let unwound = catch_unwind(AssertUnwindSafe(|| {
             let _leaked = Unless::leaked(Arc::clone(&counted));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_written_down_unless_it_is_taken_back() {
+    fn the_failure_function_runs_unless_the_value_is_taken_back() {
         let mut failed = 0;
         drop(Unless::new(&mut failed, |failed| *failed += 1));
         Unless::new(&mut failed, |failed| *failed += 1).take_back();

@@ -1,4 +1,4 @@
-//! Copies from and to ordinary memory, through pinned memory of ours.
+//! Copies between the device and ordinary host memory, through pieces of pinned memory.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use crate::order::handoff::Handoff;
 use crate::stream::{Stream, same_length};
 use crate::tag::{Idle, Live, ReadBy, StreamTag, WriteBy};
 
-/// Bytes of pinned memory to a piece: large enough that its latency does not count, small enough
-/// that two of them are no burden.
+/// The size of a piece of pinned memory, in bytes. It is large enough to hide the latency of a
+/// copy, and small enough that two pieces cost little memory.
 const PIECE_BYTES: usize = 4 << 20;
-/// One is copied by the GPU, the other by the host.
+/// The GPU copies one piece while the host copies the other.
 const PIECES: usize = 2;
 
 fn pieces<T>(len: usize) -> impl Iterator<Item = Range<usize>> {
@@ -25,7 +25,7 @@ fn piece_len<T>(len: usize) -> usize {
     (PIECE_BYTES / size_of::<T>().max(1)).clamp(1, len.max(1))
 }
 
-/// A piece whose copy is enqueued.
+/// A piece whose copy is enqueued, and the range of elements that it holds.
 type Pending<T, D> = (Handoff<PinnedBuffer<T, Idle<D>>>, Range<usize>);
 
 impl<S: StreamTag> Stream<S>
@@ -36,17 +36,17 @@ where
     /// the host** until all earlier work of the stream and the copy are over; the data lies in
     /// `destination` when this returns.
     ///
-    /// It goes through two pieces of the device's pinned memory, of 4 MiB at most, so that the GPU
-    /// copies one while the host copies the other. For results that leave while the GPU works on,
-    /// use [`copy_to_host`](Self::copy_to_host) and a handoff.
+    /// The data goes through two pieces of the device's pinned memory, each of 4 MiB at most: the
+    /// GPU copies one while the host copies the other. To copy a result while the GPU does other
+    /// work, use [`copy_to_host`](Self::copy_to_host) and a handoff.
     ///
     /// # Hazards prevented
-    /// H13, H15, H20: no copy is in flight to memory that is only borrowed, also when an error ends
-    /// it half-way.
+    /// H13, H15, H20: no copy in flight reaches borrowed memory, even if an error ends the copy
+    /// half-way.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), before anything is enqueued;
-    /// [`Error::Driver`](crate::Error::Driver), and those of
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), before anything is enqueued.
+    /// [`Error::Driver`](crate::Error::Driver) and the errors of
     /// [`Device::pinned`](crate::Device::pinned): `destination` may then hold a part of the data.
     ///
     /// ```
@@ -84,23 +84,22 @@ where
             self.copy_to_host(&source[range.clone()], &mut piece[..range.len()])?;
             pending[turn % PIECES] = Some((self.release(piece)?, range));
         }
-        // The last two, in either order.
+        // The last two pieces, in either order.
         pending
             .into_iter()
             .flatten()
             .try_for_each(|last| land(last).map(drop))
     }
 
-    /// Copies ordinary memory of the host to the device. **Blocks the host** until `source` was
-    /// read, which is when its last piece was copied to pinned memory; what arrives on the device
-    /// is stream-ordered. Pieces as in [`copy_to_slice`](Self::copy_to_slice).
+    /// Copies ordinary memory of the host to the device. **Blocks the host** until the last piece
+    /// of `source` was copied to pinned memory. The copies to the device are stream-ordered. The
+    /// pieces are as in [`copy_to_slice`](Self::copy_to_slice).
     ///
-    /// For data that can be made in pinned memory to begin with,
-    /// [`Device::pinned`](crate::Device::pinned) and [`copy_to_device`](Self::copy_to_device) save
-    /// a copy and the wait.
+    /// A program that makes its data in pinned memory ([`Device::pinned`](crate::Device::pinned))
+    /// and calls [`copy_to_device`](Self::copy_to_device) saves a copy and the wait.
     ///
     /// # Hazards prevented
-    /// H14, H15, H20: as there.
+    /// H14, H15, H20: no copy in flight reads borrowed memory.
     ///
     /// # Errors
     /// As [`copy_to_slice`](Self::copy_to_slice); `destination` may then hold a part of the data.

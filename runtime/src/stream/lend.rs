@@ -1,4 +1,4 @@
-//! Lending a view to another stream for a closure.
+//! [`Stream::lend`]: lends a view to another stream for one closure.
 
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::DriverResult;
 
-/// Makes the owner wait for the borrower when the closure is left, also by a panic.
+/// The end of a loan: makes the owner wait for the borrower when the closure returns or panics.
 struct Join<'a> {
     core: &'a DeviceCore,
     owner: StreamRef,
@@ -21,13 +21,13 @@ struct Join<'a> {
 impl Join<'_> {
     fn join(&mut self) -> DriverResult<()> {
         self.joined = true;
-        // Unless the owner waits on the GPU, or the host has waited.
+        // A panic below leaves the owner unordered: the device then takes no more work.
         let unordered = Unless::new(self.core, |core| core.break_with(unwound("cuStreamWaitEvent")));
         let result = EventPool::record(self.core.events(), self.borrower, false)
             .and_then(|lease| lease.wait_on(self.owner));
         if let Err(error) = &result {
-            // The owner must not go on unordered. Waiting on the host orders as well; where that
-            // fails too, nothing more may be enqueued on this device.
+            // The owner must not go on unordered. A wait of the host orders too. If that wait fails
+            // as well, nothing more may be enqueued on this device.
             // SAFETY: the core keeps the stream.
             let waited = !self.core.is_graph()
                 && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
@@ -43,20 +43,21 @@ impl Join<'_> {
 impl Drop for Join<'_> {
     fn drop(&mut self) {
         if !self.joined {
-            // An error is remembered by the core.
+            // The core remembers an error.
             let _ = self.join();
         }
     }
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Lends a view to the stream `to` for `body`: `to` waits for this stream's work, and this
-    /// stream for what `body` gives to `to` (two events, two waits). Stream-ordered. Works inside a
+    /// Lends a view to the stream `to` for `body`. Before `body`, `to` waits for this stream's
+    /// work; after it, this stream waits for the work that `body` enqueued on `to`. The cost is two
+    /// events and two waits (`cuEventRecord`, `cuStreamWaitEvent`). Stream-ordered. Works inside a
     /// capture too.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a wait cannot be enqueued. If it is the one at the end, the host has
-    /// waited instead; if that failed too the device takes no more work.
+    /// [`Error::Driver`] if a wait cannot be enqueued. If the wait at the end fails, the host waits
+    /// instead. If that fails too, the device takes no more work.
     pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,
@@ -71,12 +72,13 @@ impl<S: StreamTag> Stream<S> {
             borrower: to.at(),
             joined: false,
         };
-        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs: it waits for this stream,
-        // which waits for it when `join` is dropped; the unique borrow keeps every other use away.
+        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs. `B` waits for this stream
+        // now, and this stream waits for `B` when `join` is dropped. The unique borrow of `view`
+        // excludes every other use.
         let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
         let output = body(lent);
         if let Err(source) = join.join() {
-            // Where neither the GPU nor the host could wait, every later call fails too.
+            // If neither the GPU nor the host could wait, every later call fails too.
             self.core().check().during(DURING)?;
             return Err(Error::Driver {
                 during: DURING,

@@ -1,11 +1,11 @@
-//! [`Stream`]: what enqueues. It moves ownership in and out, allocates, copies and fills.
+//! [`Stream`], the handle that enqueues work. It moves ownership in and out, allocates, copies and
+//! fills.
 //!
-//! Here a stream waits for a handoff: [`Stream::acquire`]. Copies to other devices are in
-//! `peer_copy`, those to ordinary memory in `host_copy`, loans in `lend`. Kernels, graphs and
-//! events are beside their types.
+//! A stream waits for a handoff in [`Stream::acquire`], which stands here. Copies to other devices
+//! are in `peer_copy`, copies to ordinary memory in `host_copy`, loans in `lend`. Kernels, graphs
+//! and events are beside their types.
 //!
-//! The methods stand in this file, beside their type, since rustc names them in messages by the
-//! module in which they stand.
+//! The methods stand in this file, beside their type: rustc's messages name a method by its module.
 
 mod host_copy;
 mod lend;
@@ -39,8 +39,8 @@ use cuda_rt_driver::{CallSite, DeviceAddress, Kind};
 /// *The* stream that `S` names on its device: every handle with this type is one CUDA stream, so
 /// the type alone proves that work given to it runs in order.
 ///
-/// Never the default stream, and non-blocking with respect to it. Cheap to clone, usable from any
-/// thread: work given to it by several threads runs in the order in which their calls took place.
+/// It is never the default stream, and does not block on it. It is cheap to clone and usable from
+/// any thread: work from several threads runs in the order in which their calls took place.
 ///
 /// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at
 /// once, and run after all earlier work of the stream.
@@ -67,7 +67,8 @@ impl<S> fmt::Debug for Stream<S> {
 }
 
 impl<S> Stream<S> {
-    /// `at` is the stream that `S` names on the device of `core`.
+    /// The handle of the stream `at`, which must be the stream that `S` names on the device of
+    /// `core`.
     pub(crate) fn from_parts(at: StreamRef, core: Arc<DeviceCore>) -> Self {
         Self {
             at,
@@ -84,14 +85,15 @@ impl<S> Stream<S> {
         &self.core
     }
 
-    /// One call of the API on this stream, called `name`: all that it enqueues goes through it.
+    /// Begins one call of the API on this stream, called `name`. The call enqueues all its work
+    /// through the result.
     #[inline]
     #[track_caller]
     pub(crate) fn call(&self, name: &'static str) -> Call<'_> {
         Call::new(&self.core, self.at, type_name::<S>(), name)
     }
 
-    /// An event at the present end of this stream, for the call `during`.
+    /// Records an event at the present end of this stream, for the call `during`.
     #[inline]
     pub(crate) fn record(&self, during: &'static str) -> Result<EventLease> {
         self.core.events().record(self.at, false).during(during)
@@ -108,8 +110,8 @@ impl<S: StreamTag> Stream<S> {
     /// would race with them.
     ///
     /// # Hazards prevented
-    /// H01–H04 and H06: after this the bundle cannot be named on this stream, and no other stream
-    /// can use it but by [`acquire`](Self::acquire).
+    /// H01–H04 and H06: after the call the program cannot name the bundle on this stream. Another
+    /// stream can use it only through [`acquire`](Self::acquire).
     ///
     /// # Errors
     /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this
@@ -128,7 +130,7 @@ impl<S: StreamTag> Stream<S> {
         Ok(self.try_release(bundle)?)
     }
 
-    /// As [`release`](Self::release), giving the bundle back when it fails.
+    /// Like [`release`](Self::release), but gives the bundle back on an error.
     ///
     /// # Errors
     /// [`Refused`] with the bundle, still owned by this stream.
@@ -136,10 +138,11 @@ impl<S: StreamTag> Stream<S> {
     pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
         match self.record("Stream::release") {
             Ok(lease) => {
-                // SAFETY: the result goes into a handoff behind an event recorded after every use:
-                // they were all in this stream's order, for the bundle was owned by `S`.
+                // SAFETY: the result goes into a handoff behind an event recorded after every use.
+                // Every use was in this stream's order, because the bundle was owned by `S`.
                 let bundle = unsafe { bundle.detach() };
-                // SAFETY: HANDOFF-1, for that reason.
+                // SAFETY: HANDOFF-1: every use is in this stream's order, before the event of
+                // `lease`.
                 Ok(unsafe { Handoff::pending(bundle, lease.into()) })
             }
             Err(error) => Err(Refused { error, value: bundle }),
@@ -147,8 +150,8 @@ impl<S: StreamTag> Stream<S> {
     }
 
     /// Takes a bundle over: later work of this stream waits, on the GPU, for the event of the
-    /// release (`cuStreamWaitEvent`; skipped where this stream recorded it). Stream-ordered; the
-    /// host does not wait.
+    /// release (`cuStreamWaitEvent`). If this stream recorded the event, the wait is skipped.
+    /// Stream-ordered; the host does not wait.
     ///
     /// # Hazards prevented
     /// H01–H03, H05 (the handoff is consumed), H36.
@@ -164,7 +167,7 @@ impl<S: StreamTag> Stream<S> {
         Ok(self.try_acquire(handoff)?)
     }
 
-    /// As [`acquire`](Self::acquire), giving the handoff back when it fails.
+    /// Like [`acquire`](Self::acquire), but gives the handoff back on an error.
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
@@ -184,16 +187,16 @@ impl<S: StreamTag> Stream<S> {
             });
         }
         let (bundle, _fence) = handoff.into_parts();
-        // SAFETY: every use is ordered before the fence, which is ordered before the present end of
-        // this stream; one device, for equal tags name one instance. Dropping the fence returns the
-        // event to its pool: the wait is enqueued.
+        // SAFETY: every use is ordered before the fence, and the fence before the present end of
+        // this stream. Bundle and stream are on one device: equal tags name one instance. The fence
+        // may be dropped, which returns its event to the pool: the wait is enqueued.
         Ok(unsafe { bundle.attach(self.at()) })
     }
 
-    /// Takes over what is idle, at no cost: nothing of it is pending.
+    /// Takes over an idle bundle. Calls nothing: no work of an idle bundle is pending.
     ///
     /// # Errors
-    /// None at present; as [`acquire`](Self::acquire), for uniformity.
+    /// No error at present. The signature is the same as for [`acquire`](Self::acquire).
     #[inline]
     #[track_caller]
     pub fn adopt<R: Bundle>(&self, idle: R) -> Result<R::On<S>>
@@ -202,19 +205,19 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         idle.note_host_access(ToHost(CallSite::here("Stream::adopt")));
-        // SAFETY: no use is pending, and the devices are one.
+        // SAFETY: an idle bundle has no pending use, and `SameAs` says that the devices are one.
         Ok(unsafe { idle.attach(self.at()) })
     }
 }
 
 /// Waiting and marking.
 impl<S: StreamTag> Stream<S> {
-    /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). Frees nothing
-    /// and proves nothing: to touch a result, [`synchronize`](crate::Handoff::synchronize) its
-    /// handoff, which waits for less.
+    /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). The call
+    /// frees nothing, and no type changes. To touch a result,
+    /// [`synchronize`](crate::Handoff::synchronize) its handoff, which waits for less.
     ///
     /// # Errors
-    /// [`Error::Driver`], also for an earlier failure of work of this stream.
+    /// [`Error::Driver`], also if earlier work of this stream failed.
     pub fn synchronize(&self) -> Result<()>
     where
         S::Device: Live,
@@ -227,7 +230,8 @@ impl<S: StreamTag> Stream<S> {
             .during("Stream::synchronize")
     }
 
-    /// Marks this place in the stream's work, with the time (`cuEventRecord`). Stream-ordered.
+    /// Records an event that takes the time at this place in the stream's work (`cuEventRecord`).
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -256,12 +260,13 @@ impl<S: StreamTag> Stream<S> {
         let call = self.call("Stream::alloc_zeroed");
         let buffer = self.raw_alloc::<T>(&call, len)?;
         self.raw_fill(&call, buffer.address(), &[0], len * size_of::<T>())?;
-        // SAFETY: every byte is written in this stream's order, and zero is a value of `T`.
+        // SAFETY: the fill writes every byte in this stream's order, and all-zero bytes are a value
+        // of `T`.
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Allocates `len` elements that hold nothing yet (`cuMemAllocFromPoolAsync`). Stream-ordered.
-    /// The type does not let them be read (H39): write them with
+    /// Allocates `len` elements without writing them (`cuMemAllocFromPoolAsync`). Stream-ordered.
+    /// The type does not allow reads (H39): write the elements with
     /// [`init_filled`](Self::init_filled), [`init_from`](Self::init_from) or
     /// [`init_from_host`](Self::init_from_host).
     ///
@@ -273,8 +278,8 @@ impl<S: StreamTag> Stream<S> {
         self.raw_alloc(&call, len)
     }
 
-    /// Writes `value` to every element of memory never written, which makes it readable.
-    /// Stream-ordered.
+    /// Writes `value` to every element of uninitialised memory, and so makes the buffer readable
+    /// (`cuMemsetD8Async` and its wider and 2-D forms). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`]; the buffer is then freed.
@@ -290,8 +295,8 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Copies pinned memory to memory never written, which makes it readable (`cuMemcpyHtoDAsync`).
-    /// Stream-ordered.
+    /// Copies pinned memory to uninitialised device memory, and so makes the buffer readable
+    /// (`cuMemcpyHtoDAsync`). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
@@ -308,8 +313,8 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Copies device memory to memory never written, which makes it readable (`cuMemcpyDtoDAsync`).
-    /// Stream-ordered.
+    /// Copies device memory to uninitialised device memory, and so makes the buffer readable
+    /// (`cuMemcpyDtoDAsync`). Stream-ordered.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer is then freed.
@@ -330,8 +335,9 @@ impl<S: StreamTag> Stream<S> {
     /// belong to this stream until released, so the host cannot change the source under the copy
     /// (H14).
     ///
-    /// Pageable memory (`Vec`, slices, the stack) is not taken (H15): such copies are staged, and
-    /// nothing says when they are over. Use [`Device::pinned_from`](crate::Device::pinned_from), or
+    /// Pageable memory (`Vec`, slices, the stack) is refused (H15): the driver stages copies of
+    /// pageable memory, and nothing says when they are over. Use
+    /// [`Device::pinned_from`](crate::Device::pinned_from), or
     /// [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
     /// # Errors
@@ -418,14 +424,14 @@ impl<S: StreamTag> Stream<S> {
             element_bytes: size_of::<T>(),
         })?;
         let address = if bytes == 0 {
-            // That of no bytes counts for nothing.
+            // Nothing uses the address of an allocation of no bytes.
             DeviceAddress(0)
         } else {
             // SAFETY: the core keeps its streams, and the size is not 0.
             call.make(|driver, at| unsafe { driver.alloc(bytes, at) })?
         };
-        // SAFETY: BUFFER-1: allocated here. BUFFER-2: used by nothing yet. BUFFER-3: the stream is
-        // `S`.
+        // SAFETY: BUFFER-1: the memory was allocated here. BUFFER-2: nothing uses it yet. BUFFER-3:
+        // the stream is `S`.
         Ok(unsafe { DeviceBuffer::from_raw_at(self.core(), self.at(), address, len) })
     }
 
@@ -467,7 +473,7 @@ impl<S: StreamTag> Stream<S> {
     }
 }
 
-/// The length in bytes, if both sides of a copy have it.
+/// The length of a copy in bytes, if both sides have equal lengths.
 #[inline]
 pub(crate) fn same_length<T>(
     source_len: usize,

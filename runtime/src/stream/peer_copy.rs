@@ -1,9 +1,9 @@
 //! Copies between devices.
 //!
-//! Memory of another device never gets a place of this one: it arrives as the [`Handoff`] that it
-//! was released into, and leaves as one. The copying stream waits for the handoff's fence, copies,
-//! and records the fence of the handoff that it returns. So the two sides are ordered by what
-//! orders everything else, and nothing is owned by a stream of a device that it is not on:
+//! Memory of another device never gets a place on this device. It arrives as the [`Handoff`] of its
+//! release, and leaves as a handoff. The copying stream waits for the handoff's fence, copies, and
+//! records the fence of the handoff that it returns. So fences order both sides, as they order all
+//! other work, and no stream owns memory of another device:
 //!
 //! ```text
 //!   on device B                         on device A
@@ -18,8 +18,7 @@
 //!   DeviceBuffer<T, Compute<B>>
 //! ```
 //!
-//! Memory is freed in the order of its own device: a handoff that is dropped is freed there, behind
-//! the copy.
+//! The memory of a dropped handoff is freed on its own device, behind the copy.
 
 use std::ops::Range;
 
@@ -35,23 +34,23 @@ use crate::tag::{Idle, Live, ReadBy, StreamTag, WriteBy};
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::{DeviceAddress, DriverResult, PeerAccess, RawPeer};
 
-/// Memory of the device `D`, on its way.
+/// Memory of the other device `D`, pending.
 type Theirs<T, D> = Handoff<DeviceBuffer<T, Idle<D>>>;
 
 impl<D: Live> Device<D> {
-    /// How this device gets at the memory of `other`: over the link between them, or with host
-    /// memory between (`cuDeviceCanAccessPeer`). Where there is a link it is opened
-    /// (`cuMemPoolSetAccess`), for all that `other` has allocated and will; the first copy does so
-    /// too. Opening it may block, for milliseconds where much is allocated.
+    /// How this device reaches the memory of `other`: over a link between them, or through host
+    /// memory (`cuDeviceCanAccessPeer`). If there is a link, the call opens it for all past and
+    /// later allocations of `other` (`cuMemPoolSetAccess`). The first copy opens it too. Opening
+    /// may block, for milliseconds if `other` has allocated much memory.
     ///
-    /// With the environment variable `CUDA_RT_PEER_ACCESS` set to 0 no link is opened between GPUs.
+    /// If the environment variable `CUDA_RT_PEER_ACCESS` is 0, no link between GPUs is opened.
     ///
-    /// Ask where speed counts: on a pair of H200s copies ran at 38 GB/s with host memory between,
+    /// The answer matters for speed: on a pair of H200s copies ran at 38 GB/s through host memory,
     /// and at 396 GB/s over NVLink.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver), also where the two can exchange nothing at all: a
-    /// GPU and a simulated device, or two that were simulated apart.
+    /// [`Error::Driver`](crate::Error::Driver), also if the two devices can exchange nothing at
+    /// all: a GPU and a simulated device, or two devices that were simulated apart.
     pub fn peer_access<E: Live>(&self, other: &Device<E>) -> Result<PeerAccess> {
         let peer = other.core().driver().peer();
         self.core()
@@ -65,22 +64,22 @@ impl<D: Live> Device<D> {
 impl<S: StreamTag> Stream<S> {
     /// Copies `range` of a buffer of another device to memory of this stream (`cuMemcpyDtoDAsync`,
     /// or `cuMemcpyPeerAsync` where the devices have [no link](Device::peer_access)).
-    /// Stream-ordered here: after what the handoff waits for, and the handoff that is returned
-    /// waits for the copy. The other device does nothing, and its streams wait only if they acquire
-    /// the buffer.
+    /// Stream-ordered on this stream: the copy waits for the fence of `source`, and the returned
+    /// handoff waits for the copy. The other device does nothing, and its streams wait only if they
+    /// acquire the buffer.
     ///
-    /// Counterexample that the handoffs are for: were the source taken as `&DeviceSlice`, a stream
-    /// of its own device could overwrite it as soon as the call is back, while the copy, on a
-    /// stream that knows nothing of that one, still reads.
+    /// Counterexample, if the source were a `&DeviceSlice`: a stream of the source's own device
+    /// could overwrite the source as soon as the call returns. The copy, on a stream with no order
+    /// to that stream, could still be reading.
     ///
     /// # Hazards prevented
-    /// H37: the source is not on any stream until its handoff is acquired, and the destination is
-    /// this stream's.
+    /// H37: the source is on no stream until its handoff is acquired, and the destination belongs
+    /// to this stream.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), and
     /// [`Error::Driver`](crate::Error::Driver), also for devices that can exchange nothing. The
-    /// source is then freed behind its events; [`try_copy_from_peer`](Self::try_copy_from_peer)
+    /// source is then freed behind its fence; [`try_copy_from_peer`](Self::try_copy_from_peer)
     /// gives it back.
     ///
     /// # Panics
@@ -117,10 +116,11 @@ impl<S: StreamTag> Stream<S> {
         Ok(self.try_copy_from_peer(source, range, destination)?)
     }
 
-    /// As [`copy_from_peer`](Self::copy_from_peer), giving the source back when it fails.
+    /// Like [`copy_from_peer`](Self::copy_from_peer), but gives the source back on an error.
     ///
     /// # Errors
-    /// [`Refused`] with the source, pending; behind the copy, should the driver have made it.
+    /// [`Refused`] with the source, pending. If the driver enqueued the copy, the source waits for
+    /// the copy too.
     #[track_caller]
     pub fn try_copy_from_peer<T: Element, D: Live, Q: WriteBy<S>>(
         &self,
@@ -138,13 +138,12 @@ impl<S: StreamTag> Stream<S> {
         self.copy_across(source, range, bytes, side, DURING)
     }
 
-    /// Copies memory of this stream to `range` of a buffer of another device. As
-    /// [`copy_from_peer`](Self::copy_from_peer), the other way round: the rest of the destination
-    /// stays as it is.
+    /// Copies memory of this stream to `range` of a buffer of another device. The order is as for
+    /// [`copy_from_peer`](Self::copy_from_peer). The rest of the destination does not change.
     ///
     /// # Hazards prevented
-    /// H37: the destination is not on any stream until its handoff is acquired, and whoever
-    /// acquires it waits for the copy.
+    /// H37: the destination is on no stream until its handoff is acquired, and the acquiring stream
+    /// waits for the copy.
     ///
     /// # Errors
     /// As [`copy_from_peer`](Self::copy_from_peer); [`try_copy_to_peer`](Self::try_copy_to_peer)
@@ -183,10 +182,11 @@ impl<S: StreamTag> Stream<S> {
         Ok(self.try_copy_to_peer(source, destination, range)?)
     }
 
-    /// As [`copy_to_peer`](Self::copy_to_peer), giving the destination back when it fails.
+    /// Like [`copy_to_peer`](Self::copy_to_peer), but gives the destination back on an error.
     ///
     /// # Errors
-    /// [`Refused`] with the destination, pending; behind the copy, should the driver have made it.
+    /// [`Refused`] with the destination, pending. If the driver enqueued the copy, the destination
+    /// waits for the copy too.
     #[track_caller]
     pub fn try_copy_to_peer<T: Element, D: Live, P: ReadBy<S>>(
         &self,
@@ -204,8 +204,8 @@ impl<S: StreamTag> Stream<S> {
         self.copy_across(destination, range, bytes, side, DURING)
     }
 
-    /// Copies between the memory of this stream at `ours`, which is live and as long, and `range`
-    /// of `theirs`, which it is within.
+    /// Copies between this stream's memory at `ours` and `range` of `theirs`. The memory at `ours`
+    /// is live and as long as `range`, which lies within `theirs`.
     #[track_caller]
     fn copy_across<T: Element, D: Live>(
         &self,
@@ -216,10 +216,11 @@ impl<S: StreamTag> Stream<S> {
         during: &'static str,
     ) -> Result<Theirs<T, D>, Refused<Theirs<T, D>>> {
         let call = self.call(during);
-        // The old fence says nothing of the copy: lost unless the call returns with the new one.
+        // The old fence says nothing of the copy. After a panic the fence is lost, so the memory is
+        // never freed.
         let mut theirs = Unless::new(theirs, |mut theirs| {
             let lost = Fence::lost(unwound("cuMemcpyPeerAsync"));
-            // SAFETY: HANDOFF-1: it is never over.
+            // SAFETY: HANDOFF-1: a lost fence is never over.
             unsafe { theirs.set_fence(lost) };
         });
         let copied = bytes.and_then(|bytes| {
@@ -227,7 +228,8 @@ impl<S: StreamTag> Stream<S> {
                 return Ok(None);
             }
             let other = theirs.pending_ref();
-            // Theirs may be in use where an ordering of its device could not be made (BUFFER-2).
+            // If an ordering on the other device could not be made, its memory may be in use: the
+            // fence proves nothing (BUFFER-2).
             let peer = other.core().ordered().during(during)?.peer();
             let there = DeviceAddress(other.address().0 + (range.start * size_of::<T>()) as u64);
             self.enqueue_across(&call, theirs.fence(), peer, there, bytes, ours)
@@ -235,17 +237,17 @@ impl<S: StreamTag> Stream<S> {
         });
         let result = copied.and_then(|copied| {
             let Some(copied) = copied else { return Ok(()) };
-            // Also behind a copy that failed: nothing rests on the driver's word that it was not
-            // made.
+            // The new fence stands behind a failed copy too: the driver's error does not prove that
+            // no copy was enqueued.
             let (mut fence, recorded) = self.after_copy();
             if copied.is_err() {
                 // Two devices that cannot copy may not wait for each other either: the wait for the
                 // old fence may have ordered nothing.
                 fence = Fence::all([theirs.share_fence(), fence]);
             }
-            // SAFETY: HANDOFF-1: the copy, if it was made, is before the new fence. Every earlier
-            // use is before the old one, which the copy waited for. After an error nothing rests on
-            // that wait: the fence holds both.
+            // SAFETY: HANDOFF-1: the copy, if it was enqueued, is before the new fence. Every
+            // earlier use is before the old fence, and the copy waited for the old fence. After an
+            // error the wait proves nothing: `fence` then holds both fences.
             unsafe { theirs.set_fence(fence) };
             copied.and(recorded).during(during)
         });
@@ -256,9 +258,9 @@ impl<S: StreamTag> Stream<S> {
         }
     }
 
-    /// Waits for `fence`, which every use of what is at `there` on the device `peer` is ordered
-    /// before, and copies. An error is of what comes before the copy; the copy's own is in the
-    /// value.
+    /// Waits for `fence` and copies. Every use of the memory at `there` on the device `peer` is
+    /// ordered before `fence`. The outer error comes from a step before the copy, the inner error
+    /// from the copy itself.
     fn enqueue_across(
         &self,
         call: &Call<'_>,
@@ -269,7 +271,7 @@ impl<S: StreamTag> Stream<S> {
         ours: Side,
     ) -> Result<DriverResult<()>> {
         let (driver, during) = (call.driver()?, call.name());
-        // Before the wait, which means nothing between devices that do not know each other.
+        // This check comes before the wait: a wait between unrelated devices orders nothing.
         driver.peer_access(peer).during(during)?;
         fence.wait_on(self.at()).during(during)?;
         let here = driver.peer();
@@ -278,16 +280,16 @@ impl<S: StreamTag> Stream<S> {
             Side::To(ours) => ((peer, there), (here, ours), "copy to peer"),
         };
         call.attempt(Kind::CopyPeer, label, bytes, |driver, at| {
-            // SAFETY: ours belongs to this stream's order (`ReadBy`, `WriteBy`) and is freed in it;
-            // every use of theirs is ordered before the fence that this stream waits for
-            // (HANDOFF-1), and its handoff gets a fence after the copy. Both are live and in
-            // bounds.
+            // SAFETY: the memory at `ours` belongs to this stream's order (`ReadBy`, `WriteBy`) and
+            // is freed in it. Every use of the other memory is ordered before the fence that this
+            // stream waits for (HANDOFF-1), and its handoff gets a fence after the copy. Both are
+            // live and in bounds.
             unsafe { driver.copy_peer(to, from, bytes, at) }
         })
     }
 
-    /// A fence that this stream's copy comes before, and so all that it waited for; lost where that
-    /// is not known.
+    /// A fence after this stream's copy, and so after all work that the copy waited for. The fence
+    /// is lost if the order cannot be made.
     fn after_copy(&self) -> (Fence, DriverResult<()>) {
         match self.core().events().record(self.at(), false) {
             Ok(lease) => (lease.into(), Ok(())),
@@ -295,18 +297,18 @@ impl<S: StreamTag> Stream<S> {
             // SAFETY: the core keeps the stream.
             Err(error) => match unsafe { self.core().driver().synchronize_stream(self.at().raw) } {
                 Ok(()) => (Fence::DONE, Ok(())),
-                // Where that fails too no one is to touch or free it, for ever.
+                // If the host's wait fails too, nothing may ever touch or free the memory.
                 Err(_) => (Fence::lost(error.clone()), Err(error)),
             },
         }
     }
 }
 
-/// Which side of a copy is this stream's, and where that is.
+/// The address of this stream's memory in a copy, and the side on which it stands.
 #[derive(Clone, Copy)]
 enum Side {
-    /// The destination.
+    /// The copy comes from the other device: this stream's memory is the destination.
     From(DeviceAddress),
-    /// The source.
+    /// The copy goes to the other device: this stream's memory is the source.
     To(DeviceAddress),
 }

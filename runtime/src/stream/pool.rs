@@ -1,4 +1,4 @@
-//! Streams whose number is known only at run time.
+//! [`StreamPool`]: streams whose number is known only at run time.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::tag::{DeviceTag, Gpu, Live, Place, Priority, StreamTag};
 
 /// A stream of a [`StreamPool`], for one closure; the brand `'id` is fresh at each call.
 pub struct Pooled<'id, D = Gpu<0>>(PhantomData<(fn(&'id ()) -> &'id (), fn(D) -> D)>);
-// SAFETY: the pool gives streams of `D`.
+// SAFETY: a pool of a `Device<D>` creates its streams on that device.
 unsafe impl<D: DeviceTag> Place for Pooled<'_, D> {
     type Device = D;
 }
 // SAFETY: `StreamPool::with` makes one stream for a closure that is generic over `'id`, so no other
-// has the same brand.
+// stream has the same brand.
 unsafe impl<D: DeviceTag> StreamTag for Pooled<'_, D> {}
 
 /// Streams for schedulers that do not know at compile time how many they need.
@@ -33,9 +33,9 @@ unsafe impl<D: DeviceTag> StreamTag for Pooled<'_, D> {}
 #[derive(Debug)]
 pub struct StreamPool<D = Gpu<0>> {
     device: Device<D>,
-    /// Each stream, and how many closures are using it.
+    /// Each stream, and the number of closures that are using it.
     streams: Mutex<Vec<(StreamRef, usize)>>,
-    /// How many closures were given a stream.
+    /// The number of closures that were given a stream.
     turn: AtomicUsize,
 }
 
@@ -49,9 +49,9 @@ impl<D: Live> Device<D> {
         self.stream_pool_with_priority(streams, Priority::Low)
     }
 
-    /// As [`stream_pool`](Self::stream_pool), for kernels as urgent as `priority` says: blocks of a
-    /// more urgent kernel that wait are started before those of a less urgent one; what runs is not
-    /// stopped, and copies are not ordered by it.
+    /// Like [`stream_pool`](Self::stream_pool), with streams of the given `priority`. Waiting
+    /// blocks of a more urgent kernel start before waiting blocks of a less urgent kernel. Running
+    /// blocks are not stopped, and the priority does not affect copies.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -69,7 +69,7 @@ impl<D: Live> Device<D> {
     }
 }
 
-/// Counts the closure out again, also after a panic.
+/// The use of one stream by one closure. Dropping it lowers the stream's count, also after a panic.
 struct Use<'a>(&'a Mutex<Vec<(StreamRef, usize)>>, usize);
 
 impl Drop for Use<'_> {
@@ -79,17 +79,16 @@ impl Drop for Use<'_> {
 }
 
 impl<D: Live> StreamPool<D> {
-    /// Runs `body` with the stream that the fewest closures are using, taking turns: a closure that
-    /// only enqueues is over long before its work, so that each closure gets another stream where
-    /// all are free. Bundles come in and leave as [`Handoff`](crate::Handoff)s, which carry no
-    /// brand; buffers and the stream itself cannot leave (H23).
+    /// Runs `body` with the stream that the fewest closures are using. Equally used streams take
+    /// turns: a closure that only enqueues ends long before its work, and the next closure should
+    /// get another stream. Bundles come in and leave as [`Handoff`](crate::Handoff)s, which carry
+    /// no brand; buffers and the stream itself cannot leave (H23).
     ///
-    /// When every stream is in use two closures share one: their work is then ordered, which costs
-    /// overlap and nothing else, for a handoff between two brands of one stream is ordered by the
-    /// stream itself.
+    /// When every stream is in use, two closures share one. Their work is then ordered, which costs
+    /// overlap only: the stream itself orders a handoff between two of its brands.
     ///
     /// # Errors
-    /// Those of `body`.
+    /// The errors of `body`.
     pub fn with<T, E>(
         &self,
         body: impl for<'id> FnOnce(&Stream<Pooled<'id, D>>) -> std::result::Result<T, E>,
@@ -98,7 +97,7 @@ impl<D: Live> StreamPool<D> {
             let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
             let (count, turn) = (streams.len(), self.turn.fetch_add(1, Ordering::Relaxed));
             let uses = |index: &usize| streams[*index].1;
-            // Of several the first, which is the one whose turn it is.
+            // `min_by_key` takes the first of equals: the stream whose turn it is.
             let in_turn = (0..count).map(|next| (turn % count + next) % count);
             let index = in_turn.min_by_key(uses).unwrap_or(0);
             streams[index].1 += 1;

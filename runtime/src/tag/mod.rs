@@ -1,4 +1,4 @@
-//! Tags: which device, which stream, who owns a buffer now.
+//! Tags: types that name a device, a stream, or a buffer's present owner.
 //!
 //! A buffer's type parameter is its *place*: a stream tag, or [`Idle`]. Two tags are never the same
 //! type by accident, and one tag names exactly one CUDA stream of one device instance, so equal
@@ -6,14 +6,14 @@
 //!
 //! Every trait here that mentions a tag is `unsafe` to implement. Tags are the user's own types, so
 //! the orphan rule lets a user implement a foreign trait for a foreign type if a tag is among its
-//! parameters: `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted, were the
-//! trait safe, and would forge ownership.
+//! parameters: `impl OwnedBy<Download> for DeviceBuffer<f32, Compute>` would be accepted if the
+//! trait were safe, and would forge ownership.
 //!
-//! Every one of them is `Sized` too: the type of its objects, `dyn ReadBy<S>`, would implement it
-//! of itself.
+//! Every such trait is `Sized` too. Otherwise its object type, `dyn ReadBy<S>`, would implement the
+//! trait by itself.
 //!
-//! Tags sit in `PhantomData<fn(S) -> S>`: invariant, so that no brand can be widened or narrowed
-//! (H24), and neither `Send` nor `Sync` depends on the tag.
+//! Types hold their tags as `PhantomData<fn(S) -> S>`. It is invariant, so no brand can be widened
+//! or narrowed (H24), and neither `Send` nor `Sync` depends on the tag.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -24,7 +24,8 @@ use std::marker::PhantomData;
 /// Two device instances that are alive never share a tag.
 pub unsafe trait DeviceTag: Sized {}
 
-/// A device whose work really runs, in contrast to one whose work is being recorded into a graph.
+/// A device whose work runs. The device inside a capture is not live: its work is recorded into a
+/// graph.
 ///
 /// # Safety
 /// Work given to a stream of the device is run, not recorded.
@@ -35,8 +36,8 @@ pub unsafe trait DeviceTag: Sized {}
 )]
 pub unsafe trait Live: DeviceTag {}
 
-/// A device tag that a program binds to an ordinal once it runs; made by
-/// [`devices!`](crate::devices).
+/// A device tag that a program binds to an ordinal at run time. [`devices!`](crate::devices) makes
+/// these tags.
 ///
 /// # Safety
 /// `Key` is a type of no other device tag.
@@ -52,8 +53,7 @@ pub unsafe trait NamedDevice: Live {
 pub struct Gpu<const N: usize>;
 // SAFETY: `Device::open` keeps one instance for each `N` and never replaces it.
 unsafe impl<const N: usize> DeviceTag for Gpu<N> {}
-// SAFETY: its streams are never capturing ones: captures use streams of their own, tagged
-// `Captured`.
+// SAFETY: its streams are never captured: captures use streams of their own, tagged `Captured`.
 unsafe impl<const N: usize> Live for Gpu<N> {}
 
 /// A device instance of its own, for one closure; the brand `'id` is fresh at each call.
@@ -73,9 +73,10 @@ pub unsafe trait Place: Sized {
     type Device: DeviceTag;
 }
 
-/// Owned by no stream, with no work pending. Idle pinned memory dereferences to `[T]`.
+/// The place of a buffer that no stream owns and no pending work uses. Idle pinned memory
+/// dereferences to `[T]`.
 pub struct Idle<D = Gpu<0>>(PhantomData<fn(D) -> D>);
-// SAFETY: by definition.
+// SAFETY: `Idle<D>` names no stream, and the device `D` by definition.
 unsafe impl<D: DeviceTag> Place for Idle<D> {
     type Device = D;
 }
@@ -90,14 +91,14 @@ unsafe impl<D: DeviceTag> Place for Idle<D> {
     note = "name streams with `streams! {{ pub Compute; }}`, and move what is idle onto one with `stream.adopt(..)`"
 )]
 pub unsafe trait StreamTag: Place {
-    /// What identifies the tag at run time, if it can be asked of a device.
+    /// The tag's identity at run time, if a device can open its stream.
     #[doc(hidden)]
     fn key() -> Option<TypeId> {
         None
     }
 }
 
-/// A stream tag that can be asked of a device; made by [`streams!`](crate::streams).
+/// A stream tag whose stream a device can open. [`streams!`](crate::streams) makes these tags.
 ///
 /// # Safety
 /// `Key` is a type of no other stream tag of the same device.
@@ -109,28 +110,27 @@ pub unsafe trait StreamTag: Place {
 pub unsafe trait NamedStream: StreamTag {
     /// The tag's name.
     const NAME: &'static str;
-    /// How urgent its kernels are.
+    /// The priority of the stream's kernels.
     const PRIORITY: Priority;
     /// What identifies the tag at run time.
     #[doc(hidden)]
     type Key: 'static;
 }
 
-/// How urgent the kernels of a stream are (`cuStreamCreateWithPriority`). Copies are not ordered by
-/// it.
+/// The priority of a stream's kernels (`cuStreamCreateWithPriority`). It does not affect copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// The least urgent that the device has; what streams have unless they say otherwise.
+    /// The lowest priority of the device, and the default.
     #[default]
     Low,
-    /// Half-way.
+    /// Half-way between the lowest and the highest priority.
     Normal,
-    /// The most urgent that the device has.
+    /// The highest priority of the device.
     High,
 }
 
 impl Priority {
-    /// As CUDA counts, where lower is more urgent.
+    /// The priority as CUDA counts, where a lower number is more urgent.
     pub(crate) fn within(self, (least, greatest): (i32, i32)) -> i32 {
         match self {
             Self::Low => least,
@@ -140,7 +140,7 @@ impl Priority {
     }
 }
 
-/// Memory of the place `Self` may be read by stream `S`: only that of `S` itself.
+/// Stream `S` may read memory of the place `Self`. Only the place `S` itself qualifies.
 ///
 /// # Safety
 /// Every earlier write to memory of that place is ordered before later work of `S`.
@@ -154,7 +154,7 @@ pub unsafe trait ReadBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.
 unsafe impl<S: StreamTag> ReadBy<S> for S {}
 
-/// Memory of the place `Self` may be written by stream `S`: only that of `S` itself.
+/// Stream `S` may write memory of the place `Self`. Only the place `S` itself qualifies.
 ///
 /// # Safety
 /// Every earlier access to memory of that place is ordered before later work of `S`.
@@ -179,15 +179,15 @@ unsafe impl<S: StreamTag> WriteBy<S> for S {}
     note = "H36: between GPUs, memory is copied: `stream.copy_from_peer(handoff, .., &mut here)?`; idle pinned memory moves: `host.for_device(&gpu)?`"
 )]
 pub unsafe trait SameAs<D>: Sized {}
-// SAFETY: equal.
+// SAFETY: `Self` and `D` are one type.
 unsafe impl<D: DeviceTag> SameAs<D> for D {}
 
-/// Proof that the place `P` is on the device `D`. What borrows a bundle for good (`Lease`,
-/// `Constant`) is a bundle of every device in its type, so that structs of it can be; a value of it
-/// holds this proof, and so is of the bundle's own device.
+/// Proof that the place `P` is on the device `D`. A `Lease` or `Constant` implements `Bundle` for
+/// every device, so that structs can hold it. Each of its values holds this proof, so the value is
+/// of its bundle's own device.
 ///
 /// # Invariants
-/// ON-DEVICE-1. A value exists only where `P::Device` is `D`.
+/// ON-DEVICE-1. A value exists only if `P::Device` is `D`.
 pub(crate) struct OnDevice<D, P>(PhantomData<fn(D, P) -> (D, P)>);
 
 impl<D, P> Clone for OnDevice<D, P> {
@@ -199,7 +199,7 @@ impl<D, P> Clone for OnDevice<D, P> {
 impl<D, P> Copy for OnDevice<D, P> {}
 
 impl<D, P: Place> OnDevice<D, P> {
-    /// ON-DEVICE-1 by the bound.
+    /// A new proof. ON-DEVICE-1 holds by the bound.
     pub(crate) fn new() -> Self
     where
         D: SameAs<P::Device>,
@@ -207,12 +207,12 @@ impl<D, P: Place> OnDevice<D, P> {
         Self(PhantomData)
     }
 
-    /// The same of what is idle on the same device: ON-DEVICE-1 of `self`.
+    /// The proof for `Idle` on the same device. ON-DEVICE-1 holds because it held for `self`.
     pub(crate) fn idle(self) -> OnDevice<D, Idle<P::Device>> {
         OnDevice(PhantomData)
     }
 
-    /// The same of another place of the same device.
+    /// The proof for another place on the same device.
     ///
     /// # Safety
     /// `P::Device` is `Q::Device`.
@@ -223,7 +223,7 @@ impl<D, P: Place> OnDevice<D, P> {
 
 /// Declares stream tags: types that each name one CUDA stream on every device.
 ///
-/// `priority` is one of `Low` (the default), `Normal`, `High`; it orders kernels, not copies.
+/// `priority` is one of `Low` (the default), `Normal`, `High`; it affects kernels, not copies.
 ///
 /// ```
 /// cuda_rt::streams! {
@@ -271,7 +271,7 @@ macro_rules! __priority {
     };
 }
 
-/// Declares device tags for programs that learn at run time which GPU plays which part; bind each
+/// Declares device tags for programs that choose the GPU of each tag at run time. Bind each tag
 /// with [`Device::bind`](crate::Device::bind).
 ///
 /// ```

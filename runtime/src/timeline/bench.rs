@@ -1,4 +1,4 @@
-//! Measuring work on a stream: warm-up, medians and spread, timed by events.
+//! [`Bench`]: measures work on a stream with events, with warm-up, medians and spread.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
 use cuda_rt_timeline::Ns;
 
-/// How to measure. By default 3 runs to warm up, then 20 samples of one run each.
+/// The settings of a measurement. By default 3 runs to warm up, then 20 samples of one run each.
 ///
 /// ```
 /// # cuda_rt::streams! { pub Compute; }
@@ -38,17 +38,18 @@ impl Default for Bench {
 }
 
 impl Bench {
-    /// The default.
+    /// The default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With so many runs before the first sample, for caches, clocks and the loading of code.
+    /// Sets the number of runs before the first sample, which fill caches, raise clocks and load
+    /// code.
     pub fn warm_up(self, warm_up: usize) -> Self {
         Self { warm_up, ..self }
     }
 
-    /// With so many samples.
+    /// Sets the number of samples.
     ///
     /// # Panics
     /// If it is 0.
@@ -57,9 +58,9 @@ impl Bench {
         Self { samples, ..self }
     }
 
-    /// With so many runs to a sample, which is then their mean: for work so short that events
-    /// (about half a microsecond) are too coarse, or whose launch should be hidden behind the run
-    /// before it.
+    /// Sets the number of runs in a sample, which is then their mean. Use it if the work is too
+    /// short for the resolution of events (about half a microsecond), or if each launch should
+    /// overlap the previous run.
     ///
     /// # Panics
     /// If it is 0.
@@ -68,14 +69,14 @@ impl Bench {
         Self { repeats, ..self }
     }
 
-    /// Measures `body`: the time from a mark before it to a mark after it in the order of `stream`.
-    /// What it gives other streams counts as far as `stream` acquires its results. Blocks the host
-    /// after each sample, so that none runs into the next.
+    /// Measures `body`: the time from an event before it to an event after it, in the order of
+    /// `stream`. Work on other streams counts only if `stream` acquires its results. Blocks the
+    /// host after each sample, so that samples do not overlap.
     ///
     /// On a simulated device the times are modelled.
     ///
     /// # Errors
-    /// Those of `body`, and [`Error::Driver`].
+    /// The errors of `body`, and [`Error::Driver`].
     pub fn run<S: StreamTag, E: From<Error>>(
         &self,
         stream: &Stream<S>,
@@ -102,7 +103,7 @@ impl Bench {
     }
 }
 
-/// What was measured.
+/// The measured samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// Ascending; at least one.
@@ -110,10 +111,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Samples in ns, measured elsewhere.
+    /// Samples in ns from another measurement.
     ///
     /// # Panics
-    /// If there is none, or one is no number.
+    /// If there is no sample, or a sample is NaN.
     pub fn new(mut ns: Vec<f64>) -> Self {
         assert!(!ns.is_empty(), "a median needs a sample");
         assert!(ns.iter().all(|ns| !ns.is_nan()), "a sample is a number");
@@ -126,8 +127,8 @@ impl Samples {
         &self.ns
     }
 
-    /// The quantile `q`, from 0 (least) to 1 (greatest), in ns; between two samples by their
-    /// distance.
+    /// The quantile `q`, from 0 (least) to 1 (greatest), in ns. Between two samples it is
+    /// interpolated linearly.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         let place = q.clamp(0.0, 1.0) * (self.ns.len() - 1) as f64;
         let (below, above) = (self.ns[place.floor() as usize], self.ns[place.ceil() as usize]);
@@ -149,8 +150,8 @@ impl Samples {
         self.quantile_ns(1.0)
     }
 
-    /// The distance of the quartiles over the median: in how wide a band the middle half of the
-    /// samples lies.
+    /// The distance of the quartiles, divided by the median: the relative width of the middle half
+    /// of the samples.
     pub fn spread(&self) -> f64 {
         let width = self.quantile_ns(0.75) - self.quantile_ns(0.25);
         if width == 0.0 {

@@ -1,7 +1,7 @@
-//! Times of the device's work on CUDA: two timing events around each operation.
+//! [`EventLog`]: times of a device's work from two timing events around each operation.
 //!
-//! Events are read and go back to their pool as soon as they are reached, a few at a time, so that
-//! a long recording holds no more of them than are in flight.
+//! Finished events are read and returned to their pool during the recording, a few at a time. So a
+//! long recording holds only about as many events as are in flight.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::tag::Gpu;
 use cuda_rt_driver::{DriverResult, RawEvent};
 use cuda_rt_simulator::Simulator;
 
-/// All marks of one log are of one device, whose tag says nothing here.
+/// All marks of one log are of one device, so any tag serves.
 type Tag = Gpu<0>;
 type Mark = TimedEvent<Tag>;
 
@@ -29,8 +29,7 @@ pub(super) struct Marks<E = Mark> {
 }
 
 impl Marks<()> {
-    /// Marks the stream; `None` if no event could be had, which is no error of the work that is
-    /// timed.
+    /// Marks the stream. `None` if no event could be recorded, which is no error of the timed work.
     pub(super) fn start(events: &Arc<EventPool>, at: StreamRef) -> Option<Self> {
         let start = TimedEvent::new(events.record(at, true).ok()?);
         Some(Self { start, end: () })
@@ -48,13 +47,12 @@ impl Marks<()> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logged {
     pub(super) operation: Operation,
-    /// Start and end, in ns since the log began; `None` while they are not read, or if they can't
-    /// be.
+    /// Start and end, in ns since the log began. `None` until they are read, or if they cannot be
+    /// read.
     pub(super) times_ns: Option<(u64, u64)>,
 }
 
-/// A stream was made to wait: between which of its operations, and for which operation of which
-/// stream.
+/// A wait of one stream for another: its place among the operations of both streams.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     stream: StreamId,
@@ -65,15 +63,15 @@ struct Wait {
     covers: usize,
 }
 
-/// What was enqueued, in the order of the calls.
+/// The enqueued operations, records and waits, in the order of the calls.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     clock: Option<Clock>,
-    /// Not reached yet, with their place among the operations of their stream.
+    /// Marks not read yet, with their stream and the index of the operation in it.
     pending: VecDeque<(StreamId, usize, Marks)>,
     /// The operations of each stream.
     logged: HashMap<StreamId, Vec<Logged>>,
-    /// What each event last recorded: of which stream, how many operations.
+    /// The last record of each event: its stream, and the number of operations before it.
     records: HashMap<RawEvent, (StreamId, usize)>,
     waits: Vec<Wait>,
 }
@@ -86,8 +84,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// A difference of marks is a 32-bit float of ms: beyond this it is coarser than the events
-    /// themselves.
+    /// CUDA returns the difference of two events as a 32-bit float of ms. Beyond this difference
+    /// the float is coarser than the events.
     const REBASE_NS: u64 = 250_000_000;
 
     fn read(&self, mark: &FinishedEvent<Tag>) -> Result<u64> {
@@ -106,19 +104,19 @@ impl Clock {
 }
 
 impl EventLog {
-    /// Operations after which the oldest are read.
+    /// The number of pending operations after which the log reads the oldest.
     const READ_EVERY: usize = 64;
 
-    /// Begins a log on `at`, a stream that is idle; gives the clock of the host whose 0 is the
-    /// log's. Blocks for some tens of microseconds.
+    /// Begins a log on the idle stream `at`. Also returns a host clock with the same zero. Blocks
+    /// the host for some tens of microseconds.
     pub(super) fn begin(
         events: &Arc<EventPool>,
         at: StreamRef,
         simulator: Option<&Simulator>,
     ) -> DriverResult<(Self, HostClock)> {
         let mut best: Option<(Duration, HostClock, EventLease)> = None;
-        // The first pays for the event's creation; the shortest round trip tells the host's time
-        // best.
+        // The first round also creates the event. The shortest round trip gives the most exact host
+        // time.
         for _ in 0..5 {
             let (before, now_ns) = (Instant::now(), simulator.map(Simulator::host_now_ns));
             let lease = events.record(at, true)?;
@@ -126,8 +124,8 @@ impl EventLog {
             let took = before.elapsed();
             let clock = match (simulator, now_ns) {
                 (Some(simulator), Some(ns)) => {
-                    // Modelled calls take what they take: the event stands at the end of its
-                    // recording.
+                    // The model adds the duration of the call: the event is at the end of its
+                    // record.
                     let record_ns = simulator.config().model.record_call_ns;
                     HostClock::Modelled(simulator.clone(), ns + record_ns)
                 }
@@ -182,7 +180,7 @@ impl EventLog {
         }
     }
 
-    /// Reads the oldest operations, up to one that still runs. Does not block.
+    /// Reads the oldest operations, up to the first that still runs. Does not block.
     fn read_reached(&mut self) {
         while let Some((stream, index, marks)) = self.pending.pop_front() {
             match marks.end.query() {
@@ -192,13 +190,13 @@ impl EventLog {
                     self.pending.push_front((stream, index, marks));
                     return;
                 }
-                // The device is lost, or will say so to whoever waits for the work itself.
+                // A wait for the work itself will return this error.
                 Err(_) => {}
             }
         }
     }
 
-    /// Reads all that is left. Blocks until it is done.
+    /// Reads all pending operations. Blocks the host until they are done.
     pub(super) fn read_all(&mut self) {
         while let Some((stream, index, marks)) = self.pending.pop_front() {
             if let Ok(end) = marks.end.synchronize() {
@@ -209,7 +207,8 @@ impl EventLog {
 
     fn read(&mut self, stream: StreamId, index: usize, start: Mark, end: FinishedEvent<Tag>) {
         let Some(clock) = &mut self.clock else { return };
-        // Recorded before the end in the same stream: reached, so this does not block.
+        // The start was recorded before the end in the same stream, so it is done, and this does
+        // not block.
         let times = start
             .synchronize()
             .and_then(|start| Ok((clock.read(&start)?, clock.read(&end)?)));
@@ -219,8 +218,8 @@ impl EventLog {
         }
     }
 
-    /// Gives the operations of a stream their times from elsewhere, in order; false if they are not
-    /// as many.
+    /// Sets the times of a stream's operations, in order. False if the numbers of times and
+    /// operations differ.
     pub(super) fn time(&mut self, stream: StreamId, times_ns: &[(u64, u64)]) -> bool {
         let Some(of_stream) = self.logged.get_mut(&stream) else {
             return times_ns.is_empty();
@@ -245,17 +244,17 @@ impl EventLog {
         self.logged.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// The waits that held a stream back: the stream, from when until when in ns, and for which
+    /// The waits that held a stream back: the waiting stream, start and end in ns, and the other
     /// stream.
     pub(super) fn waits(&self) -> Vec<(StreamId, u64, u64, StreamId)> {
-        // Start and end of an operation by its place, if it is there and timed.
+        // Start and end of a stream's operation, if it exists and has times.
         let times = |stream, index: usize| self.of_stream(stream).get(index)?.times_ns;
         let mut reached: HashMap<StreamId, u64> = HashMap::new();
         let mut held = Vec::new();
         for wait in &self.waits {
             let last = wait.covers.checked_sub(1).and_then(|last| times(wait.on, last));
-            // Before its first operation a stream that is held back is not told from one that has
-            // nothing to do.
+            // Before its first operation a waiting stream looks like an idle stream, so the wait is
+            // left out.
             let before = wait
                 .after
                 .checked_sub(1)

@@ -1,15 +1,15 @@
-//! The host's time, on the scale of the device's.
+//! [`HostClock`]: the host's time, with the zero of the device's clock.
 
 use std::time::Instant;
 
 use cuda_rt_simulator::Simulator;
 
-/// The host's time, on the scale of the device's.
+/// The host's time, with the zero of the device's clock.
 #[derive(Debug)]
 pub(super) enum HostClock {
-    /// The modelled clock of the calling thread, and its time when the device's was 0.
+    /// The modelled clock of the calling thread, and its time at the device's zero.
     Modelled(Simulator, u64),
-    /// Real time, and when the device's was 0.
+    /// Real time, and the instant of the device's zero.
     Real(Instant),
 }
 

@@ -1,5 +1,5 @@
-//! What ran when: spans of copies, kernels, waits and host stages, figures of how well they
-//! overlapped, and pictures.
+//! Timelines: spans of copies, kernels, waits and host stages, with figures of their overlap and
+//! pictures.
 //!
 //! ```
 //! use cuda_rt::{Device, timeline};
@@ -24,26 +24,27 @@
 //!
 //! | device | times of its work | error |
 //! |---|---|---|
-//! | simulated | the model ([`Model`](cuda_rt_simulator::Model)) | none; they are no measurement, and everything printed says so |
-//! | CUDA, with the feature `cupti` and where `libcupti` of CUDA 11.8 to 12.9 or 13.0 to 13.5 can be had | CUPTI's activity records | the engines' own times |
+//! | simulated | the model ([`Model`](cuda_rt_simulator::Model)) | none: the times are modelled, not measured, and all output says so |
+//! | CUDA, with the feature `cupti` and an installed `libcupti` of CUDA 11.8 to 12.9 or 13.0 to 13.5 | CUPTI's activity records | the engines' own times |
 //! | CUDA | timing events that the recording puts around each operation | see below |
 //!
-//! An event is stamped when its stream reaches it. So a span also holds the time for which an
-//! operation waited for its engine behind another *stream's* work, which its own stream can't tell
-//! from running: where several streams share one engine, busy times are those of the union of their
-//! spans, never more than the wall time, and may be too long. With one stream to an engine, as in a
-//! pipeline, they are the engine's own.
+//! An event takes its time when its stream reaches it. An operation may wait for its engine while
+//! the engine runs work of another *stream*; the span includes that wait. So if several streams
+//! share one engine, busy times may be too long. They are the times of the union of the spans, so
+//! they never exceed the wall time. With one stream to an engine, as in a pipeline, they are the
+//! engine's own times.
 //!
-//! # What is recorded
+//! # Recorded work
 //!
-//! What goes through the typed API of the one device, on any thread; CUPTI also sees what others
-//! give the same context. By events a graph is one span. Allocation, freeing and events take no
-//! engine and have no spans. Recording adds events, never a wait: order stays as it was, and an
-//! event that can't be had is counted ([`Timeline::missing`]), not an error of the user's work. A
-//! stage of the host that has not ended when the recording does is left out.
+//! A recording holds the work of one device that goes through the typed API, on any thread. CUPTI
+//! also sees work that other libraries give to the same context. With events a graph is one span.
+//! Allocations, frees and events occupy no engine and have no spans. A recording adds events, but
+//! no waits, so the order does not change. If an event cannot be created, the recording counts that
+//! ([`Timeline::missing`]), and the user's work does not fail. A host stage that has not ended at
+//! the end of the recording is left out.
 //!
-//! While nothing is recorded a call pays for one relaxed load.
-//! `cargo bench -p cuda-handoff --bench timeline` says what recording costs.
+//! Without a recording each call costs one relaxed load.
+//! `cargo bench -p cuda-handoff --bench timeline` measures the cost of a recording.
 #![forbid(unsafe_code)]
 
 pub mod bench;

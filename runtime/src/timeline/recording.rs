@@ -1,4 +1,4 @@
-//! [`Recording`]: from the start of a recording to its timeline.
+//! [`Recording`]: a recording in progress, from its start to its timeline.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use cuda_rt_driver::{RawStream, Traced};
 use cuda_rt_simulator::{Simulator, SpanKind};
 use cuda_rt_timeline::{Row, Source, Span, Timeline};
 
-/// A device that is being recorded. Dropping it throws the recording away.
+/// A recording of a device. Dropping it throws the recording away.
 #[must_use = "dropping a recording throws it away; `finish` it"]
 pub struct Recording<D> {
     device: Device<D>,
@@ -34,13 +34,13 @@ impl<D> fmt::Debug for Recording<D> {
 }
 
 impl<D: Live> Device<D> {
-    /// Starts to record what this device does. On CUDA its times are CUPTI's where the feature
-    /// `cupti` is on and CUPTI can be had; the first such recording takes some hundred milliseconds
-    /// to start. Else two timing events go around each operation (`cuEventRecord`), and starting
-    /// blocks for some tens of microseconds, to set the clocks of device and host side by side.
-    /// Order and results stay as they were.
+    /// Starts to record the work of this device. On CUDA the times come from CUPTI, if the feature
+    /// `cupti` is on and CUPTI can be loaded; the first recording with CUPTI takes some hundred
+    /// milliseconds to start. Otherwise each operation gets two timing events (`cuEventRecord`),
+    /// and the start blocks for some tens of microseconds to compare the clocks of device and host.
+    /// Order and results of the work do not change.
     ///
-    /// On a simulated device the spans of [`Simulator::record_spans`] are taken over.
+    /// On a simulated device the spans come from [`Simulator::record_spans`].
     ///
     /// # Errors
     /// [`Error::AlreadyRecording`], and [`Error::Driver`] if the device cannot be timed.
@@ -61,9 +61,9 @@ impl<D: Live> Device<D> {
         self.record_timeline_by_events()
     }
 
-    /// As [`record_timeline`](Self::record_timeline), with timing events wherever the device is:
-    /// instead of CUPTI, and on a simulated device, where they cost modelled time as they cost time
-    /// on CUDA. For testing, and to see what they cost.
+    /// Like [`record_timeline`](Self::record_timeline), but always with timing events: instead of
+    /// CUPTI, and also on a simulated device, where the events cost modelled time. For tests, and
+    /// to measure the cost of the events.
     ///
     /// # Errors
     /// As [`record_timeline`](Self::record_timeline).
@@ -90,7 +90,7 @@ impl<D: Live> Device<D> {
         })
     }
 
-    /// As [`timeline::scope`](super::scope()), for the recording of this device only.
+    /// Like [`timeline::scope`](super::scope()), for the recording of this device only.
     pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
         let mut scope = super::Scope::begin(name.into());
         if self.core().observed().is_on() {
@@ -101,18 +101,18 @@ impl<D: Live> Device<D> {
 }
 
 impl<D: Live> Recording<D> {
-    /// Ends the recording, and blocks until the work that is in it is done. Work of
-    /// [adopted](Device::adopt_stream) streams is not waited for: wait for it first. CUPTI tells it
-    /// as that of "other streams".
+    /// Ends the recording, and blocks until its work is done. The call does not wait for work of
+    /// [adopted](Device::adopt_stream) streams: wait for that work first. With CUPTI it is shown
+    /// under "other streams".
     ///
     /// # Errors
-    /// [`Error::Driver`] if the device fails while its work is waited for.
+    /// [`Error::Driver`] if the wait for the work fails.
     pub fn finish(self) -> Result<Timeline> {
         const DURING: &str = "Recording::finish";
         let core = self.device.core();
         core.observed().stop();
         let streams = self.session.collected().streams.clone();
-        // An adopted one may be gone.
+        // An adopted stream may be destroyed by now.
         for (at, _) in streams.iter().filter(|(at, _)| !at.id.is_adopted()) {
             let end = core.events().record(*at, false).during(DURING)?;
             end.synchronize().during(DURING)?;
@@ -136,7 +136,7 @@ impl<D: Live> Recording<D> {
             }
         }
         add_waits(&collected.log, &rows, &mut spans);
-        // By events or not, a simulated device measures nothing.
+        // A simulated device models its times, even with events.
         let source = simulator.map_or(self.session.source(), |_| Source::Model);
         let missing = collected.log.missing();
         rows.add_host(collected, &mut spans);
@@ -153,7 +153,7 @@ impl<D: Live> Recording<D> {
 impl<D> Drop for Recording<D> {
     fn drop(&mut self) {
         let observed = self.device.core().observed();
-        // A finished one has stopped already, and another may have started since.
+        // A finished recording has stopped already, and another may have started since.
         if observed.tells(&self.session) {
             observed.stop();
         }
@@ -164,7 +164,7 @@ impl<D> Drop for Recording<D> {
     }
 }
 
-/// Rows, and which stream is on which.
+/// The rows of a timeline, and the row of each stream.
 struct Rows {
     rows: Vec<Row>,
     of_stream: HashMap<StreamId, usize>,
@@ -196,7 +196,7 @@ impl Rows {
         rows
     }
 
-    /// The row of a simulated device's stream, which may be one that the typed API does not know.
+    /// The row of a simulated device's stream, which the typed API may not know.
     fn raw(&mut self, raw: RawStream) -> usize {
         let rows = &mut self.rows;
         *self.of_raw.entry(raw).or_insert_with(|| {
@@ -206,7 +206,7 @@ impl Rows {
         })
     }
 
-    /// The row of what runs on streams that are not the typed API's.
+    /// The row of the work on streams that the typed API does not know.
     fn unknown(&mut self) -> usize {
         *self.of_others.get_or_insert_with(|| {
             let name = "other streams".to_owned();
@@ -215,7 +215,7 @@ impl Rows {
         })
     }
 
-    /// Adds the host's rows, in the order in which the threads came, and spans.
+    /// Adds the host's rows, in the order in which the threads appeared, and its spans.
     fn add_host(&mut self, collected: Collected, spans: &mut Vec<Span>) {
         let first = self.rows.len();
         let mut threads: Vec<_> = collected.threads.values().collect();
@@ -262,8 +262,8 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
         });
     }
     for wait in simulator.take_waits() {
-        // A stream that has no work of its own is held back from none: the one that memory is freed
-        // on, say.
+        // A stream without a row has no work that a wait could hold back, for example the stream
+        // that frees memory.
         let row = |stream| rows.of_raw.get(&stream).copied();
         if let (Some(row), Some(on)) = (row(wait.stream), row(wait.waits_for)) {
             spans.push(wait_span(row, wait.start_ns, wait.end_ns, on));
@@ -271,7 +271,7 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
     }
 }
 
-/// Work timed by events.
+/// Adds the spans of work timed by events.
 fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
     for (at, _) in &collected.streams {
         for logged in collected.log.of_stream(at.id) {
@@ -291,8 +291,8 @@ fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
     }
 }
 
-/// Work that was traced. Where a stream's calls are as many as its operations, they are taken for
-/// each other: so operations have their names, and waits their times.
+/// Adds the spans of traced work. If a stream has as many traced calls as logged operations, they
+/// are matched in order. The spans then get the operations' names, and the waits their times.
 fn traced(found: Vec<Traced>, collected: &mut Collected, rows: &mut Rows, spans: &mut Vec<Span>) {
     let mut of_streams: Vec<Vec<Traced>> = vec![Vec::new(); collected.streams.len()];
     for traced in found {
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Streams `Upload` and `Compute`: two copies, and on the other a kernel, a wait for the second
+    /// The stream `Upload` has two copies. The stream `Compute` has a kernel, a wait for the second
     /// copy, and a graph.
     fn collected() -> Collected {
         let at = |raw| StreamRef {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_keeps_its_times_and_loses_its_waits() {
+    fn calls_that_do_not_match_keep_their_times_and_lose_their_waits() {
         let (_, spans, missing) = spans(vec![
             found(0, Kind::CopyToDevice, 0, 10, 1),
             found(0, Kind::CopyToDevice, 10, 40, 3),

@@ -1,4 +1,4 @@
-//! Named stages of the host.
+//! [`scope`]: named stages of the host in a timeline.
 
 use std::borrow::Cow;
 #[cfg(feature = "nvtx")]
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::session::Session;
 use cuda_rt_driver::Kind;
 
-/// Recordings that are going on, of all devices; counted, so that a scope costs one load where
-/// there is none.
+/// The number of recordings in progress, of all devices. Without a recording a scope costs one
+/// load.
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
 
 fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
-    // Each change is one call: a panic leaves it whole.
+    // The list is consistent after any panic: each change is one call.
     SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -32,15 +32,16 @@ pub(super) fn unlisten(session: &Arc<Session>) {
     LISTENING.store(sessions.len(), Ordering::Relaxed);
 }
 
-/// Names what the calling thread does until the guard is dropped, in every recording that is going
-/// on; nothing where there is none. Scopes may lie within scopes. With the feature `nvtx` they are
-/// NVTX ranges too (`nvtxRangePushA`), whether a recording is going on or not: a profiler names the
-/// stages of its own pictures by them, and `ncu --nvtx --nvtx-include "sink/"` profiles the kernels
-/// of one stage.
+/// Begins a named stage of the calling thread, in every recording in progress. The stage ends when
+/// the guard is dropped. Without a recording the call does nothing. Scopes may be nested. With the
+/// feature `nvtx` each scope is also an NVTX range (`nvtxRangePushA`), with or without a recording.
+/// A profiler shows these names, and `ncu --nvtx --nvtx-include "sink/"` profiles the kernels of
+/// one stage.
 ///
-/// On a simulated device it takes the thread's modelled time: calls of the device and waits for it,
-/// and what [`Simulator::spend_host_ns`](cuda_rt_simulator::Simulator::spend_host_ns) adds. What
-/// the thread computes itself takes none.
+/// On a simulated device a stage lasts the thread's modelled time: its calls of the device, its
+/// waits, and time added by
+/// [`Simulator::spend_host_ns`](cuda_rt_simulator::Simulator::spend_host_ns). The thread's own
+/// computation takes no modelled time.
 #[inline]
 pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
     let mut scope = Scope::begin(name.into());
@@ -50,7 +51,7 @@ pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
     scope
 }
 
-/// A stage of the host that is going on; see [`scope`].
+/// A stage of the host in progress; see [`scope`].
 #[must_use = "the stage ends when this is dropped: keep it in a variable, `let _stage = ..`"]
 #[derive(Debug)]
 pub struct Scope {
@@ -58,12 +59,12 @@ pub struct Scope {
     started: Vec<(Arc<Session>, u64)>,
     #[cfg(feature = "nvtx")]
     _range: nvtx::LocalRange,
-    /// It ends on the thread on which it began.
+    /// A stage ends on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
 
 impl Scope {
-    /// A stage that no recording is told of yet.
+    /// A stage that is in no recording yet.
     #[inline]
     pub(super) fn begin(name: Cow<'static, str>) -> Self {
         Self {
@@ -75,7 +76,7 @@ impl Scope {
         }
     }
 
-    /// Begins the stage in the recordings that are going on, as far as they are `wanted`.
+    /// Begins the stage in each `wanted` recording in progress.
     #[cold]
     pub(super) fn tell_each(&mut self, wanted: impl Fn(&Session) -> bool) {
         let listening = sessions().clone();
@@ -99,8 +100,8 @@ impl Scope {
 
 #[cfg(feature = "nvtx")]
 fn nvtx_range(name: &str) -> nvtx::LocalRange {
-    // As bytes of UTF-8, which ends at its first 0: filters of profilers do not match the wide
-    // strings that NVTX has too.
+    // NVTX also has wide strings, but filters of profilers do not match them. So the name is passed
+    // as UTF-8, cut at its first 0.
     let name = name.split('\0').next().unwrap_or_default();
     nvtx::LocalRange::new(CString::new(name).unwrap_or_default())
 }

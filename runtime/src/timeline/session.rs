@@ -1,4 +1,4 @@
-//! One recording: what the device and the host tell it, until it is made a timeline.
+//! [`Session`]: the observer of one recording, which collects the device's and the host's work.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use cuda_rt_driver::Kind;
 use cuda_rt_driver::{DriverResult, RawEvent, Trace};
 use cuda_rt_timeline::Source;
 
-/// What one recording collects.
+/// The data of one recording, and its observer.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The events of the device that is recorded.
+    /// The events of the recorded device.
     events: Arc<EventPool>,
     clock: HostClock,
     /// Where the times of the device's work come from.
@@ -27,7 +27,7 @@ pub(super) struct Session {
 
 #[derive(Debug, Default)]
 pub(super) struct Collected {
-    /// The streams seen, in the order in which they came, with the names of their tags.
+    /// The streams seen, in the order in which they appeared, with the names of their tags.
     pub(super) streams: Vec<(StreamRef, &'static str)>,
     pub(super) threads: HashMap<ThreadId, (usize, Option<String>)>,
     pub(super) host: Vec<HostSpan>,
@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// Whether it is the device of these events that is recorded.
+    /// Whether the recorded device is the device of `events`.
     pub(super) fn records(&self, events: &Arc<EventPool>) -> bool {
         Arc::ptr_eq(&self.events, events)
     }
@@ -76,13 +76,13 @@ impl Session {
         self.source
     }
 
-    /// The calling thread's time, in ns: modelled where the device's is.
+    /// The calling thread's time, in ns. It is modelled if the device's time is modelled.
     pub(super) fn host_now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
     pub(super) fn collected(&self) -> MutexGuard<'_, Collected> {
-        // A panic inside can at worst have lost a span.
+        // A panic under the lock can at worst have lost a span.
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,13 +94,13 @@ impl Session {
 
     fn know(&self, at: StreamRef, tag: &'static str) {
         let streams = &mut self.collected().streams;
-        // A handful: found faster than hashed.
+        // There are few streams: a search is faster than a hash.
         if streams.iter().all(|(known, _)| known.id != at.id) {
             streams.push((at, tag));
         }
     }
 
-    /// A span of the calling thread that ends now.
+    /// Adds a span of the calling thread that ends now.
     pub(super) fn add_host(&self, kind: Kind, label: Cow<'static, str>, start_ns: u64, on: Option<StreamId>) {
         let (thread, end_ns) = (thread::current(), self.host_now_ns());
         let mut collected = self.collected();

@@ -191,7 +191,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Communicator::all_reduce: rank 1 sends 9 elements, and must 8, by those of rank 0"
+            "Communicator::all_reduce: rank 1 sends 9 elements, but rank 0's buffer requires 8"
         );
         let (a, b) = value.unwrap();
         let Refused { error, value } = ranks.try_broadcast(0, (here.rank(a), there.rank(b))).unwrap_err();
@@ -232,7 +232,7 @@ fn h38_lengths_are_compared_before_anything_is_enqueued() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Communicator::reduce_scatter: rank 1 sends 17 elements, and must 16, by those of rank 0"
+            "Communicator::reduce_scatter: rank 1 sends 17 elements, but rank 0's buffer requires 16"
         );
         // The failure does not affect later work.
         let (a, b) = (filled(&here, 8, 1_u32), filled(&there, 8, 2_u32));

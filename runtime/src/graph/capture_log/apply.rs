@@ -1,4 +1,4 @@
-//! Making a graph replay what the dry run logged, node by node.
+//! Updates a graph to the calls of a dry run, node by node.
 
 use std::ffi::c_void;
 
@@ -7,32 +7,32 @@ use super::changes::{Changes, Difference};
 use super::entries::{Entries, Launch};
 use cuda_rt_driver::{DriverError, DriverResult, RawGraph};
 
-/// What a graph is after a dry run.
+/// The state of a graph after [`CaptureLog::apply`] of a dry run.
 pub(crate) enum DryRun {
-    /// It replays what the dry run logged.
+    /// The graph replays the calls of the dry run.
     Done,
-    /// As it was: it takes a capture.
+    /// The graph is unchanged: the update needs a capture.
     NeedsCapture,
 }
 
-/// Why a graph does not replay what the dry run logged.
+/// The reason why a graph does not replay the calls of the dry run.
 pub(crate) enum Unchanged {
-    /// It is no update of it.
+    /// The dry run is no update of the graph.
     Differs(Difference),
-    /// A call failed; `broken` where the graph could not be put back, and is now neither one nor
-    /// the other.
+    /// A call failed. `broken` if the old contents could not be restored: the graph is then partly
+    /// changed.
     Failed { error: DriverError, broken: bool },
 }
 
 impl CaptureLog {
-    /// Makes the graph replay what the dry run logged, where that takes its launches only; where a
-    /// call fails, puts it back.
+    /// Updates the graph to the calls of the dry run, if only launches changed. If a call fails,
+    /// restores the graph.
     ///
     /// # Safety
-    /// `graph` was made from the capture that this tape noted, is live, and no other thread uses it
-    /// now. `rehearsed` comes from a dry run of this tape, and what its launches name is live and
-    /// not in conflict with any unordered access at every later replay, and so is what those name
-    /// that they replace.
+    /// `graph` was made from the capture that this log holds. It is live, and no other thread uses
+    /// it now. `rehearsed` comes from a dry run of this log. At every later replay the memory that
+    /// its launches name is live, and in conflict with no unordered access. The same holds for the
+    /// memory of the launches that they replace.
     pub(crate) unsafe fn apply(&self, graph: RawGraph, mut rehearsed: Entries) -> Result<DryRun, Unchanged> {
         let mut state = self.lock();
         let captured = &state.captured;
@@ -57,8 +57,8 @@ impl CaptureLog {
             // SAFETY: the caller's.
             let set = unsafe { self.set(graph, captured, place, &rehearsed) };
             if let Err(error) = set {
-                // With the one that failed: that a call which fails changes nothing is written
-                // nowhere.
+                // Restores the failed launch too: CUDA does not promise that a failed call changes
+                // nothing.
                 let mut back = changes.launches[..=done].iter();
                 // SAFETY: as above.
                 let broken =
@@ -71,10 +71,10 @@ impl CaptureLog {
         Ok(DryRun::Done)
     }
 
-    /// Gives the node of one launch the arguments that it has in `from`.
+    /// Gives the node of one launch its arguments from `from`.
     ///
     /// # Safety
-    /// As [`apply`](Self::apply), for that launch.
+    /// As for [`apply`](Self::apply), for that launch.
     unsafe fn set(
         &self,
         graph: RawGraph,
@@ -87,7 +87,8 @@ impl CaptureLog {
             unreachable!("a change of a launch whose node is known");
         };
         let values: Vec<*const c_void> = new.parameters.values().map(|(value, _)| value).collect();
-        // SAFETY: the caller's; one pointer for each parameter, to a live value.
+        // SAFETY: graph and memory satisfy the call's demands by this function's contract. `values`
+        // has one pointer for each parameter, to a live value.
         unsafe {
             self.inner
                 .set_launch(graph, *node, new.parameters.kernel(), &new.shape, &values)

@@ -1,4 +1,4 @@
-//! The driver's calls, passed on and noted, or noted only.
+//! The driver's calls: the log passes them on and logs them, or only logs them.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -13,8 +13,8 @@ use cuda_rt_driver::{
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// An address that is no memory's, for a dry run that allocates what its capture did not: no launch
-/// of it is ever made.
+/// An address of no memory, for an allocation in a dry run that its capture did not make. No launch
+/// of that run is ever made.
 const NOWHERE: DeviceAddress = DeviceAddress(1 << 20);
 
 /// The driver that a capture log wraps.
@@ -25,7 +25,7 @@ fn number(address: NonNull<c_void>) -> u64 {
 }
 
 impl CaptureLog {
-    /// Makes a call, or pretends to, and notes it.
+    /// Makes a call, or pretends to, and logs it.
     fn pass<T>(
         &self,
         call: impl FnOnce(&Inner) -> DriverResult<T>,
@@ -38,7 +38,7 @@ impl CaptureLog {
                 drop(state);
                 return call(&*self.inner);
             }
-            // Under the lock, so that the order of the notes is that of the calls.
+            // The call is made under the lock, so that the log has the order of the calls.
             Mode::Capture => call(&*self.inner)?,
             Mode::DryRun => pretend(&state),
         };
@@ -48,8 +48,8 @@ impl CaptureLog {
     }
 
     /// # Safety
-    /// `call` makes this launch, as [`Kernels::launch`] is made; values may have padding where
-    /// `padded` says so.
+    /// `call` makes this launch under the contract of [`Kernels::launch`]. Values have no padding
+    /// unless `padded` is true.
     unsafe fn pass_launch(
         &self,
         kernel: &'static Kernel,
@@ -62,8 +62,8 @@ impl CaptureLog {
         self.pass(
             |inner| {
                 call(inner)?;
-                // Only tells: without it a launch takes a capture to change.
-                // SAFETY: the handle is live, as it was for the launch.
+                // Without a node a change of the launch needs a capture.
+                // SAFETY: the stream is live: the launch above used it by this function's contract.
                 Ok(unsafe { inner.captured_node(stream) }.ok())
             },
             |_| None,
@@ -71,7 +71,8 @@ impl CaptureLog {
                 Entry::Launch(Launch {
                     stream: run.stream(stream),
                     shape: *shape,
-                    // SAFETY: this function's contract: they are those of a launch.
+                    // SAFETY: `parameters` are the parameters of a launch of `kernel` by this
+                    // function's contract.
                     parameters: unsafe { OwnedArguments::new(kernel, parameters) },
                     padded,
                     node: *node,
@@ -101,8 +102,9 @@ impl CaptureLog {
     }
 }
 
-// SAFETY: as `inner`, to which calls are passed on as they are; in a dry run nothing is enqueued,
-// and nothing is waited for: what is noted is made later by `apply`, or not at all.
+// SAFETY: `inner` keeps the contract, and calls are passed on to it unchanged. A dry run enqueues
+// nothing, and nothing waits for its work. `apply` makes the logged calls later, or they are never
+// made.
 unsafe impl Driver for CaptureLog {
     fn properties(&self) -> &Properties {
         self.inner.properties()
@@ -131,7 +133,7 @@ impl Streams for CaptureLog {
                 state.run.entries.push(Entry::Foreign { stream, name });
             }
             if state.mode == Mode::DryRun {
-                // The stream is not being captured: what the body enqueued would run.
+                // The stream is not being captured: work that the body enqueues would run.
                 return Err(DriverError::with_detail(
                     "cuStreamIsCapturing",
                     ErrorCode::NOT_SUPPORTED,
@@ -174,7 +176,7 @@ impl Memory for CaptureLog {
         alloc(bytes, stream) => this.pass(
             call,
             |state| match state.captured.0.get(state.run.entries.len()) {
-                // The graph's own, which it allocates at this place of each replay.
+                // The graph's own address: each replay allocates it at this place.
                 Some(Entry::Alloc {
                     bytes: same, address, ..
                 }) if *same == bytes => *address,
@@ -229,7 +231,8 @@ impl Peers for CaptureLog {
     cuda_rt_driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access, communicator }
 
     cuda_rt_driver::peer_calls! { |_this|
-        // Streams of a capture copy within their device only: the typed API asks for a `Live` one.
+        // A stream of a capture copies within its device only: the typed API demands a `Live`
+        // device.
         copy_peer(_destination, _source, _bytes, _stream) => Err(DriverError::new(
             "cuMemcpyPeerAsync",
             ErrorCode::STREAM_CAPTURE_UNSUPPORTED,
@@ -242,12 +245,13 @@ impl Kernels for CaptureLog {
 
     cuda_rt_driver::kernel_calls! { |this, call|
         launch(kernel, shape, parameters, stream) => {
-            // SAFETY: `call` makes this launch.
+            // SAFETY: `call` makes this launch, whose values have no padding by the contract of
+            // `launch`.
             unsafe { this.pass_launch(kernel, shape, parameters, stream, false, call) }
         };
 
         launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: as of `launch`; values may have padding.
+            // SAFETY: `call` makes this launch, whose values may have padding.
             unsafe { this.pass_launch(kernel, shape, parameters, stream, true, call) }
         };
     }

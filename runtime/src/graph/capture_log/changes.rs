@@ -1,26 +1,27 @@
-//! How a second run of a body differs from the first.
+//! The differences between two runs of a body.
 
 use super::entries::{Entries, Entry};
 
-/// Why one run is no update of another.
+/// The reason why one run is no update of another.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Which of the body's operations, counted from 1.
+    /// The number of the body's operation, counted from 1.
     pub(crate) operation: usize,
     pub(crate) why: String,
 }
 
-/// How one run differs from another of the same calls.
+/// The differences between two runs that make the same calls.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Launches with other arguments or shapes.
     pub(super) launches: Vec<usize>,
-    /// The first that takes a capture to change.
+    /// The first changed call that needs a capture.
     pub(super) capture: Option<usize>,
 }
 
 impl Entries {
-    /// What `new` changes, if it makes the same calls on the same streams in the same order.
+    /// The changes from `self` to `new`, if `new` makes the same calls on the same streams in the
+    /// same order.
     pub(super) fn changes(&self, new: &Self) -> Result<Changes, Difference> {
         let mut changes = Changes::default();
         for place in 0..self.0.len().max(new.0.len()) {
@@ -61,7 +62,7 @@ impl Change {
 }
 
 impl Entry {
-    /// How `new` differs; `None` if it is another call.
+    /// The change from `self` to `new`. `None` if `new` is another call.
     fn change(&self, new: &Self) -> Option<Change> {
         let (same, change) = match (self, new) {
             (Self::Record { stream: a }, Self::Record { stream: b }) => (a == b, Change::None),
@@ -75,7 +76,7 @@ impl Entry {
                     record: to,
                 },
             ) => ((a, from) == (b, to), Change::None),
-            // Addresses that a graph allocates are its own: those of another capture are others.
+            // A graph allocates its own addresses, which differ between captures.
             (
                 Self::Alloc {
                     stream: a, bytes: x, ..
@@ -84,8 +85,8 @@ impl Entry {
                     stream: b, bytes: y, ..
                 },
             ) => ((a, x) == (b, y), Change::None),
-            // In a dry run addresses are those of the capture; were the wrong one of two freed,
-            // launches would use freed memory.
+            // In a dry run, allocations have the addresses of the capture. If a run freed the wrong
+            // one of two allocations, launches would use freed memory.
             (
                 Self::Free {
                     stream: a,
@@ -136,7 +137,8 @@ impl Entry {
                 let same = old.stream == new.stream
                     && std::ptr::eq(old.parameters.kernel(), new.parameters.kernel());
                 let comparable = same && old.shape == new.shape && !old.padded && !new.padded;
-                // SAFETY: TAPE-1 (`CaptureLog`).
+                // SAFETY: TAPE-1 (`CaptureLog`): neither launch is `padded`, so no parameter has
+                // padding.
                 let equal = comparable && unsafe { old.parameters.same_bytes(&new.parameters) };
                 let change = match old.node {
                     _ if equal => Change::None,
@@ -145,7 +147,7 @@ impl Entry {
                 };
                 (same, change)
             }
-            // What is behind it is not known, so it may have changed.
+            // The work of a foreign call is unknown, so it may have changed.
             (Self::Foreign { stream: a, name: x }, Self::Foreign { stream: b, name: y }) => {
                 ((a, x) == (b, y), Change::Other)
             }

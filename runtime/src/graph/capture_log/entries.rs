@@ -1,4 +1,4 @@
-//! The calls of a capture or of a dry run, as they are noted.
+//! [`Entries`]: the logged calls of a capture or of a dry run.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use cuda_rt_driver::LaunchShape;
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{DeviceAddress, RawNode};
 
-/// The calls of one run, in their order. Streams and events are named by when they were first used,
-/// so that two runs compare.
+/// The calls of one run, in their order. Streams and records are numbered in the order of their
+/// first use, so that two runs can be compared.
 #[derive(Debug, Default)]
 pub(crate) struct Entries(pub(super) Vec<Entry>);
 
@@ -54,10 +54,10 @@ pub(super) struct Launch {
     pub(super) stream: usize,
     pub(super) shape: LaunchShape,
     pub(super) parameters: OwnedArguments,
-    /// Whether values may have padding: bytes that must not be read, so that two such launches do
-    /// not compare.
+    /// Whether values may have padding. Padding must not be read, so padded launches cannot be
+    /// compared.
     pub(super) padded: bool,
-    /// `None` where the driver did not say, or in a dry run.
+    /// `None` if the driver did not say, or in a dry run.
     pub(super) node: Option<RawNode>,
 }
 
@@ -101,7 +101,7 @@ impl Entries {
         1 + self.0.iter().take(place).filter(counts).count()
     }
 
-    /// Whether it ends at a foreign call, if it is of a dry run, or has one.
+    /// Whether the run has a foreign call. A dry run ends at a foreign call.
     pub(crate) fn calls_foreign(&self) -> bool {
         self.foreign().is_some()
     }
@@ -123,7 +123,7 @@ impl Entries {
         }
     }
 
-    /// Gives launches the nodes that they have in `from`, a run of the same calls.
+    /// Copies the nodes of launches from `from`, a run of the same calls.
     pub(super) fn take_nodes(&mut self, from: &Self) {
         for (new, old) in self.0.iter_mut().zip(&from.0) {
             if let (Entry::Launch(new), Entry::Launch(old)) = (new, old) {

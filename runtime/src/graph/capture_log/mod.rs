@@ -1,11 +1,11 @@
-//! What a capture is made of, call by call; and a second run of the same calls, noted instead of
-//! made.
+//! [`CaptureLog`]: a driver that logs the calls of a capture, and can log a second run without
+//! making its calls.
 //!
-//! A captured graph may be updated by running the body of its capture again. Most of the time only
-//! a scalar or an address of a launch is another one, and then the graph's nodes can be changed one
-//! by one ([`Graphs::set_launch`](cuda_rt_driver::Graphs::set_launch)), with no capture at all. The
-//! tape finds out: a *dry run* runs the body with nothing enqueued, and its calls are compared with
-//! those that the graph was captured from.
+//! A captured graph may be updated by running the body of its capture again. Usually only a scalar
+//! or an address of a launch has changed. The graph's nodes can then be changed one by one
+//! ([`Graphs::set_launch`](cuda_rt_driver::Graphs::set_launch)), without a capture. The log decides
+//! this: a *dry run* runs the body with nothing enqueued, and compares its calls with the calls of
+//! the capture.
 
 mod apply;
 mod calls;
@@ -25,8 +25,8 @@ use cuda_rt_driver::{Driver, RawEvent, RawStream};
 /// The driver of a capture's streams.
 ///
 /// # Invariants
-/// TAPE-1. No parameter of a launch that is not `padded` has padding:
-/// [`Stream::__launch`](crate::Stream::__launch) asks for that.
+/// TAPE-1. Parameters of a launch have no padding, unless the launch is `padded`:
+/// [`Stream::__launch`](crate::Stream::__launch) demands that.
 #[derive(Debug)]
 pub(crate) struct CaptureLog {
     inner: Arc<dyn Driver>,
@@ -38,7 +38,7 @@ struct State {
     mode: Mode,
     /// The calls that the graph was captured or last updated from.
     captured: Entries,
-    /// Those of the run in progress.
+    /// The calls of the run in progress.
     run: Run,
 }
 
@@ -47,9 +47,9 @@ enum Mode {
     /// Calls are passed on.
     #[default]
     Off,
-    /// Calls are passed on, and noted.
+    /// Calls are passed on and logged.
     Capture,
-    /// Calls are noted.
+    /// Calls are logged and not made.
     DryRun,
 }
 
@@ -58,7 +58,7 @@ struct Run {
     entries: Vec<Entry>,
     /// Streams in the order in which they were first used.
     streams: Vec<RawStream>,
-    /// The latest record of each event, by its place among `entries`.
+    /// The latest record of each event, as an index into `entries`.
     records: HashMap<RawEvent, usize>,
 }
 
@@ -80,17 +80,17 @@ impl CaptureLog {
         })
     }
 
-    /// A thread that panicked in here, which none should, left a run that is thrown away.
+    /// If a thread panicked under the lock, which should not happen, its run is thrown away.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes calls on and notes them.
+    /// Passes calls on and logs them, until the result is dropped.
     pub(crate) fn capture(&self) -> Logging<'_> {
         self.start(Mode::Capture)
     }
 
-    /// Notes calls, and makes none.
+    /// Logs calls without making them, until the result is dropped.
     pub(crate) fn dry_run(&self) -> Logging<'_> {
         self.start(Mode::DryRun)
     }
@@ -102,12 +102,12 @@ impl CaptureLog {
         Logging(self)
     }
 
-    /// The graph was captured from these calls.
+    /// Notes that the graph was captured from these calls.
     pub(crate) fn captured(&self, entries: Entries) {
         self.lock().captured = entries;
     }
 
-    /// Takes over what the graph of another tape was captured from.
+    /// Takes over the calls that another log's graph was captured from.
     pub(crate) fn continue_from(&self, other: &Self) {
         self.captured(std::mem::take(&mut other.lock().captured));
     }
@@ -117,7 +117,7 @@ impl CaptureLog {
         self.lock().captured.changes(entries).map(drop)
     }
 
-    /// The graph was updated to these calls, a second capture that compares.
+    /// Notes that the graph was updated to these calls, which [`compare`](Self::compare) accepted.
     pub(crate) fn updated(&self, mut entries: Entries) {
         let mut state = self.lock();
         entries.take_nodes(&state.captured);
@@ -125,12 +125,12 @@ impl CaptureLog {
     }
 }
 
-/// Notes calls until it is dropped.
+/// Logs calls until it is dropped.
 #[must_use = "dropping it stops the notes"]
 pub(crate) struct Logging<'a>(&'a CaptureLog);
 
 impl Logging<'_> {
-    /// What was noted so far, and no more.
+    /// Ends the log and returns the calls logged so far.
     pub(crate) fn finish(self) -> Entries {
         let run = std::mem::take(&mut self.0.lock().run);
         Entries(run.entries)

@@ -1,4 +1,4 @@
-//! Devices over cust's contexts.
+//! Devices over contexts of cust.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use cuda_rt_driver::Backend;
 use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
 
 impl Device {
-    /// Opens GPU 0 over a context of cust's, through cust's objects; for the rest of the process.
-    /// If the device is open already it stays as it is, over the same primary context
+    /// Opens GPU 0 over a context of cust, through cust's objects, for the rest of the process. A
+    /// device that is already open does not change: it uses the same primary context
     /// (`cuDevicePrimaryCtxRetain`).
     ///
-    /// The context is kept: cust's own code goes on with clones of it, or with the thread's current
-    /// context.
+    /// The device keeps the context. Code that uses cust continues with clones of it, or with the
+    /// thread's current context.
     ///
     /// # Errors
     /// [`OpenError::AlreadyBound`] if the context is another GPU's, [`OpenError::AlreadySimulated`]
@@ -39,8 +39,9 @@ impl Device {
         Ok(Self::from_core(core))
     }
 
-    /// Runs `body` with the GPU of a context of cust's, as an instance of its own, branded so that
-    /// nothing of it leaves; as [`with_gpu`](Self::with_gpu).
+    /// Runs `body` with the GPU of a context of cust, as an instance of its own, like
+    /// [`with_gpu`](Self::with_gpu). The instance is branded so that none of its values leaves
+    /// `body`.
     ///
     /// # Errors
     /// [`OpenError::NoGpu`] if the GPU cannot be used.

@@ -1,4 +1,4 @@
-//! Memory of cust's, and ours for cust.
+//! Memory of cust for this crate, and memory of this crate for cust.
 
 use std::ptr;
 
@@ -15,18 +15,18 @@ use crate::tag::{Idle, Live, Place, StreamTag};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawStream};
 
 impl<T: DeviceCopy, P> DeviceSlice<T, P> {
-    /// Its address as cust writes it. A number: it keeps nothing alive, and using it takes
-    /// `unsafe`.
+    /// The address of the memory as cust's type. It is a number: it keeps nothing alive, and a use
+    /// takes `unsafe`.
     pub fn cust_pointer(&self) -> DevicePointer<T> {
         DevicePointer::from_raw(self.address().0)
     }
 }
 
-/// Where a buffer of cust's came from.
+/// The origin of a buffer of cust.
 enum Origin {
-    /// A memory pool: it can be freed in stream order.
+    /// A memory pool: the memory can be freed in stream order.
     Pool,
-    /// `cuMemAlloc`: it can't.
+    /// `cuMemAlloc`: the memory cannot be freed in stream order.
     Allocated,
 }
 
@@ -34,33 +34,34 @@ impl<S: StreamTag> Stream<S>
 where
     S::Device: Live,
 {
-    /// Owns a buffer of cust's: it is the stream's from then on, and freed in its order.
+    /// Takes a buffer of cust over. The stream owns the memory from then on, and frees it in its
+    /// order.
     ///
-    /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): what was enqueued
-    /// through cust's `unsafe` calls may use the buffer still, and no type says until when. A
-    /// buffer from a pool (`uninitialized_async`, `from_slice_async`, …) is taken as it is; other
-    /// GPUs have no access to that pool, and copies to them fail. One from `cuMemAlloc`
-    /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order: it is copied into memory
-    /// of ours, which is waited for, and then freed by cust.
+    /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): work enqueued through
+    /// cust's `unsafe` calls may still use the buffer, and no type says until when. A buffer from a
+    /// pool (`uninitialized_async`, `from_slice_async`, …) is taken over as it is; other GPUs have
+    /// no access to that pool, and copies to them fail. A buffer from `cuMemAlloc`
+    /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order. The call copies it into
+    /// memory of this crate, waits for the copy, and lets cust free the buffer.
     ///
     /// # Safety
     /// Cust's types promise less than ownership, so the caller promises the rest:
     /// - No [`cust::memory::DeviceSlice`] of the buffer is used afterwards. It is `Copy` and has no
     ///   lifetime, and its safe methods copy and fill.
     /// - The buffer owns its memory: it does not come from `DeviceBuffer::cast` or `try_cast` to
-    ///   elements of another size. Those free the memory and keep its address.
+    ///   elements of another size. These functions free the memory and keep its address.
     /// - No work on the memory is pending in a context that is not the device's primary one. Cust's
-    ///   `context::legacy` makes them, and its safe `copy_from` and `set_8` do not wait.
+    ///   `context::legacy` makes other contexts, and its safe `copy_from` and `set_8` do not wait.
     ///
     /// # Hazards prevented
-    /// H02, H21, under these promises: nothing is pending on the memory when it changes hands, and
-    /// cust can free it no more.
+    /// H02, H21, under these promises: no work on the memory is pending when it changes its owner,
+    /// and cust can no longer free it.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was: [`Error::Driver`](crate::Error::Driver) if it is not
-    /// memory of this device, the context cannot be waited for, or the device is simulated; and
-    /// those of [`alloc_zeroed`](Self::alloc_zeroed). Without the buffer, which is leaked, if its
-    /// copy cannot be waited for: a failed wait is not a finished wait.
+    /// [`Refused`] with the buffer, unchanged: [`Error::Driver`](crate::Error::Driver) if it is not
+    /// memory of this device, the wait for the context fails, or the device is simulated; and the
+    /// errors of [`alloc_zeroed`](Self::alloc_zeroed). If the wait for the copy fails, the buffer
+    /// is leaked, and [`Refused`] is empty: a failed wait is not a finished wait.
     pub unsafe fn adopt_cust_buffer<T: Element + DeviceCopy>(
         &self,
         buffer: CustBuffer<T>,
@@ -68,7 +69,8 @@ where
         const CALL: &str = "Stream::adopt_cust_buffer";
         let (pointer, len) = (buffer.as_device_ptr(), buffer.len());
         if pointer.is_null() || len == 0 || size_of::<T>() == 0 {
-            // Nothing to own: cust allocates nothing for it, and neither do we.
+            // There is no memory to own: cust allocates nothing for an empty buffer, and neither
+            // does this crate.
             return self.alloc_zeroed(0).map_err(|error| {
                 let value = Some(buffer);
                 Refused { error, value }
@@ -85,7 +87,7 @@ where
         match origin {
             Origin::Pool => {
                 std::mem::forget(buffer);
-                // SAFETY: the memory is from a pool, as CUDA says, and `address` is its start. The
+                // SAFETY: CUDA says that the memory is from a pool, and `address` is its start. The
                 // caller promises that cust's buffer owned it and that no slice is used; the buffer
                 // is forgotten. `settle` waited for the primary context, and the caller promises
                 // that nothing is pending in others. Allocations are aligned, and any bits are a
@@ -99,13 +101,13 @@ where
         }
     }
 
-    /// Waits for the context, and asks where the memory came from.
+    /// Waits for the context, and asks CUDA for the origin of the memory.
     fn settle(&self, address: sys::CUdeviceptr) -> DriverResult<Origin> {
         let driver = cuda(self.core())?;
         let ordinal = driver_ordinal(self);
         let mut result = Ok(Origin::Allocated);
         let mut ask = || result = ask(address, ordinal);
-        // With the context current.
+        // The foreign call makes the context current.
         cuda_rt_driver::Streams::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
         result
     }
@@ -117,7 +119,7 @@ fn driver_ordinal<S: StreamTag>(stream: &Stream<S>) -> usize {
 
 fn ask(address: sys::CUdeviceptr, ordinal: usize) -> DriverResult<Origin> {
     const CALL: &str = "cuPointerGetAttribute";
-    // SAFETY: it takes nothing.
+    // SAFETY: the call takes no argument, and the context is current.
     check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })?;
     let mut device = -1_i32;
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
@@ -132,7 +134,7 @@ fn ask(address: sys::CUdeviceptr, ordinal: usize) -> DriverResult<Origin> {
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
     // SAFETY: the pointer is to a live handle, as CUDA asks for this attribute.
     let asked = unsafe { sys::cuPointerGetAttribute((&raw mut pool).cast(), attribute, address) };
-    // A driver that does not tell is as one that says no.
+    // A driver that cannot answer counts as "no pool": the memory is then copied.
     let pooled = check(CALL, asked).is_ok() && !pool.is_null();
     Ok(if pooled { Origin::Pool } else { Origin::Allocated })
 }
@@ -141,22 +143,23 @@ impl<T: Element + DeviceCopy, D: Live> DeviceBuffer<T, Idle<D>>
 where
     Idle<D>: Place,
 {
-    /// Copies the buffer into memory of cust's, and frees it.
+    /// Copies the buffer into memory of cust, and frees the buffer.
     ///
     /// **Blocks** until the copy is done (`cuMemAlloc`, `cuMemcpyDtoD` on the default stream,
     /// `cuStreamSynchronize`).
     ///
-    /// The memory itself stays here, for it is from a pool. Cust's safe `copy_from` and `set_8` do
-    /// not wait. They are sound because `cuMemFree` waits for all work on memory of `cuMemAlloc`;
-    /// on memory of a pool it does not, and the pool would hand the memory out under that work.
+    /// The memory itself stays in this crate, because it is from a pool. Cust's safe `copy_from`
+    /// and `set_8` do not wait. They are sound because `cuMemFree` waits for all work on memory of
+    /// `cuMemAlloc`. For memory of a pool it does not wait, and the pool would reuse the memory
+    /// under that work.
     ///
     /// # Hazards prevented
-    /// H21: no memory of the device's pool is used by work that its streams are not ordered after.
+    /// H21: no work outside the order of the device's streams uses memory of the device's pool.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, as it was, on a simulated device, without memory for the copy,
-    /// or if a [loan](crate::Stream::lend) there could not be joined. Without the buffer, which is
-    /// leaked, if the copy cannot be waited for.
+    /// [`Refused`] with the buffer, unchanged: on a simulated device, without memory for the copy,
+    /// or if a [loan](crate::Stream::lend) on this device could not be joined. If the wait for the
+    /// copy fails, the buffer is leaked, and [`Refused`] is empty.
     #[track_caller]
     pub fn into_cust(self) -> Result<CustBuffer<T>, Refused<Option<Self>>> {
         const CALL: &str = "DeviceBuffer::into_cust";
@@ -170,10 +173,11 @@ where
         };
         let (source, len) = (self.address().0, self.len());
         if len == 0 || size_of::<T>() == 0 {
-            // SAFETY: cust writes an empty buffer as a null pointer, and frees nothing.
+            // SAFETY: cust represents an empty buffer by a null pointer, and frees nothing.
             return Ok(unsafe { CustBuffer::from_raw_parts(DevicePointer::null(), len) });
         }
-        // A failed wait is not a finished wait, and what unwinds is not known to be over.
+        // A failed wait is not a finished wait, and neither is a wait that unwinds: the buffer is
+        // then leaked.
         let ours = Unless::leaked(self);
         let mut copied = None;
         let mut copy = || copied = Some(copy_out(source, len * size_of::<T>()));
@@ -181,8 +185,8 @@ where
         match (entered, copied) {
             (Ok(()), Some(Ok(copy))) => {
                 drop(ours.take_back());
-                // SAFETY: memory of `cuMemAlloc`, of that length, which nothing else owns. The copy
-                // into it is done, and wrote all of it with values of `T`.
+                // SAFETY: the memory is from `cuMemAlloc`, has that length, and nothing else owns
+                // it. The copy is done, and wrote values of `T` to all of it.
                 Ok(unsafe { CustBuffer::from_raw_parts(DevicePointer::from_raw(copy), len) })
             }
             (Ok(()), Some(Err(CopyOut { error, may_run }))) => {
@@ -208,7 +212,7 @@ where
 /// [`CudaDriver`]: cuda_rt_driver_cuda::CudaDriver
 const DEFAULT_STREAM: RawStream = RawStream(0);
 
-/// Why memory could not be copied out.
+/// The error of a failed copy to cust's memory.
 struct CopyOut {
     error: DriverError,
     /// Whether the copy may still be running: its wait failed.
@@ -225,12 +229,13 @@ fn copy_out(source: sys::CUdeviceptr, bytes: usize) -> Result<sys::CUdeviceptr, 
         error,
         may_run: false,
     })?;
-    // SAFETY: both are live, of that length, and not one memory. No work uses the target, which is
-    // new, nor the source, which is idle (BUFFER-2).
+    // SAFETY: source and target are live, of that length, and do not overlap. No work uses the
+    // target, which is new, or the source, which is idle (BUFFER-2).
     let copied = check("cuMemcpyDtoD", unsafe {
         sys::cuMemcpyDtoD_v2(target, source, bytes)
     });
-    // Also behind a copy that failed: nothing rests on the driver's word that it was not made.
+    // The wait follows a failed copy too: the driver's error does not prove that no copy was
+    // started.
     // SAFETY: the default stream always exists.
     let waited = check("cuStreamSynchronize", unsafe {
         sys::cuStreamSynchronize(ptr::null_mut())
@@ -238,7 +243,7 @@ fn copy_out(source: sys::CUdeviceptr, bytes: usize) -> Result<sys::CUdeviceptr, 
     let may_run = waited.is_err();
     copied.and(waited).map(|()| target).map_err(|error| {
         if !may_run {
-            // SAFETY: allocated above, and nothing uses it. An error leaks it.
+            // SAFETY: the memory was allocated above, and nothing uses it. An error leaks it.
             let _ = unsafe { sys::cuMemFree_v2(target) };
         }
         CopyOut { error, may_run }
@@ -246,11 +251,11 @@ fn copy_out(source: sys::CUdeviceptr, bytes: usize) -> Result<sys::CUdeviceptr, 
 }
 
 impl<D: Live> Device<D> {
-    /// Takes a pinned buffer of cust's over: its contents move into pinned memory of ours, and it
-    /// is freed. Blocks for the copy.
+    /// Copies a pinned buffer of cust into pinned memory of this crate, and frees cust's buffer.
+    /// Blocks for the copy.
     ///
-    /// Not the memory itself, for it is unmapped with its context: a `&[T]` into it would dangle
-    /// after a reset by other code (docs/soundness.md, obligation 6).
+    /// The memory itself is not taken over, because it is unmapped with its context. A `&[T]` into
+    /// it would dangle after a reset by other code (docs/soundness.md, obligation 6).
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned).

@@ -1,4 +1,4 @@
-//! Kernels that cust loaded.
+//! Kernels from modules that cust loaded.
 
 use cust::module::Module;
 
@@ -10,9 +10,10 @@ use cuda_rt_driver::ModuleImage;
 use cuda_rt_driver_cuda::cust::handles;
 
 impl<D: Live> Device<D> {
-    /// Uses a module that cust loaded, of PTX, a cubin or a fatbin, for the kernels that refer to
-    /// `image`, instead of what its text holds. It is never unloaded. Returns whether it is used:
-    /// not if those kernels have a module on this device already, and it is then dropped.
+    /// Uses a module that cust loaded (PTX, a cubin or a fatbin) for the kernels that refer to
+    /// `image`, instead of the image's own PTX. The module is never unloaded. Returns whether the
+    /// module is used. If those kernels already have a module on this device, the call drops
+    /// `module` and returns false.
     ///
     /// # Safety
     /// The module was loaded in the primary context of this device, and holds the kernels that
@@ -23,10 +24,11 @@ impl<D: Live> Device<D> {
     pub unsafe fn adopt_cust_module(&self, image: &'static ModuleImage, module: Module) -> Result<bool> {
         let driver = cuda(self.core()).during("Device::adopt_cust_module")?;
         let raw = handles::into_raw_module(module);
-        // SAFETY: the same contract; given up by cust, it is not unloaded.
+        // SAFETY: the contract of `adopt_module` is the same. Cust gave the module up, so nothing
+        // unloads it.
         let used = unsafe { driver.adopt_module(image, raw) };
         if !used {
-            // SAFETY: it was cust's, and nothing uses it.
+            // SAFETY: the handle came from cust's module, and nothing uses it.
             drop(std::mem::ManuallyDrop::into_inner(unsafe {
                 handles::module(raw)
             }));

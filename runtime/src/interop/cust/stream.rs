@@ -1,4 +1,4 @@
-//! Streams of cust's, and ours for cust.
+//! Streams of cust for this crate, and streams of this crate for cust.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -15,7 +15,7 @@ use cuda_rt_driver::{Backend, DriverError, DriverResult, ErrorCode, RawStream};
 use cuda_rt_driver_cuda::CudaDriver;
 use cuda_rt_driver_cuda::cust::handles;
 
-/// The status of a raw call: cust hides which error it is.
+/// The result of a raw call. Cust's own conversion loses the error code.
 pub(super) fn check(call: &'static str, status: sys::CUresult) -> DriverResult<()> {
     match status as u32 {
         0 => Ok(()),
@@ -45,7 +45,7 @@ fn check_stream(core: &DeviceCore, stream: &cust::stream::Stream) -> DriverResul
         return refuse("cuStreamGetCtx", "it is the default stream");
     }
     let mut context = ptr::null_mut();
-    // SAFETY: the stream is live, as it is borrowed, and the pointer is to a live CUcontext.
+    // SAFETY: the stream is borrowed, so it is live, and the pointer is to a live CUcontext.
     check("cuStreamGetCtx", unsafe {
         sys::cuStreamGetCtx(raw, &mut context)
     })?;
@@ -56,10 +56,11 @@ fn check_stream(core: &DeviceCore, stream: &cust::stream::Stream) -> DriverResul
         );
     }
     let mut status = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the stream is live, and a status is as large as the number that the pointer is to.
+    // SAFETY: the stream is live, and the pointer is to a live `u32`, which has the size of a
+    // status.
     let asked = unsafe { sys::cuStreamIsCapturing(raw, status.as_mut_ptr().cast()) };
     check("cuStreamIsCapturing", asked)?;
-    // SAFETY: zeroed, so initialised.
+    // SAFETY: the memory was zeroed, and every bit pattern is a `u32`.
     if unsafe { status.assume_init() } != 0 {
         return refuse("cuStreamIsCapturing", "the stream is being captured");
     }
@@ -67,40 +68,43 @@ fn check_stream(core: &DeviceCore, stream: &cust::stream::Stream) -> DriverResul
 }
 
 impl<D: Live> Device<D> {
-    /// Runs `body` with a stream of cust's, as one of ours: kernels, copies, handoffs. What cust
-    /// enqueues there, before, meanwhile or after, is in the same order.
+    /// Runs `body` with a stream of cust as a stream of this crate, for kernels, copies and
+    /// handoffs. Work that cust enqueues there, before, during or after `body`, is in the same
+    /// order.
     ///
-    /// Unlike [`adopt_stream`](Self::adopt_stream) it is safe: the stream is borrowed, so that it
-    /// is live until `body` returns, and that it is one of this device's primary context, and not
-    /// being captured, is asked of CUDA.
+    /// Unlike [`adopt_stream`](Self::adopt_stream) the call is safe. The stream is borrowed, so it
+    /// is live until `body` returns. The call asks CUDA that the stream is of this device's primary
+    /// context and is not being captured.
     ///
     /// # Hazards prevented
-    /// H23, and as for streams of ours: between cust's stream and others, memory moves by handoffs.
+    /// H23, and the hazards of every stream: between cust's stream and others, memory moves through
+    /// handoffs.
     ///
     /// # Errors
-    /// Those of `body`; and [`Error::Driver`] if the stream is not one that can be adopted, or the
-    /// device is simulated.
+    /// The errors of `body`, and [`Error::Driver`] if the stream cannot be adopted, or the device
+    /// is simulated.
     pub fn adopt_cust_stream<T, E: From<Error>>(
         &self,
         stream: &cust::stream::Stream,
         body: impl for<'id> FnOnce(&Stream<Adopted<'id, D>>) -> Result<T, E>,
     ) -> Result<T, E> {
         let raw = check_stream(self.core(), stream).during("Device::adopt_cust_stream")?;
-        // SAFETY: it is a stream of the primary context, as CUDA says, and no default one; it is
-        // borrowed until `body` returns. It is not being captured, and to begin a capture takes
-        // `unsafe`, in which cust is bypassed.
+        // SAFETY: `check_stream` found a stream of the primary context, which is no default stream
+        // and is not being captured. The stream is borrowed until `body` returns. Cust has no call
+        // that begins a capture, so a capture takes `unsafe` code.
         unsafe { self.adopt_stream(raw, body) }
     }
 }
 
 impl<S: StreamTag> ForeignCall<'_, S> {
-    /// As [`enqueue`](Self::enqueue), with the stream as cust knows it.
+    /// Like [`enqueue`](Self::enqueue), with the stream as a stream of cust.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`enqueue`](Self::enqueue).
     ///
     /// # Errors
-    /// As there, and [`Error::Driver`] on a simulated device; `body` has not run then.
+    /// As for [`enqueue`](Self::enqueue), and [`Error::Driver`] on a simulated device; `body` has
+    /// then not run.
     #[track_caller]
     pub unsafe fn enqueue_cust<O>(self, body: impl FnOnce(&cust::stream::Stream) -> O) -> Result<O> {
         cuda(self.core()).during("ForeignCall::enqueue_cust")?;
@@ -109,7 +113,7 @@ impl<S: StreamTag> ForeignCall<'_, S> {
             let stream = unsafe { handles::stream(ptr::with_exposed_provenance_mut(raw.0 as usize)) };
             body(&stream)
         };
-        // SAFETY: the same contract.
+        // SAFETY: the contract of `enqueue` is the same.
         unsafe { self.enqueue(body) }
     }
 }

@@ -1,4 +1,4 @@
-//! The private fields of [`DeviceBuffer`]: what is here keeps its invariants, or is `unsafe`.
+//! The private fields of [`DeviceBuffer`]. Each function here keeps the invariants, or is `unsafe`.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -13,32 +13,29 @@ use cuda_rt_driver::DeviceAddress;
 /// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
 ///
 /// It dereferences to a [`DeviceSlice`](crate::DeviceSlice) of its place, which kernels and copies
-/// of that stream take; of an idle one no stream takes it: it must be
-/// [adopted](crate::Stream::adopt) first. It moves between streams through a
-/// [`Handoff`](crate::Handoff) only.
+/// of that stream take. An idle buffer must first be [adopted](crate::Stream::adopt) by a stream. A
+/// buffer moves between streams through a [`Handoff`](crate::Handoff) only.
 ///
-/// Dropping it frees in the order of the stream that it last belonged to (`cuMemFreeAsync`), after
-/// all work that uses it, and does not block (H21).
+/// Dropping a buffer frees its memory in the order of its last stream (`cuMemFreeAsync`), after all
+/// work that uses it. The drop does not block (H21).
 ///
 /// # Hazards prevented
 /// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
 ///
 /// # Invariants
-/// BUFFER-1. `address` is that of `len` elements that nothing else owns: all of an allocation where
-/// `split` is `None`, and a part of
-///     the allocation of `split`, or all of a foreign one, otherwise; dangling where the allocation
-///     would have 0 bytes.
-/// BUFFER-2. Every use of it that is enqueued is ordered before the present end of the stream `at`,
-/// or is over; or the core takes no
-///     more work, and frees nothing.
+/// BUFFER-1. `address` is the address of `len` elements that nothing else owns. If `split` is
+/// `None`, they are all of an allocation. Otherwise they are a part of the block of `split`, or all
+/// of a foreign block. If the elements have 0 bytes, the address dangles.
+/// BUFFER-2. Every enqueued use of the memory is over, or ordered before the present end of the
+/// stream `at`; or else the core takes no more work, and frees nothing.
 /// BUFFER-3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,
 }
 
-/// What a buffer owns. Dropped by itself it frees nothing: leaking is what becomes of it where
-/// unwinding passes it.
+/// The fields of a buffer. Dropping them frees no memory: if unwinding drops them, the memory
+/// leaks.
 pub(super) struct Memory {
     pub(super) address: DeviceAddress,
     /// In elements.
@@ -50,7 +47,7 @@ pub(super) struct Memory {
 
 impl<T, P> DeviceBuffer<T, P> {
     /// # Safety
-    /// BUFFER-1 to BUFFER-3 hold of `memory`.
+    /// BUFFER-1 to BUFFER-3 hold for `memory`.
     #[inline]
     pub(super) unsafe fn new(memory: Memory) -> Self {
         Self {
@@ -71,11 +68,11 @@ impl<T, P> DeviceBuffer<T, P> {
         &mut self.memory
     }
 
-    /// The memory, which is freed by no one from now on.
+    /// Takes the memory out. Nothing frees it from now on.
     #[inline]
     pub(super) fn into_memory(self) -> Memory {
         let mut buffer = ManuallyDrop::new(self);
-        // SAFETY: taken once: the buffer is neither used nor dropped after this.
+        // SAFETY: the memory is taken once: the buffer is neither used nor dropped after this.
         unsafe { ManuallyDrop::take(&mut buffer.memory) }
     }
 }
@@ -83,9 +80,9 @@ impl<T, P> DeviceBuffer<T, P> {
 impl<T, P> Drop for DeviceBuffer<T, P> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: taken once: this is the drop.
+        // SAFETY: the memory is taken once: nothing uses the buffer after its drop.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
-        // SAFETY: BUFFER-1 and BUFFER-2 held of the buffer.
+        // SAFETY: BUFFER-1 and BUFFER-2 held for the buffer.
         unsafe { memory.free() }
     }
 }

@@ -56,7 +56,7 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     /// # Safety
-    /// BUFFER-1 to BUFFER-3 hold, but for the address of 0 bytes.
+    /// BUFFER-1 to BUFFER-3 hold. If the elements have 0 bytes, `address` may be any address.
     pub(crate) unsafe fn from_raw_at(
         core: &Arc<DeviceCore>,
         at: StreamRef,
@@ -71,12 +71,12 @@ impl<T, P> DeviceBuffer<T, P> {
             core: Arc::clone(core),
             split: None,
         };
-        // SAFETY: this function's own contract; where there are no bytes the address dangles, as
-        // BUFFER-1 asks.
+        // SAFETY: BUFFER-1 to BUFFER-3 hold by this function's contract. If there are no bytes, the
+        // address dangles, as BUFFER-1 demands.
         unsafe { Self::new(memory) }
     }
 
-    /// The same, of memory that `foreign` gives back instead of being freed.
+    /// A buffer of foreign memory: `foreign` gives the memory back, and nothing frees it here.
     ///
     /// # Safety
     /// As [`from_raw_at`](Self::from_raw_at).
@@ -87,27 +87,26 @@ impl<T, P> DeviceBuffer<T, P> {
         len: usize,
         foreign: Foreign,
     ) -> Self {
-        // SAFETY: the same contract.
+        // SAFETY: BUFFER-1 to BUFFER-3 hold by this function's contract.
         let mut memory = unsafe { Self::from_raw_at(core, at, address, len) }.into_memory();
         let bytes = len * size_of::<T>();
         memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, Some(foreign))));
-        // SAFETY: BUFFER-1: all of a foreign block; BUFFER-2 and BUFFER-3 held of the buffer that
-        // it was taken from.
+        // SAFETY: BUFFER-1: the memory is all of a foreign block. BUFFER-2 and BUFFER-3 held for
+        // the buffer above, and `at` is unchanged.
         unsafe { Self::new(memory) }
     }
 
-    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the
-    /// rest. No GPU work.
+    /// Splits the buffer at element `mid`: keeps the elements before `mid`, and returns an owner of
+    /// the rest. No GPU work.
     ///
-    /// Each half goes its own way from here: to another stream, to a thread, or out of use. They
-    /// come together again with [`join`](Self::join). The block they share is freed once the last
-    /// of them is dropped, after the last uses of all, in whatever order they are dropped; a half
-    /// that is leaked keeps all of it. Views, which borrow, are cheaper where the halves stay with
-    /// one stream: [`DeviceSlice::split_at_mut`].
+    /// Each half can move to another stream or thread, or be dropped alone. [`join`](Self::join)
+    /// makes one buffer of them again. The halves share one block. It is freed when the last half
+    /// is dropped, after the last uses of all halves; a leaked half leaks the whole block. If the
+    /// halves stay with one stream, views are cheaper: [`DeviceSlice::split_at_mut`].
     ///
-    /// Counterexample that it exists for: copying the first half back while the second is still
-    /// computed. With one owner the download stream would have to wait for all of it; with two
-    /// views on two streams nothing would say when the block may be freed.
+    /// Counterexample: a program copies the first half back while it still computes the second.
+    /// With one owner the download stream would have to wait for both halves. With two views on two
+    /// streams nothing would say when the block may be freed.
     ///
     /// # Hazards prevented
     /// H11 (the halves do not overlap), H21.
@@ -133,8 +132,8 @@ impl<T, P> DeviceBuffer<T, P> {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
         let owned = self.address() != DANGLING;
-        // SAFETY: BUFFER-1: the halves are parts of what was one owner's, which keeps the first;
-        // BUFFER-2 and BUFFER-3 name neither.
+        // SAFETY: BUFFER-1: `self` shrinks to the first half of the elements that it owned, and
+        // `rest` gets the others. `at` does not change, so BUFFER-2 and BUFFER-3 still hold.
         let memory = unsafe { self.memory_mut() };
         if owned && memory.split.is_none() {
             let bytes = len * size_of::<T>();
@@ -152,15 +151,16 @@ impl<T, P> DeviceBuffer<T, P> {
             core: Arc::clone(&memory.core),
             split: memory.split.clone(),
         };
-        // SAFETY: BUFFER-1: the second half of it, and BUFFER-2 and BUFFER-3 held of the whole.
+        // SAFETY: BUFFER-1: `rest` owns the second half, which `self` gave up. BUFFER-2 and
+        // BUFFER-3 held for the whole.
         unsafe { Self::new(rest) }
     }
 
-    /// Drops all but the memory, which the caller has taken.
+    /// Drops the buffer without freeing its memory, because the caller has taken the memory.
     ///
     /// # Panics
-    /// If it is a part of a block, which is no one's to free, or foreign, which has someone to give
-    /// it back to.
+    /// If the buffer is a part of a block, which no single part may give away, or holds foreign
+    /// memory, which must go back to its owner.
     #[track_caller]
     pub(crate) fn forget_memory(self) {
         assert!(
@@ -170,41 +170,41 @@ impl<T, P> DeviceBuffer<T, P> {
         drop(self.into_memory());
     }
 
-    /// Drops all but the memory, which is never freed: work that no one knows the end of may use
-    /// it.
+    /// Drops the buffer and leaks its memory: work whose end is unknown may still use the memory.
     pub(crate) fn leak(self) {
-        // The block of a part is not freed either, as long as this holds it.
+        // A leaked reference keeps the block of a part from being freed.
         std::mem::forget(self.into_memory().split);
     }
 
-    /// Where the memory is freed if no stream acquires it again: where it was, but for an adopted
-    /// stream, which may be gone by then. The reaper serves as well once every use is over, which
-    /// is when anyone frees there.
+    /// The stream that frees the memory if no stream acquires it again. It is the buffer's last
+    /// stream, or the device's own stream for freeing (`reaper`) if the last stream was adopted: an
+    /// adopted stream may be destroyed by then. Any stream of the device serves, because idle
+    /// memory is freed only after every use is over.
     #[inline]
     fn at_when_idle(&self) -> StreamRef {
         let Memory { at, core, .. } = self.memory();
         if at.id.is_adopted() { core.reaper() } else { *at }
     }
 
-    /// Joins two parts of one block that lie side by side, `tail` after this one. No GPU work. A
-    /// block that is whole again is as if it had never been split.
+    /// Joins two adjacent parts of one block: `tail` must begin where this part ends. No GPU work.
+    /// A whole block behaves as if it had never been split.
     ///
     /// # Errors
-    /// [`Error::NotAdjacent`] if they are not; both are then dropped, in stream order.
-    /// [`try_join`](Self::try_join) gives them back.
+    /// [`Error::NotAdjacent`] if the parts are not adjacent. Both are then dropped, in stream
+    /// order; [`try_join`](Self::try_join) gives them back.
     pub fn join(self, tail: Self) -> Result<Self> {
         Ok(self.try_join(tail)?)
     }
 
-    /// As [`join`](Self::join), giving both back when they do not lie side by side.
+    /// Like [`join`](Self::join), but gives both parts back if they are not adjacent.
     ///
     /// # Errors
-    /// [`Refused`] with both.
+    /// [`Refused`] with both parts.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
         let (first, second) = (self.memory(), tail.memory());
         let adjacent = match (&first.split, &second.split) {
             (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == second.address,
-            // Nothing joins nothing; two whole allocations are never one.
+            // Two empty buffers join. Two whole allocations never do.
             (None, None) => first.address == DANGLING && second.address == DANGLING,
             _ => false,
         };
@@ -214,7 +214,7 @@ impl<T, P> DeviceBuffer<T, P> {
                 value: (self, tail),
             });
         };
-        // Not the last holder of a block: the first part is one.
+        // This drop does not free the block: the first part still holds it.
         drop(tail.into_memory());
         let mut memory = self.into_memory();
         memory.len = len;
@@ -223,8 +223,9 @@ impl<T, P> DeviceBuffer<T, P> {
         {
             memory.split = None;
         }
-        // SAFETY: BUFFER-1: both were owned, and lie side by side. BUFFER-2: of a stream, both are
-        // at its end; idle, nothing of either is pending. BUFFER-3: of both.
+        // SAFETY: BUFFER-1: both parts were owned, and are adjacent. BUFFER-2: if a stream owns
+        // them, the uses of both come before its present end; if they are idle, no use of either is
+        // pending. BUFFER-3 held for both.
         Ok(unsafe { Self::new(memory) })
     }
 
@@ -233,7 +234,7 @@ impl<T, P> DeviceBuffer<T, P> {
         DeviceAddress(self.address().0 + (self.len() * size_of::<T>()) as u64)
     }
 
-    /// The same memory as another type or of another place.
+    /// The same memory with another element type, or in another place.
     ///
     /// # Safety
     /// `U` has the size of `T`, and the memory may be read as `U`; BUFFER-2 and BUFFER-3 hold for
@@ -244,8 +245,8 @@ impl<T, P> DeviceBuffer<T, P> {
             at,
             ..self.into_memory()
         };
-        // SAFETY: BUFFER-1 held of `self`, whose elements have the size of `U`; BUFFER-2 and
-        // BUFFER-3 by this function's contract.
+        // SAFETY: BUFFER-1 held for `self`, whose elements have the size of `U`. BUFFER-2 and
+        // BUFFER-3 hold by this function's contract.
         unsafe { DeviceBuffer::new(memory) }
     }
 }
@@ -272,37 +273,38 @@ impl Memory {
         if address == DANGLING {
             return;
         }
-        // Where an ordering could not be made BUFFER-2 says nothing of the order, and the memory is
-        // leaked.
+        // After a failed ordering BUFFER-2 says nothing about the order, and the memory is leaked.
         if let Ok(driver) = core.ordered() {
-            // SAFETY: BUFFER-1 and BUFFER-2: every use is ordered before this place in `at`, which
-            // the core keeps. An error leaks.
+            // SAFETY: BUFFER-1 and BUFFER-2: nothing else owns the memory, and every use is ordered
+            // before the present end of `at`. The core keeps the stream. An error leaks the memory.
             let _ = unsafe { driver.free(address, at.raw) };
         }
     }
 }
 
 impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
-    /// Claims that all of it has been written, or is before anything enqueued later reads it.
+    /// Asserts that every element is written before work that is enqueued later reads it.
     ///
     /// Rarely needed: [`Stream::init_from`](crate::Stream::init_from),
     /// [`init_from_host`](crate::Stream::init_from_host) and
     /// [`init_filled`](crate::Stream::init_filled) write and convert in one step.
     ///
     /// # Safety
-    /// Work that is already in the order of this buffer's stream writes every element.
+    /// Work already enqueued in the order of this buffer's stream writes every element.
     pub unsafe fn assume_init(self) -> DeviceBuffer<T, S>
     where
         T: Element,
     {
         let at = self.memory().at;
-        // SAFETY: `MaybeUninit<T>` has the size of `T`; the caller proves the rest.
+        // SAFETY: `MaybeUninit<T>` has the size of `T`, and every element is written in this
+        // stream's order by this function's contract. `at` and the place do not change (BUFFER-2,
+        // BUFFER-3).
         unsafe { self.recast(at) }
     }
 }
 
-// Of idle buffers too: what no stream owns is then refused by `ReadBy` and `WriteBy`, which say
-// what to do, and not as another type.
+// Idle buffers dereference too. A stream's method then refuses an idle buffer through `ReadBy` and
+// `WriteBy`, whose messages say what to do. Without this, rustc would only say that types mismatch.
 impl<T, P: Place> Deref for DeviceBuffer<T, P> {
     type Target = DeviceSlice<T, P>;
 
@@ -330,30 +332,31 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> DeviceBuffer<T, S> {
-        // SAFETY: the caller has ordered every use before the present end of `at`, which is `S`.
+        // SAFETY: BUFFER-2 and BUFFER-3 hold by the contract of `attach`: every use is ordered
+        // before the present end of `at`, which is the stream `S`.
         unsafe { self.recast(at) }
     }
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: DeviceBuffer<T, S>) -> Self {
         let at = on.at_when_idle();
-        // SAFETY: BUFFER-2 holds once every use is over, and the caller uses and drops it no
-        // earlier; BUFFER-3 asks nothing of `Idle`.
+        // SAFETY: BUFFER-2 holds once every use is over. By the contract of `idle_from` the buffer
+        // is neither used nor dropped earlier. BUFFER-3 demands nothing of `Idle`.
         unsafe { on.recast(at) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> DeviceViewMut<'v, T, S> {
-        // SAFETY: the caller proves SLICE-1 and SLICE-2 for `'v` and `S`.
+        // SAFETY: the contract of `view` is SLICE-1 and SLICE-2 for `'v` and `S`.
         unsafe { DeviceViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> DeviceView<'v, T, S> {
-        // SAFETY: the caller proves SLICE-1 for `'v` and `S`.
+        // SAFETY: the contract of `by_ref` is SLICE-1 for `'v` and `S`.
         unsafe { DeviceView::new(self.address(), self.len()) }
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        // Leaked from here on, unless it is freed.
+        // From here on the memory is leaked, unless it is freed below.
         let memory = self.into_memory();
         let Memory {
             address,
@@ -363,7 +366,7 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
             ..
         } = memory;
         if let Some(block) = split {
-            // Waited for when the last part is dropped.
+            // When the last part is dropped, the block waits for this fence.
             return block.end(&core, |ended| {
                 if len != 0 {
                     ended.behind(fence.share());
@@ -371,8 +374,8 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
             });
         }
         let at = core.reaper();
-        // A failed wait is not a finished wait (obligation 4): the memory is leaked then, and the
-        // device is not.
+        // A failed wait is not a finished wait (obligation 4): the memory is then leaked, but its
+        // hold on the device is dropped.
         if fence.wait_on(at).is_ok() {
             let memory = Memory {
                 address,
@@ -381,8 +384,8 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 core,
                 split: None,
             };
-            // SAFETY: BUFFER-1 held of the buffer; BUFFER-2: every use is over once the fence is,
-            // which the reaper waits for.
+            // SAFETY: BUFFER-1 held for the buffer. BUFFER-2: every use is over once the fence is
+            // over, and the reaper waits for the fence.
             unsafe { memory.free() }
         }
     }
@@ -395,7 +398,8 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for DeviceBuffer<T, S> {
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
         let at = self.at_when_idle();
-        // SAFETY: as in `back`.
+        // SAFETY: as in `idle_from`: BUFFER-2 holds once every use is over, and by the contract of
+        // `detach` the buffer is neither used nor dropped earlier.
         unsafe { self.recast(at) }
     }
 }

@@ -1,11 +1,11 @@
 //! What `#[derive(Bundle)]` puts into a user's crate.
 //!
-//! [`__bundle!`](crate::__bundle) writes two layers. Safe functions take the struct apart, convert
-//! each part and put the struct together again: the traits in `derived/parts.rs`. The `unsafe`
-//! methods of [`Bundle`](crate::Bundle) hold nothing but a call of these functions. So no name,
-//! type or pattern of the user's stands where `unsafe` is allowed: the fields of a union, for one,
-//! do not come apart in safe code. Counterexample: a union whose pattern stood in an `unsafe fn`
-//! was made with a number and read as a reference.
+//! [`__bundle!`](crate::__bundle) writes two layers. Safe functions, of the traits in
+//! `derived/parts.rs`, take the struct apart, convert each part and build the struct again. The
+//! `unsafe` methods of [`Bundle`](crate::Bundle) hold nothing but a call of these functions. So no
+//! name, type or pattern of the user stands where `unsafe` is allowed. A union, for example, does
+//! not compile: safe code cannot read its fields. Counterexample: with the pattern in an
+//! `unsafe fn`, a union was made with a number and read as a reference.
 
 mod parts;
 
@@ -16,19 +16,19 @@ pub use parts::{
 
 /// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
 ///
-/// A macro of this crate, since only that can name this crate, whatever else the user's calls
-/// `cuda_rt` (H42). Its output is structural whatever it is called with:
+/// This is a macro of this crate because only its own macros can name a crate safely: the user may
+/// call another crate `cuda_rt` (H42). The output is structural for every input:
 ///
 /// - The patterns name every field, in safe code, so the type is a struct.
-/// - A part's type is inferred from the field, and all parts are on the one device. No type is said
-///   by the caller.
-/// - There is one part at least. No bundle is `Copy`, so moving that part refuses a struct with a
-///   destructor.
-/// - Plain fields are `Copy`, and have the same type in every form of the bundle, so that no
-///   `Deref` of a user's runs.
+/// - The compiler infers a part's type from the field, and all parts are on one device. The caller
+///   names no type.
+/// - There is at least one part. No bundle is `Copy`, so the move of that part refuses a struct
+///   with a destructor.
+/// - Plain fields are `Copy`, and have the same type in every form of the bundle. So no `Deref` of
+///   a user runs.
 ///
-/// Generics, bounds and types come in as fragments, so that nothing of the user's but those can
-/// stand in the impls.
+/// Generics, bounds and types come in as fragments, so no other code of the user can stand in the
+/// impls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __bundle {
@@ -97,7 +97,7 @@ macro_rules! __bundle {
             }
         }
 
-        // SAFETY: each method is safe code, takes the bundle apart, and gives the promise to these
+        // SAFETY: each method is safe code. It takes the bundle apart, and uses its token for the
         // parts only.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
             $crate::__private::PartByPart for $name<$($lifetime,)* $($idle,)*>
@@ -179,7 +179,8 @@ macro_rules! __bundle {
 
             fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
                 let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                // Where one unwinds, those behind it would be dropped as if they were idle.
+                // If one part unwinds, the parts after it must leak: a drop would treat them as
+                // idle.
                 $(let $part = $crate::__private::Unless::leaked($part);)*
                 $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
             }
@@ -202,7 +203,8 @@ macro_rules! __bundle {
             }
         }
 
-        // SAFETY: as `PartByPart` above.
+        // SAFETY: as for `PartByPart` above: the method is safe code, and uses its token for the
+        // parts only.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __S: $crate::StreamTag>
             $crate::__private::PartByPartOf<__S> for $name<$($lifetime,)* $($on,)*>
         where

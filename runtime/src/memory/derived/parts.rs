@@ -1,16 +1,16 @@
 //! The methods of a derived bundle, part by part, in safe code.
 //!
-//! A method of [`Bundle`] is `unsafe`, for its caller makes a promise about every part. The promise
-//! is carried to the parts by a value: [`Attach`], [`Back`] and so on, each with a safe function
-//! `part`. One invariant keeps them sound:
+//! A method of [`Bundle`] is `unsafe` because its caller makes a promise about every part. A value
+//! carries the promise to the parts: an [`Attach`], a [`Back`] and so on, each with a safe function
+//! `part`. One invariant keeps these functions sound:
 //!
 //! PART-1. A value of these types is made by the function of the same name below, on a promise
 //! about one bundle. It goes to the bundle's [`PartByPart`] or [`PartByPartOf`] only, and `part` is
 //! called with parts of that bundle only.
 //!
-//! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that
-//! [`__bundle!`](crate::__bundle) alone implements them: an implementation by hand would have the
-//! promise about a bundle, and could give it to another.
+//! The functions below make the values, and are `unsafe`. The traits are `unsafe` too, so that only
+//! [`__bundle!`](crate::__bundle) implements them. An implementation by hand would get the promise
+//! about one bundle, and could use it for another.
 
 use std::marker::PhantomData;
 
@@ -21,22 +21,22 @@ use crate::tag::{DeviceTag, StreamTag};
 
 /// A value of exactly the type `T`.
 ///
-/// A function that takes `&mut R` also takes a reference to what dereferences to an `R`, and runs
-/// the `Deref` of a user's. One that takes `Exact<&mut R>` does not, in whichever order rustc
-/// infers types. It is made in a statement of its own, where nothing but the value says which type
-/// it has.
+/// A function that takes `&mut R` also accepts a reference to a type that dereferences to `R`, and
+/// then runs a user's `Deref`. A function that takes `Exact<&mut R>` does not, in whichever order
+/// rustc infers types. Each `Exact` is made in a statement of its own, so that only the value
+/// determines its type.
 #[derive(Debug)]
 pub struct Exact<T>(pub T);
 
-/// Holds where a plain field of two forms of a bundle has one type, which is `Copy`.
+/// Compiles only if a plain field has one type, which is `Copy`, in two forms of a bundle.
 #[inline(always)]
 pub fn same_type<T: Copy>(_: Exact<T>, _: Exact<T>) {}
 
-/// Holds where a bundle has a part: one that has none may be `Copy`, and then a destructor runs
-/// wherever the bundle is taken apart.
+/// Compiles only if a bundle has a part. A bundle without parts may be `Copy`, and then its
+/// destructor runs wherever the bundle is taken apart.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no part.
 pub const fn has_parts(parts: &[&str]) {
     assert!(!parts.is_empty(), "a bundle has one buffer at least");
 }
@@ -44,8 +44,8 @@ pub const fn has_parts(parts: &[&str]) {
 /// A bundle's conversions, as [`__bundle!`](crate::__bundle) writes them.
 ///
 /// # Safety
-/// PART-1: each method calls `part` of what it is given once for each part of the bundle, with that
-/// part, and for nothing else.
+/// PART-1: each method calls `with.part` once for each part of the bundle, with that part, and with
+/// nothing else.
 pub unsafe trait PartByPart: Bundle {
     /// [`Bundle::attach`].
     fn attach_parts<S: StreamTag>(self, with: Attach<S, Self::Device>) -> Self::On<S>;
@@ -62,16 +62,17 @@ pub unsafe trait PartByPart: Bundle {
 /// A bundle of `S`, as [`__bundle!`](crate::__bundle) writes it.
 ///
 /// # Safety
-/// PART-1: as [`PartByPart`].
+/// PART-1, as for [`PartByPart`].
 pub unsafe trait PartByPartOf<S: StreamTag>: OwnedBy<S> {
     /// [`OwnedBy::detach`].
     fn detach_parts(self, with: Detach<S>) -> Self::Idle;
 }
 
-/// Promises are invariant in all that they are of: PART-1 is about one lifetime and one stream.
+/// Declares the types of the promises. Each is invariant in its lifetime and its types: PART-1 is
+/// about one lifetime and one stream.
 ///
-/// Counterexample: a promise to lend for `'v` became one for `'static` where it was contravariant
-/// in `'v`. A view struct declared a field as `View<'static, S>`, and the view was used after its
+/// Counterexample: contravariant in `'v`, a promise to lend for `'v` became a promise to lend for
+/// `'static`. A view struct declared a field as `View<'static, S>`, and the view was used after its
 /// buffer had been freed.
 macro_rules! promises {
     ($($(#[$doc:meta])* $name:ident<$($lifetime:lifetime,)? $($parameter:ident),*>;)*) => { $(

@@ -1,4 +1,4 @@
-//! The private fields of [`PinnedBuffer`]: what is here keeps its invariants, or is `unsafe`.
+//! The private fields of [`PinnedBuffer`]. Each function here keeps the invariants, or is `unsafe`.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -15,29 +15,29 @@ use crate::tag::Idle;
 /// Owns `len` elements of page-locked host memory; `P` says which stream they belong to, or
 /// [`Idle`].
 ///
-/// Idle it dereferences to `[T]`, and the CPU reads and writes it as any slice. On a stream it is
-/// out of the CPU's reach: it dereferences to [`PinnedSlice`](crate::PinnedSlice), which copies of
-/// that stream take (H13, H14).
+/// An idle buffer dereferences to `[T]`, and the CPU reads and writes it like any slice. A stream's
+/// buffer is out of the CPU's reach: it dereferences to [`PinnedSlice`](crate::PinnedSlice), which
+/// copies of that stream take (H13, H14).
 ///
-/// It comes from a pool of the device. Dropping it gives the block back, and the pool hands it out
-/// again only when the last event that covers its use was seen complete, so neither a pending copy
-/// nor a disk write that still owns it can meet the next user (H16, H17). Dropping never blocks.
+/// The memory comes from a pool of the device. Dropping a buffer gives its block back, and never
+/// blocks. The pool reuses a block only after it has seen the block's last event complete. So the
+/// next user meets neither a pending copy nor a disk write that still owns the buffer (H16, H17).
 ///
 /// # Invariants
 /// PINNED-1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing
 /// else.
 /// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
-/// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`;
-/// over where `at` is `None`.
+/// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`; if
+/// `at` is `None`, every use is over.
 /// PINNED-4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,
 }
 
-/// What a buffer owns. Dropping it by itself unmaps a block of the pool.
+/// The fields of a buffer. Dropping them outside a buffer unmaps a block of the pool.
 pub(super) struct Memory {
-    /// `None` where there are no bytes.
+    /// `None` if there are no bytes.
     pub(super) home: Option<Storage>,
     /// In elements.
     pub(super) len: usize,
@@ -45,11 +45,11 @@ pub(super) struct Memory {
     pub(super) core: Arc<DeviceCore>,
 }
 
-/// Where the elements are.
+/// The memory that holds the elements.
 pub(super) enum Storage {
     /// All of a block.
     Whole(Block),
-    /// What of a split block, or of a foreign one, begins so many bytes after its start.
+    /// A part of a split or foreign block, and its distance from the block's start, in bytes.
     Part(Arc<SplitPinned>, usize),
 }
 
@@ -66,7 +66,7 @@ impl Storage {
 
 impl<T, P> PinnedBuffer<T, P> {
     /// # Safety
-    /// PINNED-1 to PINNED-4 hold of `memory`.
+    /// PINNED-1 to PINNED-4 hold for `memory`.
     #[inline]
     pub(super) unsafe fn new(memory: Memory) -> Self {
         Self {
@@ -87,11 +87,11 @@ impl<T, P> PinnedBuffer<T, P> {
         &mut self.memory
     }
 
-    /// The memory, which the caller gives back to its pool or makes a buffer of again.
+    /// Takes the memory out. The caller gives it back to its pool or makes another buffer of it.
     #[inline]
     pub(super) fn into_memory(self) -> Memory {
         let mut buffer = ManuallyDrop::new(self);
-        // SAFETY: taken once: the buffer is neither used nor dropped after this.
+        // SAFETY: the memory is taken once: the buffer is neither used nor dropped after this.
         unsafe { ManuallyDrop::take(&mut buffer.memory) }
     }
 }
@@ -99,7 +99,7 @@ impl<T, P> PinnedBuffer<T, P> {
 impl<T, P> Drop for PinnedBuffer<T, P> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: taken once: this is the drop.
+        // SAFETY: the memory is taken once: nothing uses the buffer after its drop.
         unsafe { ManuallyDrop::take(&mut self.memory) }.give_back();
     }
 }

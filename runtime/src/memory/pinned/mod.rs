@@ -55,10 +55,10 @@ impl<T, P> PinnedBuffer<T, P> {
         DeviceAddress(self.base().addr().get() as u64)
     }
 
-    /// Splits in two at element `mid`: keeps the elements before it, and returns an owner of the
-    /// rest, as [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. The block goes
-    /// back to the pool when the last part is dropped, and is reused once the uses of all of them
-    /// were seen complete (H16).
+    /// Splits the buffer at element `mid`: keeps the elements before `mid`, and returns an owner of
+    /// the rest, as [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. When the last
+    /// part is dropped, the block goes back to the pool. The pool reuses it after it has seen the
+    /// uses of all parts complete (H16).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -66,8 +66,9 @@ impl<T, P> PinnedBuffer<T, P> {
     pub fn split_off(&mut self, mid: usize) -> Self {
         let len = self.len();
         assert!(mid <= len, "split at {mid}, past a length of {len}");
-        // SAFETY: PINNED-1: the halves are parts of what was one owner's, which keeps the first;
-        // PINNED-2 holds of each element, and PINNED-3 and PINNED-4 name none.
+        // SAFETY: PINNED-1: `self` shrinks to the first half of the elements that it owned, and
+        // `rest` gets the others. PINNED-2 holds for each element. `at` does not change, so
+        // PINNED-3 and PINNED-4 still hold.
         let memory = unsafe { self.memory_mut() };
         let split = memory.home.take().map(|home| match home {
             Storage::Whole(block) => (Arc::new(SplitPinned::new(PinnedBlock::Pool(block))), 0),
@@ -87,31 +88,32 @@ impl<T, P> PinnedBuffer<T, P> {
             at: memory.at,
             core: Arc::clone(&memory.core),
         };
-        // SAFETY: PINNED-1: the second half of it; the others held of the whole.
+        // SAFETY: PINNED-1: `rest` owns the second half, which `self` gave up. PINNED-2 to PINNED-4
+        // held for the whole.
         unsafe { Self::new(rest) }
     }
 
-    /// Joins two parts of one block that lie side by side, `tail` after this one. The block counts
-    /// as split until it is back in the pool.
+    /// Joins two adjacent parts of one block: `tail` must begin where this part ends. The block
+    /// counts as split until it is back in the pool.
     ///
     /// # Errors
-    /// [`Error::NotAdjacent`] if they are not; both are then dropped. [`try_join`](Self::try_join)
-    /// gives them back.
+    /// [`Error::NotAdjacent`] if the parts are not adjacent. Both are then dropped;
+    /// [`try_join`](Self::try_join) gives them back.
     pub fn join(self, tail: Self) -> Result<Self> {
         Ok(self.try_join(tail)?)
     }
 
-    /// As [`join`](Self::join), giving both back when they do not lie side by side.
+    /// Like [`join`](Self::join), but gives both parts back if they are not adjacent.
     ///
     /// # Errors
-    /// [`Refused`] with both.
+    /// [`Refused`] with both parts.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
         let (first, second) = (self.memory(), tail.memory());
         let adjacent = match (&first.home, &second.home) {
             (Some(Storage::Part(split, start)), Some(Storage::Part(other, next))) => {
                 Arc::ptr_eq(split, other) && start + first.len * size_of::<T>() == *next
             }
-            // Nothing joins nothing; two whole blocks are never one.
+            // Two empty buffers join. Two whole blocks never do.
             (None, None) => true,
             _ => false,
         };
@@ -121,20 +123,21 @@ impl<T, P> PinnedBuffer<T, P> {
                 value: (self, tail),
             });
         };
-        // Not the last holder of a block: the first part is one.
+        // This drop does not end the block: the first part still holds it.
         drop(tail.into_memory());
         let memory = Memory {
             len,
             ..self.into_memory()
         };
-        // SAFETY: PINNED-1 and PINNED-2: both were owned, and lie side by side. PINNED-3: of a
-        // stream, both are at its end; idle, nothing of either is pending. PINNED-4: of both.
+        // SAFETY: PINNED-1 and PINNED-2: both parts were owned, and are adjacent. PINNED-3: if a
+        // stream owns them, the uses of both come before its present end; if they are idle, no use
+        // of either is pending. PINNED-4 held for both.
         Ok(unsafe { Self::new(memory) })
     }
 
-    /// Tells a checker that the host has the elements from now on, or had them until now.
+    /// Tells a checker that the host may access the elements from now on, or could until now.
     fn tell_host_has(&self, passed: CallSite) {
-        // Cannot overflow: it was allocated.
+        // Cannot overflow: an allocation has this size.
         let bytes = self.len() * size_of::<T>();
         if bytes > 0 {
             let address = self.base().cast();
@@ -146,7 +149,7 @@ impl<T, P> PinnedBuffer<T, P> {
         }
     }
 
-    /// The same memory, of another place.
+    /// The same memory in another place.
     ///
     /// # Safety
     /// PINNED-3 and PINNED-4 hold for `Q` and `at`.
@@ -156,8 +159,8 @@ impl<T, P> PinnedBuffer<T, P> {
             at,
             ..self.into_memory()
         };
-        // SAFETY: PINNED-1 and PINNED-2 held of `self`; PINNED-3 and PINNED-4 by this function's
-        // contract.
+        // SAFETY: PINNED-1 and PINNED-2 held for `self`. PINNED-3 and PINNED-4 hold by this
+        // function's contract.
         unsafe { PinnedBuffer::new(memory) }
     }
 }
@@ -176,8 +179,8 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             Some(core.pinned().take(bytes)?)
         };
         if let Some(block) = &block {
-            // SAFETY: PINNED-1 will hold of it: at least `bytes` long, aligned to a page, and no
-            // work that uses it is pending.
+            // SAFETY: the pool's block is at least `bytes` long and aligned to a page, and no
+            // pending work uses it.
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
         let memory = Memory {
@@ -186,9 +189,9 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             at: None,
             core: Arc::clone(core),
         };
-        // SAFETY: PINNED-1: a block of the pool, which is for this buffer alone. PINNED-2: zero is
-        // a value of every `Element`, which is `Pod`. PINNED-3: the pool gives out what no work
-        // uses. PINNED-4 asks nothing of `Idle`.
+        // SAFETY: PINNED-1: the pool gave the block to this buffer alone. PINNED-2: all bytes are
+        // zero, and an `Element` is `Pod`, so zero is a value. PINNED-3: the pool gives out only
+        // blocks that no work uses. PINNED-4 demands nothing of `Idle`.
         let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(CallSite::here("Device::pinned"));
         Ok(buffer)
@@ -196,11 +199,11 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
 }
 
 impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
-    /// Owns memory of someone else's, until `foreign` gives it back.
+    /// A buffer of foreign memory, which `foreign` gives back.
     ///
     /// # Safety
-    /// PINNED-1 to PINNED-3 hold for `start` and `len`; PINNED-1 until `foreign` gives the memory
-    /// back.
+    /// PINNED-1 to PINNED-3 hold for `start` and `len`. PINNED-1 holds until `foreign` gives the
+    /// memory back.
     pub(crate) unsafe fn from_foreign_at(
         core: &Arc<DeviceCore>,
         start: NonNull<T>,
@@ -208,7 +211,8 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         passed: CallSite,
         foreign: Foreign,
     ) -> Self {
-        // Where there are no bytes, any aligned address will do, and the caller's may not be one.
+        // If there are no bytes, any aligned address serves, and the caller's address may not be
+        // aligned.
         let start = if len * size_of::<T>() == 0 {
             NonNull::dangling()
         } else {
@@ -221,8 +225,8 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
             at: None,
             core: Arc::clone(core),
         };
-        // SAFETY: PINNED-1 to PINNED-3 by this function's contract; PINNED-4 asks nothing of
-        // `Idle`.
+        // SAFETY: PINNED-1 to PINNED-3 hold by this function's contract. PINNED-4 demands nothing
+        // of `Idle`.
         let buffer = unsafe { Self::new(memory) };
         buffer.tell_host_has(passed);
         buffer
@@ -231,18 +235,18 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// The same memory, of the device of `core`.
     ///
     /// # Safety
-    /// `E` is the tag of that device, whose backend is that of this one.
+    /// `E` is the tag of the device of `core`. Both devices have the same backend.
     pub(crate) unsafe fn with_core<E: Live>(self, core: &Arc<DeviceCore>) -> PinnedBuffer<T, Idle<E>> {
         let memory = Memory {
             core: Arc::clone(core),
             ..self.into_memory()
         };
-        // SAFETY: PINNED-1 and PINNED-2 held of `self`, whose memory is page-locked for every GPU;
-        // PINNED-3: it was idle, so that `at` is `None`.
+        // SAFETY: PINNED-1 and PINNED-2 held for `self`, whose memory is page-locked for every GPU.
+        // PINNED-3: `self` was idle, so `at` is `None`. PINNED-4 demands nothing of `Idle`.
         unsafe { PinnedBuffer::new(memory) }
     }
 
-    /// The device that it is of.
+    /// The device whose pool the memory belongs to.
     pub(crate) fn core(&self) -> &DeviceCore {
         &self.memory().core
     }
@@ -253,8 +257,8 @@ impl<T, D: Live> Deref for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: PINNED-1 to PINNED-3: mapped, initialised, aligned to a page, and no work of the
-        // GPU uses it.
+        // SAFETY: PINNED-1 to PINNED-3: the memory is mapped, initialised and aligned to a page,
+        // and no work of the GPU uses it.
         unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len()) }
     }
 }
@@ -286,15 +290,15 @@ impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
 }
 
 impl Memory {
-    /// Ends the uses of a buffer that is dropped, at the present end of its stream.
+    /// Gives the block of a dropped buffer back, behind the present end of its stream.
     fn give_back(self) {
         let Self { home, at, core, .. } = self;
         match (home, at) {
             (None, _) => {}
             (Some(Storage::Whole(block)), None) => core.pinned().give_back(block, Fence::DONE),
             (Some(Storage::Whole(block)), Some(at)) => {
-                // PINNED-3: until an event is recorded, nothing says when the GPU is done with it
-                // (obligation 4).
+                // PINNED-3: without a recorded event nothing says when the GPU is done with the
+                // block (obligation 4). It is then leaked.
                 let block = Unless::leaked(block);
                 if let Ok(lease) = core.events().record(at, false) {
                     core.pinned().give_back(block.take_back(), lease.into());
@@ -319,24 +323,25 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> PinnedBuffer<T, S> {
-        // SAFETY: the caller has ordered every use before the present end of `at`, which is `S`.
+        // SAFETY: PINNED-3 and PINNED-4 hold by the contract of `attach`: every use is ordered
+        // before the present end of `at`, which is the stream `S`.
         unsafe { self.recast(Some(at)) }
     }
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: PinnedBuffer<T, S>) -> Self {
-        // SAFETY: the caller does not use or drop it until every use is over, which is when
-        // PINNED-3 holds.
+        // SAFETY: PINNED-3 holds once every use is over. By the contract of `idle_from` the buffer
+        // is neither used nor dropped earlier. PINNED-4 demands nothing of `Idle`.
         unsafe { on.recast(None) }
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> PinnedViewMut<'v, T, S> {
-        // SAFETY: the caller proves PINNED-SLICE-1 and PINNED-SLICE-2 for `'v` and `S`.
+        // SAFETY: the contract of `view` is PINNED-SLICE-1 and PINNED-SLICE-2 for `'v` and `S`.
         unsafe { PinnedViewMut::new(self.address(), self.len()) }
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> PinnedView<'v, T, S> {
-        // SAFETY: the caller proves PINNED-SLICE-1 for `'v` and `S`.
+        // SAFETY: the contract of `by_ref` is PINNED-SLICE-1 for `'v` and `S`.
         unsafe { PinnedView::new(self.address(), self.len()) }
     }
 
@@ -361,7 +366,8 @@ unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
-        // SAFETY: as in `back`.
+        // SAFETY: as in `idle_from`: PINNED-3 holds once every use is over, and by the contract of
+        // `detach` the buffer is neither used nor dropped earlier.
         unsafe { self.recast(None) }
     }
 }

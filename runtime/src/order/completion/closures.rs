@@ -1,8 +1,7 @@
-//! The thread that runs closures, one after another, in the order in which what they wait for was
-//! done.
+//! The thread that runs closures, one after another, in the order in which their waits ended.
 //!
-//! Not the thread that asks events: a closure may block, or wait for another handoff, and wake-ups
-//! go on meanwhile.
+//! It is not the thread that queries events: a closure may block, or wait for another handoff, and
+//! wake-ups must go on meanwhile.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -12,7 +11,7 @@ use super::thread::{Thread, contain};
 
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// The way to the thread.
+/// The handle of the thread.
 #[derive(Debug, Default)]
 pub(super) struct Closures(Thread<Job>);
 

@@ -1,28 +1,29 @@
-//! Who waits for pending handoffs on behalf of tasks: one thread for each device that has any.
+//! The threads that wait for pending handoffs on behalf of tasks: one thread for each device with
+//! pending waits.
 //!
 //! Design choices:
-//! - Events are asked (`cuEventQuery`); no host function is enqueued. None runs after a sticky
-//!   error (docs/soundness.md, obligation 11), and one that is enqueued delays the work behind it.
-//!   A query gives the error, so that a future ends in any case.
-//! - A stream runs in order, so that of all that waits for one stream the oldest is asked first,
-//!   and while it is pending only a few others are: thousands in flight cost a round about as much
-//!   as one for each stream.
-//! - The thread asks without pause while something arrived or was done a moment ago; after that it
-//!   sleeps a 64th of the time since, so that it is late by a small part of what it waits for, and
-//!   long waits cost next to nothing.
-//! - On a simulated device each question runs an operation, so that the thread does there what the
-//!   GPU would: it asks without pause while anything is pending, and lets others have the processor
-//!   once in a [`TURN`], not after each operation.
-//! - Threads stay behind when a process forks. A child that waits for what its parent's thread was
-//!   to wake gets an error.
-//! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and one that
-//!   panics there is contained. Closures run on a thread of their own (`closures`): they may block.
-//! - The threads ask a [`Question`], and know nothing of events: how they wait is tested without a
-//!   device.
+//! - The thread queries events (`cuEventQuery`) and enqueues no host function. A host function does
+//!   not run after a sticky error (docs/soundness.md, obligation 11), and delays the work behind
+//!   it. A query returns the error, so a future always ends.
+//! - A stream runs in order, so the thread asks the oldest wait of each stream first. While that
+//!   wait is pending, the thread asks only a few others. A round with thousands of waits costs
+//!   about as much as a round with one wait for each stream.
+//! - After an arrival or a completion the thread asks without pause for a moment. After that it
+//!   sleeps a 64th of the time since. So it is late by a small part of the waiting time, and long
+//!   waits cost little.
+//! - On a simulated device each question runs an operation: the thread does the GPU's work. So it
+//!   asks without pause while anything is pending, and yields the processor once in a [`TURN`], not
+//!   after each operation.
+//! - A forked child has no copy of the threads. A wait in the child that the parent's thread was to
+//!   end gets an error.
+//! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and a panic
+//!   there is caught. Closures run on a thread of their own (`closures`), because they may block.
+//! - The threads ask a [`Question`], and know nothing of events. So the tests of the threads need
+//!   no device.
 //!
-//! The thread starts with the first wait and ends with the device. A future that was dropped or
-//! leaked has no part in the safety of its bundle: the bundle is in the handoff, and the thread
-//! holds the events alone (H27).
+//! The thread starts with the first wait and ends with the device. The safety of a bundle does not
+//! depend on its future, which may be dropped or leaked: the bundle is in the handoff, and the
+//! thread holds only the events (H27).
 
 mod closures;
 mod thread;
@@ -43,37 +44,36 @@ use cuda_rt_driver::{Backend, DriverResult};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
 const SPIN: Duration = Duration::from_micros(50);
-/// Time for which the thread asks a simulated device before it lets others have the processor.
-/// Where all processors are busy it gets it back only some milliseconds later, whatever it has done
-/// until then.
+/// Time for which the thread asks a simulated device before it yields the processor. If all
+/// processors are busy, a yield costs some milliseconds, however short the turn was.
 const TURN: Duration = Duration::from_millis(1);
-/// It then sleeps this part of the time that it has been waiting.
+/// After [`SPIN`], the thread sleeps the waiting time divided by this.
 const SLEEP_PART: u32 = 64;
-/// But never longer than this.
+/// The longest sleep.
 const LONGEST_SLEEP: Duration = Duration::from_micros(250);
-/// Of what waits behind the oldest of a stream, how many are asked in a round: they may have come
-/// in another order than their events were recorded in, or their futures may be gone.
+/// The number of waits behind a stream's oldest wait that one round asks. They may have arrived in
+/// another order than their events were recorded, or their futures may be gone.
 const PROBES: usize = 16;
 
-/// What can be asked whether it is over: an event, or a fence of several.
+/// A wait's condition: an event, or a fence of several events.
 pub(crate) trait Question: Send + Sync {
-    /// Whether it is over. An error ends the wait.
+    /// Whether the condition is over. An error ends the wait.
     fn ask(&self) -> DriverResult<bool>;
 }
 
-/// The way to one device's threads; they run while there is something to wait for, or the device is
-/// there.
+/// The handle of one device's threads. They run while a wait is pending or the device exists.
 #[derive(Debug)]
 pub(crate) struct Completion {
-    /// To the thread that asks.
+    /// The channel to the thread that asks.
     arrivals: Thread<Watcher>,
     closures: Closures,
-    /// Whether that thread sleeps between rounds.
+    /// Whether the thread that asks sleeps between rounds.
     pauses: bool,
 }
 
 impl Completion {
-    /// For a device that runs its work by itself, or for a simulated one.
+    /// The threads for a device of `backend`. A GPU runs its work by itself; a simulated device
+    /// does not.
     pub(crate) fn of(backend: Backend) -> Self {
         Self {
             arrivals: Thread::default(),
@@ -82,15 +82,15 @@ impl Completion {
         }
     }
 
-    /// Lets the threads end once nothing waits any more.
+    /// Lets the threads end once no wait is pending.
     pub(crate) fn close(&self) {
         self.arrivals.close();
         self.closures.close();
     }
 
-    /// Does `done` once `question` is over, or cannot be asked any more. Questions of one `origin`
-    /// are over in the order in which they come. `at_end` is run by the thread that this starts, if
-    /// it starts one, when it ends.
+    /// Does `done` once `question` is over or returns an error. Questions of one `origin` should be
+    /// over in the order of their arrival. If the call starts the thread, the thread runs `at_end`
+    /// when it ends.
     pub(crate) fn watch(
         &self,
         question: Arc<dyn Question>,
@@ -100,8 +100,8 @@ impl Completion {
     ) -> io::Result<()> {
         let pauses = self.pauses;
         let sender = self.arrivals.sender(|| start(pauses, at_end))?;
-        // The thread receives until the last sender is gone. The lock is free: what cannot be sent
-        // is dropped, with code of others.
+        // The thread receives until the last sender is gone. The lock is not held here: a failed
+        // send drops the watcher, and so runs code of users.
         let sent = sender.send(Watcher {
             question,
             origin,
@@ -122,11 +122,11 @@ fn start(pauses: bool, at_end: impl FnOnce() + Send + 'static) -> io::Result<Sen
     Ok(sender)
 }
 
-/// What a future and the thread share of one wait.
+/// The state of one wait, which a future and the thread share.
 #[derive(Debug)]
 pub(crate) struct Watch {
     state: Mutex<State>,
-    /// Whose thread it is that ends it.
+    /// The process whose thread ends the wait.
     process: u32,
 }
 
@@ -137,7 +137,7 @@ enum State {
 }
 
 impl Watch {
-    /// That of a future whose task `waker` wakes; [`Done::Wake`] ends it.
+    /// The wait of a future whose task `waker` wakes. [`Done::Wake`] ends it.
     pub(crate) fn new(waker: Waker) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State::Pending(waker)),
@@ -145,8 +145,8 @@ impl Watch {
         })
     }
 
-    /// The outcome, or `waker` is the one to be woken from now on. An error where no thread will
-    /// wake it.
+    /// Returns the outcome, or remembers `waker` as the waker to wake. An error if no thread of
+    /// this process will wake it.
     pub(crate) fn poll(&self, waker: &Waker) -> io::Result<Poll<DriverResult<()>>> {
         let poll = self.poll_state(waker);
         if poll.is_pending() {
@@ -161,8 +161,8 @@ impl Watch {
             State::Pending(old) if old.will_wake(waker) => return Poll::Pending,
             State::Pending(_) => {}
         }
-        // A waker's clone and drop are the executor's code: not under the lock, which the thread of
-        // all wake-ups takes.
+        // A waker's clone and drop run the executor's code. So they happen outside the lock, which
+        // the thread of all wake-ups takes.
         let mut waker = waker.clone();
         match &mut *self.lock() {
             State::Over(outcome) => return Poll::Ready(outcome.clone()),
@@ -179,12 +179,13 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after any panic, of a waker's `clone` too: the state is replaced in one step.
+        // The state is consistent after any panic, also in a waker's `clone`: it is replaced in one
+        // step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is to be done when a wait is over.
+/// The action at the end of a wait.
 pub(crate) enum Done {
     Wake(Arc<Watch>),
     Run(Sender<Job>, Box<dyn FnOnce(DriverResult<()>) + Send>),
@@ -200,7 +201,7 @@ impl Done {
         Ok(Self::Run(jobs, Box::new(body)))
     }
 
-    /// What it waits for is over already.
+    /// Does the action at once, because the condition is already over.
     pub(crate) fn now(self) {
         match self {
             Self::Wake(watch) => watch.end(Ok(())),
@@ -211,20 +212,20 @@ impl Done {
 
 struct Watcher {
     question: Arc<dyn Question>,
-    /// What it is in order with: the stream that recorded its event, if it is one.
+    /// The stream that recorded the event, if the question is a single event.
     origin: Option<StreamId>,
     done: Done,
 }
 
-/// What asking about a wait gave.
+/// The answer of a wait that has ended.
 enum Answer {
-    /// No one waits any more.
+    /// The future is gone.
     Cancelled,
     Over(DriverResult<()>),
 }
 
 impl Watcher {
-    /// `None` while it is pending.
+    /// Asks the question. `None` while the wait is pending.
     fn ask(&self) -> Option<Answer> {
         if let Done::Wake(watch) = &self.done
             && Arc::strong_count(watch) == 1
@@ -233,7 +234,7 @@ impl Watcher {
         }
         // A question that unwinds ends this wait, and no other.
         let asked = catch_unwind(AssertUnwindSafe(|| self.question.ask())).unwrap_or_else(|payload| {
-            // Its drop may panic again.
+            // The drop of the payload may panic again.
             std::mem::forget(payload);
             Err(unwound("cuEventQuery"))
         });
@@ -245,31 +246,31 @@ impl Watcher {
     }
 
     fn finish(self, answer: Answer) {
-        // First, so that the events are the other holder's alone when it is woken.
+        // The question goes first, so that the woken task is the only holder of the events.
         contain(|| drop(self.question));
         let Answer::Over(outcome) = answer else {
-            // With the waker, whose drop is the executor's code.
+            // This drops the waker, which runs the executor's code.
             return contain(|| drop(self.done));
         };
         match self.done {
             Done::Wake(watch) => contain(|| watch.end(outcome)),
-            // Received until the last sender is gone, and this is one. Else the handoff in it is
-            // dropped, behind its fence.
+            // The thread receives until the last sender is gone, and `jobs` is a sender. If the
+            // send still fails, the handoff in the closure is dropped, behind its fence.
             Done::Run(jobs, body) => contain(|| drop(jobs.send(Box::new(move || body(outcome))))),
         }
     }
 }
 
-/// What waits for the events of one stream, or, without an origin, for those of several.
+/// The waits for events of one stream or, without an origin, for fences of several streams.
 struct Queue {
     origin: Option<StreamId>,
     watchers: VecDeque<Watcher>,
-    /// The last one probed.
+    /// The index of the wait that was probed last.
     probed: usize,
 }
 
 impl Queue {
-    /// Asks once. Returns whether something was over.
+    /// Asks one round. Returns whether a wait ended.
     fn round(&mut self) -> bool {
         let before = self.watchers.len();
         while let Some(answer) = self.watchers.front().and_then(Watcher::ask) {
@@ -296,13 +297,13 @@ impl Queue {
     }
 }
 
-/// All that waits on one device.
+/// All waits of one device.
 #[derive(Default)]
 struct Waiting(Vec<Queue>);
 
 impl Waiting {
-    /// Until no one can wait any more. With `pauses` it sleeps between rounds; on a simulated
-    /// device it does not, for there the questions are what makes work run.
+    /// Runs until no sender is left and no wait is pending. With `pauses` it sleeps between rounds.
+    /// On a simulated device it must not sleep: there the questions run the work.
     fn run(mut self, arrivals: &Receiver<Watcher>, pauses: bool) {
         let mut last = Instant::now();
         let mut turn = last;
@@ -357,12 +358,12 @@ impl Waiting {
     }
 }
 
-/// Until something arrives, but no longer than `time`.
+/// Sleeps until a watcher arrives, but no longer than `time`.
 fn sleep(arrivals: &Receiver<Watcher>, time: Duration) -> Option<Watcher> {
     match arrivals.recv_timeout(time) {
         Ok(watcher) => Some(watcher),
         Err(RecvTimeoutError::Timeout) => None,
-        // The device is gone; what waits still does.
+        // The device is gone, but the pending waits remain.
         Err(RecvTimeoutError::Disconnected) => {
             std::thread::sleep(time);
             None
@@ -376,7 +377,7 @@ mod tests {
 
     use super::*;
 
-    /// Over once it was asked so many times.
+    /// A question that is over after the given number of calls.
     struct Steps(AtomicUsize);
 
     impl Question for Steps {
@@ -401,8 +402,7 @@ mod tests {
         (watcher, watch)
     }
 
-    /// A closure of the user's, which asks when it is dropped whether it could wait for something
-    /// now.
+    /// Captured by a user's closure. When it is dropped, it reports whether the lock is free.
     struct AsksWhenDropped(Arc<Completion>, Sender<bool>);
 
     impl Drop for AsksWhenDropped {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_dropped_with_no_lock_held() {
+    fn a_watcher_that_cannot_be_sent_is_dropped_with_no_lock_held() {
         let completion = Arc::new(Completion {
             arrivals: Thread::ended(),
             ..Completion::of(Backend::Simulated)
@@ -427,13 +427,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_behind_one_that_is_pending_is_found_and_so_is_what_no_one_waits_for() {
+    fn probes_find_finished_and_cancelled_waits_behind_a_pending_wait() {
         let mut waiting = Waiting::default();
         let (slow, slow_watch) = watcher(question(10_000));
         waiting.add(slow);
         let mut watches = Vec::new();
         for number in 0..200 {
-            // Every other one is slow too, and cancelled.
+            // Every second wait is slow too, and cancelled.
             let cancelled = number % 2 == 1;
             let (behind, watch) = watcher(question(if cancelled { 1000 } else { 0 }));
             waiting.add(behind);
@@ -441,7 +441,8 @@ mod tests {
                 watches.push(watch);
             }
         }
-        // Each probes so many of those behind the first, and none is asked twice before all were.
+        // Each round probes `PROBES` waits behind the first, and no wait twice before all were
+        // asked.
         for _ in 0..200usize.div_ceil(PROBES) {
             waiting.round();
         }

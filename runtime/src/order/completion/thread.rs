@@ -1,4 +1,5 @@
-//! A thread of a device: started with the first use, left behind by a fork, ended with the device.
+//! A thread of a device. It starts with the first use, is absent in a forked child, and ends with
+//! the device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -7,13 +8,13 @@ use std::{fmt, io};
 
 use cuda_rt_driver::door::message as panic_message;
 
-/// The way to a thread, which runs while anyone has a sender to it.
+/// The handle of a thread, which runs while a sender to it exists.
 pub(super) struct Thread<T>(Mutex<State<T>>);
 
 enum State<T> {
     NotStarted,
     Started(Started<T>),
-    /// The device is gone: a thread is started for each sender, and not kept.
+    /// The device is gone: each sender gets a new thread, which is not kept.
     Closed,
 }
 
@@ -35,8 +36,8 @@ impl<T> fmt::Debug for Thread<T> {
 }
 
 impl<T> Thread<T> {
-    /// A sender to the thread, which `start` starts if there is none; kept for others while the
-    /// device is there.
+    /// A sender to the thread. If there is no thread, `start` starts one, which is kept while the
+    /// device exists.
     pub(super) fn sender(&self, start: impl FnOnce() -> io::Result<Sender<T>>) -> io::Result<Sender<T>> {
         let mut state = self.lock();
         if let State::Started(started) = &*state {
@@ -49,15 +50,15 @@ impl<T> Thread<T> {
         Ok(sender)
     }
 
-    /// Lets the thread end once no one else has a sender.
+    /// Lets the thread end once no other sender exists.
     pub(super) fn close(&self) {
         let before = std::mem::replace(&mut *self.lock(), State::Closed);
-        // With the lock free: what was not received is dropped, with code of others.
+        // Outside the lock: this may drop jobs that were never received, and so run code of users.
         drop(before);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // Whole after any panic: it is assigned or not.
+        // The state is consistent after any panic: it is set by one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,7 +77,7 @@ impl<T> Thread<T> {
     }
 }
 
-/// A sender to a thread, and the process that the thread is of.
+/// A sender to a thread, and the process of the thread.
 struct Started<T> {
     sender: Sender<T>,
     process: u32,
@@ -94,7 +95,7 @@ impl<T> Started<T> {
     }
 }
 
-/// An error in a process that was forked from the one of this number.
+/// Returns an error if this process is not `process`, but was forked from it.
 pub(super) fn check_process(process: u32) -> io::Result<()> {
     if process == std::process::id() {
         return Ok(());
@@ -104,11 +105,11 @@ pub(super) fn check_process(process: u32) -> io::Result<()> {
     )))
 }
 
-/// Runs code of others, or a driver's, on a thread of ours: the panic hook has reported what it
-/// panics with.
+/// Runs code of a user or of a driver on a thread of this crate, and catches a panic. The panic
+/// hook has already reported it.
 pub(super) fn contain(body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        // Drops no code of others, which may panic again.
+        // `panic_message` does not run the payload's drop, which may panic again.
         panic_message(payload);
     }
 }

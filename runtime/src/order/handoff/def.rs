@@ -1,4 +1,4 @@
-//! The private fields of [`Handoff`]: what is here keeps its invariant, or is `unsafe`.
+//! The private fields of [`Handoff`]. Each function here keeps the invariant, or is `unsafe`.
 
 use std::mem::ManuallyDrop;
 
@@ -16,15 +16,16 @@ use crate::order::fence::Fence;
 ///                                        DeviceBuffer<T, Idle>
 /// ```
 ///
-/// It names no stream, so it can sit in a `Vec`, a struct or a channel. What is inside cannot be
-/// reached while it is pending: that is the point. Counterexample: if it dereferenced to the
-/// buffer, a host read of pinned memory would compile while the download still writes it (H13).
+/// Its type names no stream, so a handoff can be in a `Vec`, a struct or a channel. The bundle
+/// cannot be reached while the handoff is pending. Counterexample: if a handoff dereferenced to its
+/// buffer, a host read of pinned memory would compile while the download still writes the memory
+/// (H13).
 ///
-/// Dropping it frees what is inside once its event is over, on a stream kept for that, without
-/// blocking. Leaking it leaks the memory and nothing else (H22).
+/// Dropping a handoff frees the bundle once the fence is over, on a stream that the device keeps
+/// for this, and does not block. Leaking a handoff leaks the memory and does no other harm (H22).
 ///
 /// # Invariants
-/// HANDOFF-1. Every use of every part that is enqueued anywhere is ordered before `fence`, or over.
+/// HANDOFF-1. Every use of every part, enqueued on any stream, is over or ordered before `fence`.
 #[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream, or `synchronize` it"]
 pub struct Handoff<R: Bundle> {
     bundle: ManuallyDrop<R>,
@@ -53,27 +54,30 @@ impl<R: Bundle> Handoff<R> {
     }
 
     /// # Safety
-    /// HANDOFF-1 holds of `fence`.
+    /// HANDOFF-1 holds for `fence`.
     pub(crate) unsafe fn set_fence(&mut self, fence: Fence) {
         *self.fence = fence;
     }
 
-    /// What it carries, whose uses are ordered before the fence only.
+    /// The pending bundle: its uses may not be over before the fence is.
     pub(crate) fn pending_ref(&self) -> &R {
         &self.bundle
     }
 
-    /// The bundle in place, where nothing is pending.
+    /// The bundle in place.
+    ///
+    /// # Panics
+    /// If the fence is not done.
     pub(crate) fn idle_mut(&mut self) -> &mut R {
         assert!(self.fence.is_done(), "only what is idle is lent to the host");
         &mut self.bundle
     }
 
-    /// The bundle and its fence, which no destructor waits for from now on.
+    /// Takes the bundle and its fence out. No destructor waits for the fence from now on.
     #[inline]
     pub(crate) fn into_parts(self) -> (R, Fence) {
         let mut handoff = ManuallyDrop::new(self);
-        // SAFETY: taken once: the handoff is neither used nor dropped after this.
+        // SAFETY: the bundle is taken once: the handoff is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut handoff.bundle) };
         // SAFETY: as above.
         let fence = unsafe { ManuallyDrop::take(&mut handoff.fence) };
@@ -83,7 +87,7 @@ impl<R: Bundle> Handoff<R> {
 
 impl<R: Bundle> Drop for Handoff<R> {
     fn drop(&mut self) {
-        // SAFETY: taken once: this is the drop.
+        // SAFETY: the bundle is taken once: nothing uses the handoff after its drop.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
         // SAFETY: as above.
         let mut fence = unsafe { ManuallyDrop::take(&mut self.fence) };

@@ -1,5 +1,5 @@
-//! [`Handoff`]: a bundle between two owners. Here the host waits for it; [`order`](crate::order)
-//! shows where streams and tasks do.
+//! [`Handoff`]: a bundle between two owners. This file holds the host's waits;
+//! [`order`](crate::order) shows where streams and tasks wait.
 
 mod def;
 
@@ -15,28 +15,29 @@ use cuda_rt_driver::CallSite;
 
 impl<R: Bundle> fmt::Debug for Handoff<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bundle: a user's `Debug` must not see what is pending.
+        // The bundle is left out: a user's `Debug` must not see a pending bundle.
         f.debug_struct("Handoff")
             .field("fence", self.fence())
             .finish_non_exhaustive()
     }
 }
 
-/// What [`Handoff::query`] found.
+/// The answer of [`Handoff::query`].
 #[derive(Debug)]
 #[must_use = "a handoff that is still pending is inside"]
 pub enum Query<R: Bundle> {
-    /// All work is over: here is the bundle.
+    /// All work that uses the bundle is over: the bundle, idle.
     Done(R),
-    /// Not yet.
+    /// Some work is not over: the handoff, unchanged.
     Pending(Handoff<R>),
 }
 
 pub(crate) mod sealed {
     use super::{Bundle, Handoff};
 
-    /// A handoff, and nothing else. A trait, so that what is no handoff is refused in words that
-    /// say what to do: a plain `Handoff<R>` as a parameter is refused as a mismatch of types.
+    /// A trait that only a handoff implements. Its message tells a program that passes another type
+    /// what to do. With a plain `Handoff<R>` as the parameter, rustc would only say that types
+    /// mismatch.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a handoff",
         label = "no event says when its last use is over: no stream can wait for it",
@@ -46,10 +47,10 @@ pub(crate) mod sealed {
                 which waits for every reader"
     )]
     pub trait Released: Sized {
-        /// What it carries.
+        /// The bundle that the handoff carries.
         type Bundle: Bundle;
 
-        /// Itself.
+        /// The handoff itself.
         fn into_handoff(self) -> Handoff<Self::Bundle>;
     }
 
@@ -64,14 +65,14 @@ pub(crate) mod sealed {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// A handoff of what is idle: nothing to wait for, so it can be acquired anywhere at no cost.
+    /// A handoff of an idle bundle. There is nothing to wait for, so acquiring it costs nothing.
     #[track_caller]
     pub fn ready(idle: R) -> Self
     where
         R::Device: Live,
     {
         idle.note_host_access(ToHost(CallSite::here("Handoff::ready")));
-        // SAFETY: HANDOFF-1: idle, so every use is over.
+        // SAFETY: HANDOFF-1: the bundle is idle, so every use is over.
         unsafe { Self::pending(idle, Fence::DONE) }
     }
 
@@ -79,12 +80,13 @@ impl<R: Bundle> Handoff<R> {
     /// returns it, idle.
     ///
     /// # Hazards prevented
-    /// H13, H14, H16, H18: there is no other way from a pending pinned buffer to its elements.
+    /// H13, H14, H16, H18: the elements of a pending pinned buffer are unreachable until the
+    /// handoff is seen over.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver). A failed wait is not a finished wait: the bundle is
-    /// then leaked, never returned to the host. [`try_synchronize`](Self::try_synchronize) keeps
-    /// it.
+    /// then leaked, never returned to the host. [`try_synchronize`](Self::try_synchronize) returns
+    /// the handoff instead.
     #[track_caller]
     pub fn synchronize(self) -> Result<R>
     where
@@ -93,7 +95,7 @@ impl<R: Bundle> Handoff<R> {
         Ok(self.try_synchronize()?)
     }
 
-    /// As [`synchronize`](Self::synchronize), giving the handoff back when it fails.
+    /// Like [`synchronize`](Self::synchronize), but gives the handoff back on an error.
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
@@ -109,8 +111,8 @@ impl<R: Bundle> Handoff<R> {
         }
     }
 
-    /// The bundle if all work that uses it is over, or the handoff as it was (`cuEventQuery`). Does
-    /// not block.
+    /// Returns the bundle if all work that uses it is over, or else the handoff, unchanged
+    /// (`cuEventQuery`). Does not block.
     ///
     /// # Errors
     /// [`Refused`] with the handoff, pending as before.
@@ -128,7 +130,7 @@ impl<R: Bundle> Handoff<R> {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// The bundle, which the host has from now on: every use is over.
+    /// Takes the bundle out for the host. Every use must be over.
     #[inline]
     pub(crate) fn settled(self, passed: CallSite) -> R {
         let (bundle, _fence) = self.into_parts();
@@ -143,11 +145,12 @@ macro_rules! split {
         where
             ($($part,)*): Bundle,
         {
-            /// One handoff for each part; they share the event, and each can go its own way.
+            /// One handoff for each part. They share the fence, and each can be acquired by a
+            /// different stream.
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (($($value,)*), mut fence) = self.into_parts();
                 ($(
-                    // SAFETY: HANDOFF-1 held of the whole, and holds of each part with the same
+                    // SAFETY: HANDOFF-1 held for the whole, so it holds for each part with the same
                     // fence.
                     unsafe { Handoff::pending($value, fence.share()) },
                 )*)
