@@ -6,4 +6,11 @@ macro_rules! assert {
 }
 device_std::kernel_module!("none.ptx");
 #[kernel(block = 32)]
-pub fn large(mut block: Block, tile: BlockUninit<f32, 16384>, mut out: PerBlock<f32>) {}
+// Each array fits, for which the library asks by itself; the two together do not.
+pub fn large(
+    mut block: Block,
+    tile: BlockUninit<f32, 8192>,
+    other: BlockUninit<f32, 8192>,
+    mut out: PerBlock<f32>,
+) {
+}
