@@ -507,17 +507,17 @@ impl Raw {
     }
 
     fn record(&self, event: sys::CUevent, stream: sys::CUstream) {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuEventRecord(event, stream) });
     }
 
     fn wait(&self, stream: sys::CUstream, event: sys::CUevent) {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuStreamWaitEvent(stream, event, 0) });
     }
 
     fn synchronize(&self, event: sys::CUevent) {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuEventSynchronize(event) });
     }
 
@@ -549,7 +549,7 @@ impl Raw {
             }
         }
         for stream in [self.upload, self.download] {
-            // SAFETY: live.
+            // SAFETY: the handles are live.
             ok(unsafe { sys::cuStreamSynchronize(stream) });
         }
         started.elapsed()

@@ -294,7 +294,7 @@ impl Raw {
 
     fn capture(&self, factor: f32) -> sys::CUgraph {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuStreamBeginCapture_v2(self.aside, mode) });
         self.chain(self.aside, factor);
         let mut graph = ptr::null_mut();
@@ -305,7 +305,7 @@ impl Raw {
 
     fn instantiate(&self, graph: sys::CUgraph) -> sys::CUgraphExec {
         let mut executable = ptr::null_mut();
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) });
         executable
     }
@@ -316,9 +316,9 @@ impl Raw {
     }
 
     fn destroy(&self, (graph, executable): (sys::CUgraph, sys::CUgraphExec)) {
-        // SAFETY: live, and not used again.
+        // SAFETY: the handle is live, and not used again.
         ok(unsafe { sys::cuGraphExecDestroy(executable) });
-        // SAFETY: live, and not used again.
+        // SAFETY: the handle is live, and not used again.
         ok(unsafe { sys::cuGraphDestroy(graph) });
     }
 
@@ -355,7 +355,7 @@ impl Raw {
         let mut result: sys::CUgraphExecUpdateResultInfo = unsafe { std::mem::zeroed() };
         // SAFETY: both graphs are live, and the pointer is to a live struct.
         ok(unsafe { sys::cuGraphExecUpdate_v2(self.executable, graph, &mut result) });
-        // SAFETY: live, and not used again.
+        // SAFETY: the handle is live, and not used again.
         ok(unsafe { sys::cuGraphDestroy(graph) });
     }
 }
@@ -365,7 +365,7 @@ impl Drop for Raw {
         // SAFETY: the stream is live.
         ok(unsafe { sys::cuStreamSynchronize(self.stream) });
         self.destroy((self.graph, self.executable));
-        // SAFETY: live, and not used again.
+        // SAFETY: the handle is live, and not used again.
         ok(unsafe { sys::cuStreamDestroy_v2(self.aside) });
         // SAFETY: the module is live, and none of its kernels runs: the stream was synchronised
         // above.

@@ -86,15 +86,15 @@ fn main() {
 
     let settle = || {
         for stream in [stream, other] {
-            // SAFETY: live.
+            // SAFETY: the handles are live.
             unsafe { driver.synchronize_stream(stream) }.expect("synchronize");
         }
     };
     let seam: &dyn Driver = &*driver;
     let handoff = || {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         unsafe { seam.record_event(event, stream) }.expect("record");
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         unsafe { seam.wait_event(other, event) }.expect("wait");
     };
     let launch = || {
@@ -103,7 +103,7 @@ fn main() {
         unsafe { seam.launch(&EMPTY, &SHAPE, &parameters, stream) }.expect("launch");
     };
     let alloc = || {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         let address = unsafe { seam.alloc(1 << 20, stream) }.expect("alloc");
         // SAFETY: the address is from `alloc`, and nothing uses the memory.
         unsafe { seam.free(address, stream) }.expect("free");
@@ -138,7 +138,7 @@ fn main() {
             .way("raw cuThreadExchangeStreamCaptureMode", || raw.exchange_mode())
             .way("raw cuEventQuery", || raw.query())
             .way("Driver query", || {
-                // SAFETY: live.
+                // SAFETY: the handles are live.
                 unsafe { seam.query_event(event) }.map(drop).expect("query");
             }),
     ];
@@ -261,12 +261,12 @@ impl Raw {
     }
 
     fn record(&self) -> CUresult {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         unsafe { sys::cuEventRecord(self.event, self.stream) }
     }
 
     fn wait(&self) -> CUresult {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         unsafe { sys::cuStreamWaitEvent(self.other, self.event, 0) }
     }
 
@@ -298,9 +298,9 @@ impl Raw {
 
     fn there_and_back(&self) {
         self.handoff();
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuEventRecord(self.back, self.other) });
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         ok(unsafe { sys::cuStreamWaitEvent(self.stream, self.back, 0) });
     }
 
@@ -342,7 +342,7 @@ impl Raw {
     }
 
     fn query(&self) {
-        // SAFETY: live.
+        // SAFETY: the handles are live.
         let status = unsafe { sys::cuEventQuery(self.event) };
         assert!(matches!(
             status,
@@ -365,10 +365,10 @@ impl Raw {
             rows.push((name, "cuEventRecord", self.record() as u32));
             rows.push((name, "cuStreamWaitEvent", self.wait() as u32));
             rows.push((name, "cuLaunchKernel", self.launch_status() as u32));
-            // SAFETY: live.
+            // SAFETY: the handles are live.
             rows.push((name, "cuEventQuery", unsafe { sys::cuEventQuery(self.event) }
                 as u32));
-            // SAFETY: live.
+            // SAFETY: the handles are live.
             rows.push((
                 name,
                 "cuStreamSynchronize",
@@ -377,7 +377,7 @@ impl Raw {
         }
         // SAFETY: the context is live. All other objects here belong to it.
         ok(unsafe { sys::cuCtxSetCurrent(self.context) });
-        // SAFETY: live, and not used again.
+        // SAFETY: the handle is live, and not used again.
         ok(unsafe { sys::cuCtxDestroy_v2(foreign) });
         rows
     }

@@ -38,7 +38,7 @@ pub(crate) struct DeviceCore {
     completion: Arc<Completion>,
     pinned: PinnedPool,
     graph: bool,
-    /// Whether a checker follows the driver, and wants to know where calls stand.
+    /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
     /// The error of the first ordering that could not be made. From then on no more work may be
     /// enqueued.
@@ -109,7 +109,7 @@ impl DeviceCore {
         Ok(&*self.driver)
     }
 
-    /// Whether a checker follows the driver, and wants to know where calls stand.
+    /// Whether a checker follows the driver, and so needs the position of each call.
     #[inline]
     pub(super) fn is_checked(&self) -> bool {
         self.checked

@@ -117,7 +117,7 @@ impl Recording<'_> {
     /// Ends the capture as a graph of its own.
     pub(super) fn end(mut self) -> DriverResult<RawGraph> {
         self.open = false;
-        // SAFETY: begun on this stream, and ended once.
+        // SAFETY: the capture was begun on this stream, and ends once.
         unsafe { self.core.driver().end_capture(self.origin.raw) }
     }
 
@@ -141,7 +141,7 @@ impl Drop for Recording<'_> {
         }
         // A fork that was not joined makes the end fail, which ends the capture as well.
         let _ = self.join();
-        // SAFETY: begun on this stream, and ended once.
+        // SAFETY: the capture was begun on this stream, and ends once.
         if let Ok(graph) = unsafe { self.core.driver().end_capture(self.origin.raw) } {
             // SAFETY: the graph was made just now, and never launched.
             let _ = unsafe { self.core.driver().destroy_graph(graph) };

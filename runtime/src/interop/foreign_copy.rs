@@ -46,7 +46,7 @@ where
         let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
         // The wait follows a failed copy too: the driver's error does not prove that no copy was
         // enqueued.
-        // SAFETY: the core keeps the stream.
+        // SAFETY: CORE-1: the core keeps the stream live.
         let waited = unsafe { driver.synchronize_stream(self.at().raw) };
         if let Err(error) = copied.clone().and(waited.clone()).during(during) {
             let value = waited.is_ok().then(|| owner.take_back());

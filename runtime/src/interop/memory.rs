@@ -23,7 +23,7 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// 3. The memory is aligned for `T`. After these uses it holds values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
     pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self {
-        // SAFETY: the caller's obligations are BUFFER-1 and BUFFER-2; BUFFER-3 by definition.
+        // SAFETY: this function's contract is BUFFER-1 and BUFFER-2. BUFFER-3: the stream is `S`.
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
     }
 
@@ -71,7 +71,7 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     ) -> Self {
         let passed = CallSite::here("DeviceBuffer::from_foreign");
         let foreign = Foreign::new(stream.core(), address, len * size_of::<T>(), passed, release);
-        // SAFETY: the caller's obligations are BUFFER-1 and BUFFER-2; BUFFER-3 by definition.
+        // SAFETY: this function's contract is BUFFER-1 and BUFFER-2. BUFFER-3: the stream is `S`.
         unsafe { Self::from_foreign_at(stream.core(), stream.at(), address, len, foreign) }
     }
 

@@ -56,7 +56,7 @@ pub struct ReadArg<'a, S, T> {
 }
 
 impl<'a, S: StreamTag, T> ReadArg<'a, S, T> {
-    /// Borrows it.
+    /// Borrows the slice for `'a`.
     #[inline(always)]
     pub fn new<P: ReadBy<S>>(slice: &'a DeviceSlice<T, P>) -> Self {
         Self {
@@ -76,7 +76,7 @@ pub struct WriteArg<'a, S, T> {
 }
 
 impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {
-    /// Borrows it.
+    /// Borrows the slice for `'a`.
     #[inline(always)]
     pub fn new<P: WriteBy<S>>(slice: &'a mut DeviceSlice<T, P>) -> Self {
         Self {
@@ -244,7 +244,7 @@ macro_rules! buffer {
             // SAFETY: by this function's contract the pointers at `at` are to an address and a
             // length.
             let slice = unsafe { rt::output(parameters, at) };
-            // SAFETY: passed on to the caller.
+            // SAFETY: this function's contract covers the call.
             (slice, unsafe { R::read_back(parameters, at + 2) })
         }
     };
@@ -265,7 +265,7 @@ unsafe impl<K: SliceOf<AT>, const AT: usize, R: Parameters> Parameters for (Slic
         // SAFETY: `rt::output` made sure that the pointer is aligned. The memory is live and
         // readable for `'k` by this function's contract.
         let slice = unsafe { std::slice::from_raw_parts(*start, *len) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         (slice, unsafe { R::arguments(rest, shared, offset) })
     }
 }
@@ -290,9 +290,9 @@ unsafe impl<K: OutputOf<AT>, const AT: usize, const IS_EXCLUSIVE: bool, R: Param
         shared: *mut u8,
         offset: usize,
     ) -> Self::Arguments<'k> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         let output = unsafe { <K::At<'k> as OutputArgument>::new(*start, *len) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         (output, unsafe { R::arguments(rest, shared, offset) })
     }
 }
@@ -317,7 +317,7 @@ unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (
 
     #[inline(always)]
     unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         unsafe { R::read_back(parameters, at) }
     }
 
@@ -354,7 +354,7 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
     unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
         // SAFETY: by this function's contract the pointer at `at` is to a value of this type.
         let value = unsafe { rt::scalar(parameters, at) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         (value, unsafe { R::read_back(parameters, at + 1) })
     }
 
@@ -364,7 +364,7 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
         shared: *mut u8,
         offset: usize,
     ) -> Self::Arguments<'k> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract covers the call.
         (*value, unsafe { R::arguments(rest, shared, offset) })
     }
 }

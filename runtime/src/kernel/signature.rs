@@ -24,7 +24,7 @@ use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
 /// `kernel` returns one static, which [`describe`] made for this type. The entry of its symbol in
 /// its module was built from a `#[kernel]` function with this signature.
 pub unsafe trait Signature: Sized + 'static {
-    /// What tells threads or blocks apart.
+    /// The position that tells threads or blocks apart.
     type Position: Position;
     /// What the launch passes, in order: `(Slice<K, 0>, (Value<K, 2>, ()))`.
     type Parameters: Parameters;
@@ -214,7 +214,7 @@ unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c
     let extent_at = <K::Parameters as Parameters>::Described::LEN - 1;
     // SAFETY: the extent is the last parameter, and the loop below runs once.
     let launch = unsafe { rt::launch(parameters, extent_at, shape.grid) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: this function's contract covers the call.
     let values = unsafe { K::Parameters::read_back(parameters, 0) };
     let mut memory = SharedMemory::new(K::Parameters::SHARED_BYTES);
     let shared = memory.start();
@@ -231,7 +231,7 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// What tells threads or blocks apart.
+/// The position that tells threads or blocks apart.
 pub trait Position: Sealed {
     /// The grid of a launch.
     type Grid;

@@ -21,7 +21,7 @@ macro_rules! tuples {
 
             #[inline]
             unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 (unsafe { self.$first_index.attach(at) }, $(
                     // SAFETY: as above.
                     unsafe { self.$index.attach(at) },
@@ -30,7 +30,7 @@ macro_rules! tuples {
 
             #[inline]
             unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 (unsafe { $first::idle_from(on.$first_index) }, $(
                     // SAFETY: as above.
                     unsafe { $part::idle_from(on.$index) },
@@ -38,7 +38,7 @@ macro_rules! tuples {
             }
 
             unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 (unsafe { self.$first_index.view() }, $(
                     // SAFETY: as above.
                     unsafe { self.$index.view() },
@@ -46,7 +46,7 @@ macro_rules! tuples {
             }
 
             unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 (unsafe { self.$first_index.by_ref() }, $(
                     // SAFETY: as above.
                     unsafe { self.$index.by_ref() },
@@ -57,7 +57,7 @@ macro_rules! tuples {
                 // If one part unwinds, the parts after it must leak: a drop would treat them as
                 // idle.
                 let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 unsafe { parts.$first_index.take_back().retire(fence) };
                 $(
                     // SAFETY: as above.
@@ -78,7 +78,7 @@ macro_rules! tuples {
 
             #[inline]
             unsafe fn detach(self) -> Self::Idle {
-                // SAFETY: the caller's promise covers every part.
+                // SAFETY: this function's contract covers every part.
                 (unsafe { self.$first_index.detach() }, $(
                     // SAFETY: as above.
                     unsafe { self.$index.detach() },
@@ -112,30 +112,30 @@ unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
 
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.map(|part| unsafe { part.attach(at) })
     }
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         on.map(|part| unsafe { R::idle_from(part) })
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.each_mut().map(|part| unsafe { part.view() })
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.each_ref().map(|part| unsafe { part.by_ref() })
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
         // As in a tuple.
         for part in self.map(Unless::leaked) {
-            // SAFETY: the caller's promise covers every element.
+            // SAFETY: this function's contract covers every element.
             unsafe { part.take_back().retire(fence) }
         }
     }
@@ -152,7 +152,7 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>, const N: usize> OwnedBy<S> for [R; N] {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.map(|part| unsafe { part.detach() })
     }
 }
@@ -165,22 +165,22 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
     type Ref<'v, S: StreamTag> = Vec<R::Ref<'v, S>>;
 
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.into_iter().map(|part| unsafe { part.attach(at) }).collect()
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         on.into_iter().map(|part| unsafe { R::idle_from(part) }).collect()
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.iter_mut().map(|part| unsafe { part.view() }).collect()
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.iter().map(|part| unsafe { part.by_ref() }).collect()
     }
 
@@ -188,7 +188,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
         // As in a tuple. The iterator holds wrapped elements, so an unwind leaks the rest.
         let parts: Vec<_> = self.into_iter().map(Unless::leaked).collect();
         for part in parts {
-            // SAFETY: the caller's promise covers every element.
+            // SAFETY: this function's contract covers every element.
             unsafe { part.take_back().retire(fence) }
         }
     }
@@ -204,7 +204,7 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Vec<R> {
     type Idle = Vec<R::Idle>;
 
     unsafe fn detach(self) -> Self::Idle {
-        // SAFETY: the caller's promise covers every element.
+        // SAFETY: this function's contract covers every element.
         self.into_iter().map(|part| unsafe { part.detach() }).collect()
     }
 }
@@ -218,29 +218,29 @@ unsafe impl<R: Bundle> Bundle for Option<R> {
 
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
-        // SAFETY: the caller's promise covers the element.
+        // SAFETY: this function's contract covers the element.
         self.map(|part| unsafe { part.attach(at) })
     }
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
-        // SAFETY: the caller's promise covers the element.
+        // SAFETY: this function's contract covers the element.
         on.map(|part| unsafe { R::idle_from(part) })
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
-        // SAFETY: the caller's promise covers the element.
+        // SAFETY: this function's contract covers the element.
         self.as_mut().map(|part| unsafe { part.view() })
     }
 
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S> {
-        // SAFETY: the caller's promise covers the element.
+        // SAFETY: this function's contract covers the element.
         self.as_ref().map(|part| unsafe { part.by_ref() })
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
         if let Some(part) = self {
-            // SAFETY: the caller's promise covers the element.
+            // SAFETY: this function's contract covers the element.
             unsafe { part.retire(fence) }
         }
     }
@@ -257,7 +257,7 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Option<R> {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
-        // SAFETY: the caller's promise covers the element.
+        // SAFETY: this function's contract covers the element.
         self.map(|part| unsafe { part.detach() })
     }
 }

@@ -77,7 +77,7 @@ where
 impl<R: Bundle, S: StreamTag> Constant<R, S> {
     /// Views of all parts, which `S` may read.
     pub fn view(&self) -> R::Ref<'_, S> {
-        // SAFETY: CONSTANT-1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: the bundle is live, and nothing writes it.
         unsafe { self.bundle.by_ref() }
     }
 }
@@ -92,7 +92,7 @@ impl<R: Bundle, P> Constant<R, P> {
     }
 }
 
-// SAFETY: one part, which every method converts; `&` gives no way to write.
+// SAFETY: there is one part, which every method converts. `&` gives no way to write it.
 unsafe impl<R: Bundle, D: DeviceTag> Bundle for Constant<R, Idle<D>> {
     type Device = D;
     type On<S: StreamTag> = Constant<R, S>;
@@ -100,19 +100,19 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Constant<R, Idle<D>> {
     type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
 
     unsafe fn attach<S: StreamTag>(self, _at: StreamRef) -> Constant<R, S> {
-        // SAFETY: the caller's `S` is on the device `D`.
+        // SAFETY: by this function's contract `S` is on the device `D`.
         let place = unsafe { self.place.moved() };
         self.recast(place)
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Constant<R, S>) -> Self {
-        // SAFETY: the caller's `S` is on the device `D`.
+        // SAFETY: by this function's contract `S` is on the device `D`.
         let place = unsafe { on.place.moved() };
         on.recast(place)
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> R::Ref<'v, S> {
-        // SAFETY: CONSTANT-1: live, and written by nothing.
+        // SAFETY: CONSTANT-1: the bundle is live, and nothing writes it.
         unsafe { self.bundle.by_ref() }
     }
 

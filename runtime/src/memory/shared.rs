@@ -96,10 +96,10 @@ impl<R: Bundle> Shared<R> {
 /// other streams can still read the shared bundle.
 ///
 /// # Invariants
-/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`, or over
-/// where it is `None`.
-/// LEASE-2. Every read under this lease is ordered before the present end of `at`, or over where it
-/// is `None`.
+/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`. If `at` is
+/// `None`, they are over.
+/// LEASE-2. Every read under this lease is ordered before the present end of `at`. If `at` is
+/// `None`, it is over.
 /// LEASE-3. While `P` is a stream tag, `at` is that stream.
 /// LEASE-4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
@@ -174,7 +174,7 @@ impl<R: Bundle, P> Drop for Lease<R, P> {
     }
 }
 
-// SAFETY: one part, which every method converts; `&` gives no way to write.
+// SAFETY: there is one part, which every method converts. `&` gives no way to write it.
 unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     type Device = D;
     type On<S: StreamTag> = Lease<R, S>;
@@ -182,7 +182,7 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     type Ref<'v, S: StreamTag> = R::Ref<'v, S>;
 
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Lease<R, S> {
-        // SAFETY: the caller's `S` is on the device `D`.
+        // SAFETY: by this function's contract `S` is on the device `D`.
         let place = unsafe { self.place.moved() };
         // SAFETY: LEASE-1 to LEASE-3: by the contract of `attach` all uses are ordered before the
         // present end of `at`, which is the stream `S`. The writes come before them.
@@ -190,7 +190,7 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Lease<R, S>) -> Self {
-        // SAFETY: the caller's `S` is on the device `D`.
+        // SAFETY: by this function's contract `S` is on the device `D`.
         let place = unsafe { on.place.moved() };
         // SAFETY: LEASE-1 and LEASE-2 hold once every use is over. By the contract of `idle_from`
         // the lease is neither used nor dropped earlier. LEASE-3 demands nothing of `Idle`.

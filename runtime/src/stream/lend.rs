@@ -28,7 +28,7 @@ impl Join<'_> {
         if let Err(error) = &result {
             // The owner must not go on unordered. A wait of the host orders too. If that wait fails
             // as well, nothing more may be enqueued on this device.
-            // SAFETY: the core keeps the stream.
+            // SAFETY: CORE-1: the core keeps the stream live.
             let waited = !self.core.is_graph()
                 && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
             if !waited {

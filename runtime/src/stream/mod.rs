@@ -222,7 +222,7 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: the core keeps the stream.
+        // SAFETY: CORE-1: the core keeps the stream live.
         let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
         self.core
             .observed()

@@ -294,7 +294,7 @@ impl<S: StreamTag> Stream<S> {
         match self.core().events().record(self.at(), false) {
             Ok(lease) => (lease.into(), Ok(())),
             // Waiting on the host orders as well.
-            // SAFETY: the core keeps the stream.
+            // SAFETY: CORE-1: the core keeps the stream live.
             Err(error) => match unsafe { self.core().driver().synchronize_stream(self.at().raw) } {
                 Ok(()) => (Fence::DONE, Ok(())),
                 // If the host's wait fails too, nothing may ever touch or free the memory.

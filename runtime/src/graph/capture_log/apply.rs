@@ -54,7 +54,7 @@ impl CaptureLog {
             return Err(Unchanged::Differs(Difference { operation, why }));
         }
         for (done, &place) in changes.launches.iter().enumerate() {
-            // SAFETY: the caller's.
+            // SAFETY: this function's contract covers the call.
             let set = unsafe { self.set(graph, captured, place, &rehearsed) };
             if let Err(error) = set {
                 // Restores the failed launch too: CUDA does not promise that a failed call changes

@@ -94,9 +94,9 @@ where
                 // `T`.
                 Ok(unsafe { DeviceBuffer::from_raw(self, address, len) })
             }
-            // SAFETY: the caller promises that cust's buffer owns the memory, of that length, so it
-            // is live as long as the buffer. `settle` waited for the primary context, and the
-            // caller promises that nothing is pending in others. Any bits are a `T`.
+            // SAFETY: by this function's contract cust's buffer owns the memory, of that length, so
+            // the memory lives as long as the buffer. `settle` waited for the primary context, and
+            // by the contract no work is pending in other contexts. Any bits are a `T`.
             Origin::Allocated => unsafe { self.copied(buffer, address, len, CALL) },
         }
     }

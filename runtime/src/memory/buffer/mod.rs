@@ -323,7 +323,7 @@ impl<T, P: Place> DerefMut for DeviceBuffer<T, P> {
     }
 }
 
-// SAFETY: one part, which every method converts; `&` gives no way to write.
+// SAFETY: there is one part, which every method converts. `&` gives no way to write it.
 unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
     type Device = D;
     type On<S: StreamTag> = DeviceBuffer<T, S>;
@@ -391,7 +391,7 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
     }
 }
 
-// SAFETY: one part, owned by `S`.
+// SAFETY: there is one part, and `S` owns it.
 unsafe impl<T, S: StreamTag> OwnedBy<S> for DeviceBuffer<T, S> {
     type Idle = DeviceBuffer<T, Idle<S::Device>>;
 

@@ -63,28 +63,28 @@ macro_rules! __bundle {
 
             #[inline]
             unsafe fn attach<__S: $crate::StreamTag>(self, __at: $crate::__private::StreamRef) -> Self::On<__S> {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::attach::<Self, __S>(self, __at) }
             }
 
             #[inline]
             unsafe fn idle_from<__S: $crate::StreamTag>(__on: Self::On<__S>) -> Self {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::idle_from::<Self, __S>(__on) }
             }
 
             unsafe fn view<'__v, __S: $crate::StreamTag>(&mut self) -> Self::View<'__v, __S> {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::view::<Self, __S>(self) }
             }
 
             unsafe fn by_ref<'__v, __S: $crate::StreamTag>(&self) -> Self::Ref<'__v, __S> {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::by_ref::<Self, __S>(self) }
             }
 
             unsafe fn retire(self, __fence: &mut $crate::__private::Fence) {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::retire::<Self>(self, __fence) }
             }
 
@@ -198,7 +198,7 @@ macro_rules! __bundle {
 
             #[inline]
             unsafe fn detach(self) -> Self::Idle {
-                // SAFETY: passed on to the caller.
+                // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::detach::<Self, __S>(self) }
             }
         }

@@ -314,7 +314,7 @@ impl Memory {
     }
 }
 
-// SAFETY: one part, which every method converts; `&` gives no way to write.
+// SAFETY: there is one part, which every method converts. `&` gives no way to write it.
 unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
     type Device = D;
     type On<S: StreamTag> = PinnedBuffer<T, S>;
@@ -360,7 +360,7 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
     }
 }
 
-// SAFETY: one part, owned by `S`.
+// SAFETY: there is one part, and `S` owns it.
 unsafe impl<T, S: StreamTag> OwnedBy<S> for PinnedBuffer<T, S> {
     type Idle = PinnedBuffer<T, Idle<S::Device>>;
 
