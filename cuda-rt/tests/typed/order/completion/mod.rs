@@ -83,7 +83,8 @@ fn a_query_that_fails_once_ends_that_future_with_the_error_and_frees_behind_the_
             let simulator = Device::simulated(config.clone(), |gpu| {
                 let simulator = gpu.simulator().unwrap().clone();
                 let streams = Streams::new(&gpu);
-                // To reuse a block whose copy may be pending makes a query too. These blocks are idle.
+                // Reuse of a block whose copy may be pending makes a query too. These blocks are
+                // idle.
                 let blocks: Vec<_> = (0..9).map(|_| gpu.pinned::<u32>(LEN).unwrap()).collect();
                 drop(blocks);
                 let futures: Vec<_> = (0..8)
