@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_times_or_was_not_asked_for_is_left_out() {
+    fn records_without_times_or_of_other_kinds_are_left_out() {
         assert!(read_one(&transfer(MEMCPY, 1, 0, 0)).is_none());
         assert!(read_one(&transfer(MEMCPY, 1, 20, 0)).is_none());
         assert!(read_one(&transfer(CUpti_ActivityKind(4), 1, 10, 20)).is_none());
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_used_or_it_is_said_why_not() {
+    fn the_library_is_used_or_the_error_says_why_not() {
         let loaded = NAMES.iter().find(|name| {
             // SAFETY: loading the library only runs its initialisers.
             unsafe { libloading::Library::new(**name) }.is_ok()

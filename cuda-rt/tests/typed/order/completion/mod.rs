@@ -203,7 +203,7 @@ fn a_closure_that_panics_stops_no_other() {
 }
 
 #[test]
-fn the_closure_of_what_is_idle_runs_at_once() {
+fn the_closure_of_an_idle_bundle_runs_at_once() {
     let gpu = process_wide();
     let thread = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&thread);
