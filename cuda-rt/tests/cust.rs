@@ -49,7 +49,7 @@ fn numbers() -> Vec<f32> {
 }
 
 #[test]
-fn buffers_of_either_origin_are_adopted_with_what_they_hold() {
+fn buffers_of_both_origins_are_adopted_with_their_contents() {
     on_cust(|gpu| {
         let (compute, theirs) = (gpu.stream::<Compute<_>>().unwrap(), stream());
         let allocated = DeviceBuffer::from_slice(&numbers()).unwrap();

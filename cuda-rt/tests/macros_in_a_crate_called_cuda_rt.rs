@@ -91,7 +91,7 @@ fn scale(i: Index1, input: &[u32], mut output: PerThread<u32>, factor: u32) {
 }
 
 #[test]
-fn attack_launch_with_what_the_users_crate_calls_cuda_rt() {
+fn attack_launch_in_a_crate_called_cuda_rt() {
     Device::simulated(SimConfig::default(), |gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let mut input = compute.alloc_zeroed::<u32>(64).unwrap();

@@ -26,7 +26,7 @@ fn the_example_does_not_compile_without_its_handoff() {
 }
 
 #[test]
-fn the_message_is_what_rustc_says() {
+fn the_message_in_the_readme_is_rustcs() {
     // The width of gutters depends on the largest line number, and the files have other paths.
     let trim = |line: &'static str| {
         line.trim_start()
@@ -42,7 +42,7 @@ fn the_message_is_what_rustc_says() {
 }
 
 #[test]
-fn the_kernel_is_one_that_is_shipped() {
+fn the_kernel_in_the_readme_is_shipped() {
     assert!(KERNELS.contains(block("rust,ignore")));
 }
 

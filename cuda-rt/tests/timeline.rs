@@ -157,7 +157,7 @@ fn check_spans<D: Live>(gpu: &Device<D>, record: impl Fn() -> Result<timeline::R
 }
 
 #[test]
-fn events_tell_what_the_model_knows() {
+fn events_measure_the_spans_of_the_model() {
     let by = |events: bool| {
         Device::simulated(balanced(), |gpu| {
             pipeline(&gpu, 1).unwrap();
@@ -399,7 +399,7 @@ fn host_threads_have_rows_of_their_own() {
 }
 
 #[test]
-fn a_bench_measures_what_the_work_takes() {
+fn a_bench_measures_the_time_of_the_work() {
     Device::simulated(balanced(), |gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let (input, mut output) = (

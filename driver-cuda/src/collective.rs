@@ -310,7 +310,7 @@ mod tests {
     /// Where NCCL is installed, it can be loaded and asked without a GPU. Elsewhere the error says
     /// what to install.
     #[test]
-    fn the_library_is_used_or_it_is_said_what_to_install() {
+    fn the_library_is_used_or_the_error_says_what_to_install() {
         match library() {
             Ok(nccl) => {
                 let version = nccl_version().unwrap();

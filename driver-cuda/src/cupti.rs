@@ -52,7 +52,7 @@ impl Cupti {
     /// none.
     fn find() -> Result<Self, String> {
         let (name, library) = function_table::load(&NAMES)
-            .map_err(|why| format!("CUPTI is not there: tried {} ({why})", NAMES.join(", ")))?;
+            .map_err(|why| format!("CUPTI was not found: tried {} ({why})", NAMES.join(", ")))?;
         let cupti = Self::of(library).map_err(|missing| format!("{name} has no {missing}"))?;
         let mut version = 0;
         // SAFETY: the pointer is to a live u32.
@@ -62,7 +62,7 @@ impl Cupti {
         }
         if !is_known(version) {
             return Err(format!(
-                "{name} is of version {version}; its records are known of {VERSIONS:?}"
+                "{name} has version {version}; only the records of versions {VERSIONS:?} are known"
             ));
         }
         Ok(cupti)
@@ -116,7 +116,7 @@ pub fn why_none() -> Option<String> {
 
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
-    Err(_) => panic!("a size and an alignment that fit"),
+    Err(_) => panic!("size and alignment are valid"),
 };
 
 /// Gives CUPTI a buffer to fill. Without memory it gives no buffer, and CUPTI drops records.
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_times_or_was_not_asked_for_is_left_out() {
+    fn records_without_times_or_of_other_kinds_are_left_out() {
         assert!(read_one(&transfer(MEMCPY, 1, 0, 0)).is_none());
         assert!(read_one(&transfer(MEMCPY, 1, 20, 0)).is_none());
         assert!(read_one(&transfer(CUpti_ActivityKind(4), 1, 10, 20)).is_none());
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_used_or_it_is_said_why_not() {
+    fn the_library_is_used_or_the_error_says_why_not() {
         let loaded = NAMES.iter().find(|name| {
             // SAFETY: loading the library only runs its initialisers.
             unsafe { libloading::Library::new(**name) }.is_ok()

@@ -150,13 +150,17 @@ pub(super) unsafe fn update(context: &Context, graph: RawGraph, stream: RawStrea
 fn explain(why: CUgraphExecUpdateResult) -> &'static str {
     use CUgraphExecUpdateResult as Why;
     match why {
-        Why::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => "its nodes or edges are others",
-        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED => "a node is of another kind",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => "its nodes or edges differ",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED => "a node has another kind",
         Why::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
-        | Why::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE => "a kernel is another one",
-        Why::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => "a parameter changed that cannot",
-        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => "a node is of a kind that is not updated",
-        Why::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => "an attribute of a node changed that cannot",
+        | Why::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE => "a node launches another kernel",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => {
+            "a parameter changed that an update cannot change"
+        }
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => "CUDA cannot update a node of this kind",
+        Why::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => {
+            "a node's attribute changed that an update cannot change"
+        }
         _ => "CUDA gives no reason",
     }
 }

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_must_be_those_of_the_ptx() {
+    fn layouts_must_equal_the_layouts_in_the_ptx() {
         static SAME: Kernel = kernel(c"told", &[1, 2]);
         static UNTOLD: Kernel = kernel(c"untold", &[]);
         for kernel in [&SAME, &UNTOLD] {
@@ -401,7 +401,7 @@ mod tests {
     /// Regression: a parameter of size zero. The entry had no parameter for it, and all later ones
     /// were shifted.
     #[test]
-    fn parameters_must_be_those_of_the_entry() {
+    fn parameters_must_equal_the_parameters_of_the_entry() {
         const HEADS: &str =
             ".visible .entry two(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
         static SAME: Kernel = kernel_with(c"two", &[1], &[passed(8, 8), passed(24, 8)]);

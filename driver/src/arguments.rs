@@ -31,7 +31,11 @@ impl OwnedArguments {
     /// # Safety
     /// `parameters` has one pointer for each of `kernel.parameters`, to a live value of that size.
     pub unsafe fn new(kernel: &'static Kernel, parameters: &[*const c_void]) -> Self {
-        assert_eq!(parameters.len(), kernel.parameters.len(), "checked by the caller");
+        assert_eq!(
+            parameters.len(),
+            kernel.parameters.len(),
+            "one pointer for each parameter"
+        );
         let span_bytes = offsets(kernel).last().map_or(0, |(offset, bytes)| offset + bytes);
         let words = (span_bytes + largest_alignment(kernel)).div_ceil(size_of::<u128>());
         let mut packed = Self {

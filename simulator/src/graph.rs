@@ -92,7 +92,7 @@ impl Graph {
             return &mut self.present;
         }
         let past = self.past.iter_mut().find(|version| version.number == number);
-        past.expect("it stays while a launch is pending")
+        past.expect("a version stays while a launch is pending")
     }
 }
 
@@ -126,7 +126,7 @@ impl State {
         let nodes: Vec<Node> = match op {
             // A captured launch of a graph adds that graph as a child.
             Op::Graph { graph: child, .. } => {
-                let child = self.graphs.get_mut(child).expect("the caller found it");
+                let child = self.graphs.get_mut(child).expect("the caller found the graph");
                 if child.present.nodes.iter().any(|node| node.op.is_of_memory()) {
                     return Err(self.error(call, ErrorCode::NOT_SUPPORTED));
                 }
@@ -410,7 +410,7 @@ impl State {
         let g = self
             .graphs
             .get_mut(graph)
-            .expect("it stays while a launch is pending");
+            .expect("a graph stays while a launch is pending");
         let memory = &self.memories[g.device];
         let g = g.version(version);
         g.pending -= 1;
@@ -458,7 +458,7 @@ impl State {
     }
 
     fn capture_of(&self, stream: RawStream) -> u64 {
-        let s = self.streams.get(stream.0).expect("the caller found it");
+        let s = self.streams.get(stream.0).expect("the caller found the stream");
         s.capture.as_ref().expect("the caller saw it captured").capture
     }
 

@@ -118,7 +118,7 @@ impl State {
             return;
         }
         panic!(
-            "nothing that {position:?} needs can run: waits form a circle (seed {})",
+            "{position:?} needs work that cannot run: waits form a circle (seed {})",
             self.config.seed
         );
     }

@@ -273,7 +273,7 @@ impl State {
 
     /// Adds an operation to the end of a live stream's queue.
     pub(super) fn enqueue(&mut self, stream: u64, op: Op) {
-        let s = self.streams.get_mut(stream).expect("the caller found it");
+        let s = self.streams.get_mut(stream).expect("the caller found the stream");
         s.queue.push_back(op);
         self.schedule.pending += 1;
         if s.queue.len() == 1 {
@@ -300,7 +300,10 @@ impl State {
             .streams
             .get_mut(stream)
             .expect("a stream with pending work stays");
-        let mut op = s.queue.pop_front().expect("the caller saw it");
+        let mut op = s
+            .queue
+            .pop_front()
+            .expect("the caller checked that the queue is not empty");
         self.schedule.pending -= 1;
         let memory = &mut self.memories[s.device];
         // A trapped operation stays unexecuted, so that nothing takes it for done.

@@ -1,4 +1,4 @@
-// H02, mended: the frame comes back at the end of each round, behind its download.
+// H02, mended: at the end of each round the frame comes back, ordered after its download.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

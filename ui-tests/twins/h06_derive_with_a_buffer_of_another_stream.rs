@@ -1,4 +1,4 @@
-// H06, mended: each field has the place of the bundle; what is no buffer is plain.
+// H06, mended: each buffer has the place of the bundle; a field without a buffer is plain.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Idle, Live, PinnedBuffer, Place, Bundle};
 

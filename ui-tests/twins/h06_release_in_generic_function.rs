@@ -1,4 +1,4 @@
-// H06, mended: the function asks for what the stream owns: any bundle of it.
+// H06, mended: the function takes any bundle that its stream owns.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live, OwnedBy, Bundle, Stream, StreamTag};
 

@@ -1,4 +1,4 @@
-// H06, mended: each stream releases what it owns.
+// H06, mended: each stream releases the parts that it owns.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H06, mended: what is idle is adopted, which costs nothing.
+// H06, mended: an idle buffer is adopted, which costs nothing.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

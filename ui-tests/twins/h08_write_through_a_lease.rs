@@ -1,4 +1,4 @@
-// H08, mended: the leases end, the bundle is reclaimed, and then written.
+// H08, mended: the leases end, the bundle is reclaimed, and only then written.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

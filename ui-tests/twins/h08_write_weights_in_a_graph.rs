@@ -1,5 +1,5 @@
-// H08, mended: the graph reads the weights and writes a buffer of its own; the weights are written
-// once the graph is gone.
+// H08, mended: the graph reads the weights and writes its own buffer. The weights are written after
+// the graph is dropped.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

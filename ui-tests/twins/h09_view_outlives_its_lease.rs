@@ -1,5 +1,5 @@
-// H09, mended: `reclaim` gives the shared frame back while a lease is out, and takes it once it has
-// ended.
+// H09, mended: while a lease is out, `reclaim` returns the shared frame. Once the lease has ended,
+// `reclaim` succeeds.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H10, mended: `reclaim` gives a handoff that waits for both.
+// H10, mended: `reclaim` returns a handoff that waits for both readers.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,5 +1,5 @@
-// H11, mended: the first half is handed over and copied back while the second is written; then they
-// are one again.
+// H11, mended: the first half is handed over and copied back while the second half is written. Then
+// the halves are joined.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,5 +1,5 @@
-// H11, mended: the half is lent: `Download` waits for `Compute`, and `Compute` for what `Download`
-// does with it.
+// H11, mended: the half is lent. `Download` waits for `Compute`, and `Compute` waits for the work
+// of `Download`.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

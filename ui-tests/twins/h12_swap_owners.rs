@@ -1,4 +1,4 @@
-// H12, mended: each changes hands through a handoff.
+// H12, mended: each buffer changes its owner through a handoff.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

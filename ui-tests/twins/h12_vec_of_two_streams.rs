@@ -1,4 +1,4 @@
-// H12, mended: handoffs name no stream, so one `Vec` holds those of all.
+// H12, mended: handoffs name no stream, so one `Vec` holds handoffs of all streams.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H13, mended: `release` and `synchronize` wait for the download, and give idle memory back.
+// H13, mended: `release` and `synchronize` wait for the download, and return idle memory.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

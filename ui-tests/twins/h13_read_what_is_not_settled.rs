@@ -1,4 +1,4 @@
-// H13, mended: what is still pending comes back as a handoff, to be asked again.
+// H13, mended: pending memory comes back as a handoff, which can be queried again.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live, Query};
 

@@ -1,4 +1,4 @@
-// H16, mended: dropped in flight, the block is reused only when its copy is done.
+// H16, mended: a block dropped in flight is reused only when its copy is done.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

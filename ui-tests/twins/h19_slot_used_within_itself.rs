@@ -1,4 +1,4 @@
-// H19, mended: each round waits for its own slot, and for nothing else.
+// H19, mended: each round waits only for its own slot.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live, Slot};
 

@@ -1,4 +1,4 @@
-// H21, mended: dropped in flight, the memory is freed in the stream's order, after the copy.
+// H21, mended: memory dropped in flight is freed in the stream's order, after the copy.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

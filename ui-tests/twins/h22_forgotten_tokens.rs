@@ -1,4 +1,4 @@
-// H22, mended: handoffs, buffers, leases and graphs that are leaked leak memory, and nothing else.
+// H22, mended: leaked handoffs, buffers, leases and graphs only leak memory.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 use std::mem::forget;

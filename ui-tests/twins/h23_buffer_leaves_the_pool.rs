@@ -1,4 +1,4 @@
-// H23, mended: it leaves as a handoff, which carries no brand.
+// H23, mended: the buffer leaves as a handoff, which carries no brand.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

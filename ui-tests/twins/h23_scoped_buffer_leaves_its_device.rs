@@ -1,4 +1,4 @@
-// H23, mended: what leaves the closure is a copy of the host's.
+// H23, mended: a copy on the host leaves the closure.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H23, mended: the second stream acquires it.
+// H23, mended: the second stream acquires the buffer.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

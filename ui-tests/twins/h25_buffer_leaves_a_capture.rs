@@ -1,4 +1,4 @@
-// H25, mended: what the graph gives out is part of the bundle that it was made with, and owns.
+// H25, mended: the graph's result is in the bundle that the graph was made with and owns.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H25, mended: each launch is ordered by a wait on the stream that it is launched on.
+// H25, mended: the stream of each launch waits for the event.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H25, mended: a graph moves between threads, and each launches it in turn.
+// H25, mended: the graph moves between threads, and each thread launches it in turn.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,5 +1,5 @@
-// H25, mended: between launches a graph's scalars and its bundle change, and the old bundle comes
-// back behind its launches.
+// H25, mended: between launches the graph's scalars and its bundle change. The old bundle comes
+// back, ordered after its launches.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceSlice, Error, Live, Stream};
 
@@ -24,7 +24,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     graph.launch(&compute)?;
     let first = graph.replace(second, |stream, mut view| stream.fill(&mut view, 3.0))?;
     graph.launch(&compute)?;
-    // What `second` was is the graph's now, and is reached through it.
+    // The graph now owns the bundle that was `second`, and gives access to it.
     assert_eq!(read(gpu, &compute, &graph.views())?, [3.0; 64]);
     assert_eq!(read(gpu, &compute, &first)?, [2.0; 64]);
     Ok(())

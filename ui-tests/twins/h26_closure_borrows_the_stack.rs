@@ -1,4 +1,4 @@
-// H26, mended: the closure owns what it writes to, here one end of a channel.
+// H26, mended: the closure owns the value that it writes to, here one end of a channel.
 use cuda_rt::{Device, Error, Handoff, PinnedBuffer};
 use std::sync::mpsc;
 
@@ -6,7 +6,7 @@ cuda_rt::streams! {
     Download;
 }
 
-/// The process-wide device: what a closure holds must not be of a scope.
+/// The process-wide device: the captures of a closure must not belong to a scope.
 fn main() -> Result<(), Error> {
     let gpu = Device::open_or_simulate()?;
     let download = gpu.stream::<Download>()?;

@@ -1,5 +1,5 @@
-// H27, mended: the bundle is there when the future is ready; dropped or leaked before that, it
-// costs its memory at most.
+// H27, mended: the bundle exists once the future is ready. A future dropped or leaked before that
+// leaks at most its memory.
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Error, Handoff, HandoffFuture, Idle, Live, PinnedBuffer, Stream};
 use std::future::{Future, IntoFuture};
@@ -21,7 +21,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// An executor that asks again and again.
+/// An executor that polls in a loop.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {
@@ -57,7 +57,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     drop(polled(start(gpu, &compute, 2.0)?));
     forget(polled(start(gpu, &compute, 3.0)?));
     let taken_back = polled(start(gpu, &compute, 4.0)?).into_handoff();
-    // Given the blocks of those that were dropped, if they were freed early.
+    // If the dropped buffers were freed early, these get their blocks.
     let last = start(gpu, &compute, 5.0)?;
     block_on(async {
         assert_eq!(*first.await?, [1.0; 64]);

@@ -1,4 +1,4 @@
-// H28, mended: the types are those of the kernel's signature, which is the same item on host and
+// H28, mended: the types come from the kernel's signature, which is the same item on host and
 // device.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Live};

@@ -1,5 +1,5 @@
-// H29, mended: `saxpy` reads its output through the thread's own element; or halves of one buffer,
-// which do not overlap.
+// H29, mended: `saxpy` reads its output through the thread's own element. Another way is two halves
+// of one buffer, which do not overlap.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Live};
 use device_kernels::saxpy;

@@ -1,4 +1,4 @@
-// H31, mended: with `repr(C)` the layout is one, and it is compared when the kernels are loaded.
+// H31, mended: `repr(C)` fixes the layout, which is compared when the kernels are loaded.
 use bytemuck::{Pod, Zeroable};
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};

@@ -1,4 +1,4 @@
-// H32, mended: what one phase writes, the next one reads: a sum of each block in shared memory.
+// H32, mended: one phase writes, and the next phase reads: a sum of each block in shared memory.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Grid1, Live};
 use device_kernels::block_sum;

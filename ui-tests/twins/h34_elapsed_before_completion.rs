@@ -1,4 +1,4 @@
-// H34, mended: `synchronize` waits for the marks.
+// H34, mended: `synchronize` waits for the timed events.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H37, mended: GPU 1 acquires the field again, and so waits for its edge.
+// H37, mended: GPU 1 acquires the field again, and so waits for the copy of its edge.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live, OpenError};
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
             gpu.simulated_peer(|other| program(&gpu, &other))
         })???;
     }
-    // With one GPU it plays both parts.
+    // A single GPU plays both devices.
     match Device::with_gpu(0, |gpu| {
         Device::with_gpu(1, |other| program(&gpu, &other))
             .or_else(|_| Device::with_gpu(0, |other| program(&gpu, &other)))?

@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
             gpu.simulated_peer(|other| program(&gpu, &other))
         })???;
     }
-    // With one GPU it plays both parts.
+    // A single GPU plays both devices.
     match Device::with_gpu(0, |gpu| {
         Device::with_gpu(1, |other| program(&gpu, &other))
             .or_else(|_| Device::with_gpu(0, |other| program(&gpu, &other)))?

@@ -1,4 +1,4 @@
-// H38, mended: what the ranks get back is of their streams, behind the collective.
+// H38, mended: the ranks' buffers come back to their streams, ordered after the collective.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Communicator, Device, Error, Live, Reduction};
 

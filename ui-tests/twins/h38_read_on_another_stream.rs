@@ -1,4 +1,4 @@
-// H38, mended: the rank's stream hands over what was gathered.
+// H38, mended: the rank's stream hands over the gathered data.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Communicator, Device, Error, Live};
 

@@ -1,4 +1,4 @@
-// H39, mended: `init_filled`, `init_from` and `init_from_host` write all of it, and make it
+// H39, mended: `init_filled`, `init_from` and `init_from_host` write all of the memory, and make it
 // readable.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, Error, Live};

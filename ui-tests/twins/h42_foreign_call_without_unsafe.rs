@@ -1,5 +1,5 @@
-// H42, mended: who lets a raw handle act answers for it, in one place, and the types hold on both
-// sides of it.
+// H42, mended: the code that uses a raw handle answers for it in one `unsafe` place. The types hold
+// before and after it.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, Error, Live};
 
@@ -22,24 +22,26 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
     let source = compute.init_filled(compute.alloc_uninit::<f32>(64)?, 2.0)?;
     let mut copy = compute.alloc_zeroed::<f32>(64)?;
 
-    // A library's call, on memory that is stated.
+    // A library's call, on stated memory.
     let (from, to, driver) = (source.address(), copy.address(), gpu.driver());
-    // SAFETY: both are live, of 256 bytes, and borrowed below for the stream that it is given.
+    // SAFETY: both buffers are live, have 256 bytes, and are borrowed below for the stream of the
+    // call.
     let library = |stream| unsafe { driver.copy(to, from, 256, stream) };
     let call = compute.foreign("copy").reads(&source).writes(&mut copy);
-    // SAFETY: one copy from `source` to `copy` on the stream that it is given; any bits are an
-    // `f32`.
+    // SAFETY: the closure makes one copy from `source` to `copy`, on the stream of the call; any
+    // bits are an `f32`.
     unsafe { call.enqueue(library) }?.expect("a valid copy");
 
-    // Out of our types and in again.
+    // The memory leaves the library's types, and enters them again.
     let (address, len) = copy.into_raw();
-    // SAFETY: given away just now, on this stream.
+    // SAFETY: the memory was just given away, on this stream.
     let copy = unsafe { DeviceBuffer::<f32, _>::from_raw(&compute, address, len) };
 
-    // On a stream of someone else's, in and out by handoffs.
+    // On a stream of another owner, in and out by handoffs.
     let copy = compute.release(copy)?;
     let raw = driver.create_stream(0).expect("a stream");
-    // SAFETY: a live stream of this device, which nothing captures, destroyed below.
+    // SAFETY: the stream is live and of this device. Nothing captures it, and it is destroyed only
+    // below.
     let copy = unsafe {
         gpu.adopt_stream(raw, |stream| {
             let mut copy = stream.acquire(copy)?;
@@ -47,7 +49,7 @@ fn program<D: Live>(gpu: &Device<D>) -> Result<(), Error> {
             stream.release(copy)
         })
     }?;
-    // SAFETY: not used again.
+    // SAFETY: the stream is not used again.
     unsafe { driver.destroy_stream(raw) }.expect("it was live");
 
     let copy = download.acquire(copy)?;

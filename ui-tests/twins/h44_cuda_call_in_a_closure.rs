@@ -1,4 +1,5 @@
-// H44: what runs when a handoff is done may call CUDA, wait for it too: it is no CUDA callback.
+// H44: a closure that runs when a handoff is done may call CUDA, and may wait for it: it is not a
+// CUDA callback.
 use cuda_rt::{Device, Error};
 use std::sync::mpsc;
 

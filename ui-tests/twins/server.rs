@@ -17,7 +17,7 @@ struct Server<D: Live> {
 }
 
 impl<D: Live> Server<D> {
-    /// Gives the frame of the step before last to `sink`, and starts this step's.
+    /// Gives the frame of the step before the last to `sink`, and starts this step's frame.
     fn step(&mut self, sink: &mut impl FnMut(&[f32])) -> Result<(), Error> {
         let Self {
             compute,

@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the buffer holds, seen by the host.
+/// The contents of the buffer, read by the host.
 fn read<S: StreamTag<Device = D>, D: Live>(
     gpu: &Device<D>,
     stream: &Stream<S>,

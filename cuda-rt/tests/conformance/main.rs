@@ -96,8 +96,8 @@ suite! {
         a_fill_of_nothing_does_nothing,
         more_than_there_is_fails_and_nothing_breaks,
         memory_info_is_plausible,
-        the_pool_tells_what_it_holds_and_lets_go,
-        trimming_leaves_what_pending_work_uses,
+        the_pool_reports_its_memory_and_returns_it,
+        trimming_keeps_memory_that_pending_work_uses,
         host_memory_is_readable_once_unregistered,
     }
     copies {
@@ -114,7 +114,7 @@ suite! {
         prepare_is_repeatable,
     }
     errors {
-        shapes_that_no_device_takes_are_refused,
+        invalid_launch_shapes_are_refused,
         a_refused_launch_enqueues_nothing,
     }
     graphs {
@@ -169,7 +169,7 @@ macro_rules! pairs {
 pairs! {
     access_can_be_asked_for_again,
     access_is_to_later_allocations_too,
-    what_is_no_device_is_no_peer,
+    an_invalid_peer_is_refused,
     copies_in_the_order_that_events_make,
     copies_at_odd_offsets_and_lengths,
     a_copy_of_nothing_does_nothing,
@@ -200,7 +200,7 @@ mod cuda_only {
         kernels::the_module_for_the_device_is_loaded,
         foreign::no_context_current,
         foreign::another_context_current,
-        foreign::a_capture_of_someone_else,
+        foreign::a_capture_of_other_code,
         foreign::a_global_capture_ended_by_another_thread,
         foreign::one_driver_for_each_ordinal,
     }

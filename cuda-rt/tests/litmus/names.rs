@@ -155,7 +155,7 @@ fn memory_that_is_allocated_need_not_be_declared() {
 }
 
 #[test]
-fn threads_start_after_what_main_did_and_have_a_device_of_their_own() {
+fn threads_start_after_mains_work_and_have_their_own_device() {
     verdict(
         &["mem p:pin", "host W p", "T2: host W p", "join(T2)", "host R p"],
         false,

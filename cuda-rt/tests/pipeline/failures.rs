@@ -90,7 +90,7 @@ fn the_failure_of_the_first_item_is_returned() {
 }
 
 #[test]
-fn a_panic_can_go_on_with_what_it_was_called_with() {
+fn a_panic_is_resumed_with_its_payload() {
     let error = Device::simulated(SimConfig::new(), |gpu| {
         whole(&gpu, 2, 9, Trouble(At::Kernel, How::Panic)).0
     });
@@ -203,7 +203,7 @@ fn a_failed_call_is_reported_for_its_stage_and_item() {
 }
 
 #[test]
-fn a_failed_wait_is_reported_for_what_was_waited_for() {
+fn a_failed_wait_is_reported_for_the_awaited_stage() {
     ends(|| {
         Device::simulated(SimConfig::new(), |gpu| {
             // The source waits first, for the first upload.

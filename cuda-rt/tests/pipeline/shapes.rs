@@ -158,7 +158,7 @@ fn a_pipeline_that_stays_on_the_device_does_not_run_far_ahead_of_it() {
 }
 
 #[test]
-fn a_cancelled_pipeline_finishes_what_has_begun() {
+fn a_cancelled_pipeline_finishes_the_items_that_have_begun() {
     ends(|| {
         for_each_device(|gpu| {
             let cancel = Cancel::new();

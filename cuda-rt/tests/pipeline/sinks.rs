@@ -192,7 +192,7 @@ fn an_ordered_sink_works_side_by_side_and_finishes_in_order() {
 }
 
 #[test]
-fn an_ordered_sink_that_fails_finishes_what_comes_before_and_nothing_after() {
+fn an_ordered_sink_that_fails_finishes_earlier_items_and_no_later_one() {
     ends(|| {
         for_each_device(|gpu| {
             for (workers, in_work, panics) in (0..16).map(|n| (1 + n / 4, n % 2 == 0, n % 4 < 2)) {

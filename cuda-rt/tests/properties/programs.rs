@@ -101,7 +101,7 @@ const SAFE: Shape = Shape {
 };
 
 #[test]
-fn every_order_computes_what_the_model_says_and_none_races() {
+fn every_order_computes_the_models_result_without_a_race() {
     property(config(150, 10_000), SAFE);
 }
 

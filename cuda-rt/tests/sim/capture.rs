@@ -169,7 +169,7 @@ fn only_the_stream_where_it_began_ends_a_capture() {
 }
 
 #[test]
-fn a_graph_owns_what_it_allocates() {
+fn a_graph_owns_the_memory_that_it_allocates() {
     for seed in 0..50 {
         let rig = Rig::seeded(seed);
         let s = rig.stream();

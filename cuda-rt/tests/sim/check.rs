@@ -206,7 +206,7 @@ fn the_host_waits_by_stream_event_and_query() {
 }
 
 #[test]
-fn a_query_of_a_stream_orders_what_the_host_calls_next_once_it_says_yes() {
+fn a_successful_query_of_a_stream_orders_the_hosts_later_calls() {
     let program = |rig: &Rig, until_done: bool| {
         let (a, b) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, a).unwrap();
@@ -326,7 +326,7 @@ fn a_capture_is_checked_within_and_each_launch_without() {
 }
 
 #[test]
-fn a_changed_graph_is_checked_for_what_it_does_now() {
+fn a_changed_graph_is_checked_for_its_present_accesses() {
     // The graph adds to `a`, and after the change to `b`, while another stream fills one of them.
     let change = |rig: &Rig, by_capture: bool, fill_new: bool| {
         let (origin, other) = (rig.stream(), rig.stream());
@@ -361,7 +361,7 @@ fn a_changed_graph_is_checked_for_what_it_does_now() {
 }
 
 #[test]
-fn a_denied_race_fails_every_call_after_the_one_that_was_made() {
+fn a_denied_race_fails_every_call_after_the_racing_call() {
     let rig = Rig::with_check(SimConfig::new().seed(5), Check::Deny);
     let (a, b) = (rig.stream(), rig.stream());
     let data = rig.alloc(64, a).unwrap();
@@ -404,7 +404,7 @@ fn a_race_with_the_host_fails_the_next_call() {
 }
 
 #[test]
-fn any_driver_can_be_checked_and_none_must_be() {
+fn any_driver_can_be_used_with_or_without_a_checker() {
     let rig = Rig::with_check(SimConfig::new(), Check::Off);
     assert!(!rig.driver.is_checked());
     let checked = Checked::over(

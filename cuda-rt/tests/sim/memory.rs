@@ -38,7 +38,7 @@ fn a_free_waits_for_its_turn() {
 }
 
 #[test]
-fn a_stream_may_reuse_what_it_freed_but_not_yet() {
+fn a_stream_may_reuse_its_block_while_the_free_is_pending() {
     let reused = (0..20).any(|seed| {
         let rig = Rig::new(SimConfig::new().order(Order::Lazy).seed(seed));
         let s = rig.stream();
@@ -51,7 +51,7 @@ fn a_stream_may_reuse_what_it_freed_but_not_yet() {
 }
 
 #[test]
-fn another_stream_never_gets_what_is_not_free_yet() {
+fn another_stream_never_gets_a_block_with_a_pending_free() {
     for seed in 0..50 {
         let rig = Rig::new(SimConfig::new().order(Order::Lazy).seed(seed));
         let (s, other) = (rig.stream(), rig.stream());

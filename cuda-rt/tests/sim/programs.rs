@@ -165,7 +165,7 @@ fn run(number: u64, config: SimConfig, without: Option<usize>) -> Outcome {
 }
 
 #[test]
-fn no_order_changes_what_an_ordered_program_computes() {
+fn no_order_changes_the_result_of_an_ordered_program() {
     for number in 0..150 {
         let want = run(number, SimConfig::new().order(Order::Eager), None).values;
         for (seed, order) in (0..3).flat_map(|seed| [(seed, Order::Random), (seed, Order::Lazy)]) {
@@ -176,7 +176,7 @@ fn no_order_changes_what_an_ordered_program_computes() {
 }
 
 #[test]
-fn a_missing_edge_changes_what_a_program_computes_within_a_few_seeds() {
+fn a_missing_edge_changes_the_result_within_a_few_seeds() {
     let (mut shown, mut racy) = (0, 0);
     for number in 0..12 {
         let right = run(number, SimConfig::new().order(Order::Eager), None);

@@ -11,7 +11,7 @@ cuda_rt::streams! {
 
 /// Every owner may be moved to a thread, and no type lets two threads write the same memory.
 #[test]
-fn attack_send_and_share_what_must_not_be() {
+fn attack_send_and_share_owners_between_threads() {
     use static_assertions::{assert_impl_all, assert_not_impl_any, assert_type_eq_all};
     type Lane = Compute<cuda_rt::Gpu<0>>;
     assert_impl_all!(Device: Send, Sync);

@@ -12,7 +12,7 @@ pub(super) fn error(call: &'static str, error: CudaError) -> DriverError {
         CudaError::UnknownError => DriverError::with_detail(
             call,
             ErrorCode::UNKNOWN,
-            "the crate cust knows no more of it; the feature `cuda` alone tells which it is",
+            "the crate cust does not know this error; to see its code, use the `cuda` backend without cust",
         ),
         // An error of cust's own checks, before any call of CUDA.
         CudaError::InvalidMemoryAllocation => DriverError::new(call, ErrorCode::INVALID_VALUE),

@@ -64,7 +64,8 @@ impl CustDriver {
         let ordinal = ordinal(&context)?;
         let cuda = CudaDriver::open(ordinal)?;
         if cuda.context_handle() != context.as_raw().addr() {
-            let detail = format!("the primary context of device {ordinal} is another by now: was it reset?");
+            let detail =
+                format!("the primary context of device {ordinal} has changed: was the device reset?");
             return Err(DriverError::with_detail(
                 "cuDevicePrimaryCtxRetain",
                 ErrorCode::CONTEXT_IS_DESTROYED,

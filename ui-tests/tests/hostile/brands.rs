@@ -108,7 +108,7 @@ fn faults(text: &str) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn what_a_brand_takes_it_gives_back() {
+fn each_brand_returns_the_names_that_it_takes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for name in CRATES {

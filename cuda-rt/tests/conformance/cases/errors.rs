@@ -37,7 +37,7 @@ fn still_works(rig: &Rig, stream: cuda_rt::driver::RawStream) {
     assert_eq!(rig.read_words(data, stream), [1; 100]);
 }
 
-pub(crate) fn shapes_that_no_device_takes_are_refused(driver: &Arc<dyn Driver>) {
+pub(crate) fn invalid_launch_shapes_are_refused(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let data = rig.zeroed(400, stream);

@@ -109,7 +109,7 @@ pub(crate) fn another_context_current(driver: &Arc<dyn Driver>) {
 
 /// Other code captures in global mode on another thread: our calls neither fail nor end its
 /// capture.
-pub(crate) fn a_capture_of_someone_else(driver: &Arc<dyn Driver>) {
+pub(crate) fn a_capture_of_other_code(driver: &Arc<dyn Driver>) {
     let _alone = alone();
     // A call of ours makes the context current.
     driver.memory_info().expect("memory info");

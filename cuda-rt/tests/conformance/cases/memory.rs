@@ -137,7 +137,7 @@ pub(crate) fn memory_info_is_plausible(driver: &Arc<dyn Driver>) {
 }
 
 /// On a GPU other cases use the same pool at the same time; the assertions hold whatever they do.
-pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>) {
+pub(crate) fn the_pool_reports_its_memory_and_returns_it(driver: &Arc<dyn Driver>) {
     const BYTES: u64 = 256 << 20;
     let rig = Rig::new(driver);
     let stream = rig.stream();
@@ -184,7 +184,7 @@ pub(crate) fn the_pool_tells_what_it_holds_and_lets_go(driver: &Arc<dyn Driver>)
 
 /// The pool keeps memory that is freed in a stream's order while work before the free still uses
 /// it.
-pub(crate) fn trimming_leaves_what_pending_work_uses(driver: &Arc<dyn Driver>) {
+pub(crate) fn trimming_keeps_memory_that_pending_work_uses(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let stream = rig.stream();
     let host = rig.host(1 << 20);

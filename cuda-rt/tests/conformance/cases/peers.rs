@@ -33,7 +33,7 @@ pub(crate) fn access_can_be_asked_for_again(first: &Arc<dyn Driver>, second: &Ar
     assert_eq!(first.peer_access(first.peer()), Ok(PeerAccess::Direct));
 }
 
-pub(crate) fn what_is_no_device_is_no_peer(first: &Arc<dyn Driver>, _: &Arc<dyn Driver>) {
+pub(crate) fn an_invalid_peer_is_refused(first: &Arc<dyn Driver>, _: &Arc<dyn Driver>) {
     for peer in [RawPeer(1 << 20), RawPeer(u64::MAX)] {
         let refused = first.peer_access(peer).expect_err("there is no such device");
         assert_eq!(refused.code(), ErrorCode::INVALID_DEVICE);

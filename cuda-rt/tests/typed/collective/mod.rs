@@ -126,7 +126,7 @@ fn h38_a_collective_is_ordered_among_the_work_of_each_stream() {
 
 /// Elements whose type is not a number for NCCL.
 #[test]
-fn broadcast_copies_what_the_root_holds() {
+fn broadcast_copies_the_roots_data() {
     for_each_pair(|first, second| {
         let Some((ranks, here, there)) = ranks(first, second) else {
             return;
@@ -268,7 +268,7 @@ fn an_empty_reduction_makes_no_call() {
 
 #[test]
 #[should_panic(expected = "rank 2 of 2 is to broadcast")]
-fn a_broadcast_from_a_root_that_is_no_rank_is_refused() {
+fn a_broadcast_from_an_invalid_root_is_refused() {
     Device::simulated(SimConfig::new(), |first| {
         first.simulated_peer(|second| {
             let (ranks, here, there) = ranks(&first, &second).unwrap();
@@ -385,7 +385,7 @@ fn threads_share_a_communicator() {
 }
 
 #[test]
-fn an_aborted_communicator_takes_nothing_more_and_gives_back_what_it_is_given() {
+fn an_aborted_communicator_refuses_work_and_returns_its_arguments() {
     for_each_pair(|first, second| {
         let Some((ranks, here, there)) = ranks(first, second) else {
             return;

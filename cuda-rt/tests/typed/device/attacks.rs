@@ -13,7 +13,7 @@ const LEN: usize = 128;
 
 /// The last handle to a device is a pending handoff, a slot, or idle memory.
 #[test]
-fn attack_drop_the_device_before_what_it_made() {
+fn attack_drop_the_device_before_its_objects() {
     nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let mut device = compute.alloc_zeroed::<u32>(LEN).unwrap();

@@ -12,7 +12,7 @@ cuda_rt::streams! {
 const MIB: usize = 1 << 20;
 
 #[test]
-fn a_pool_keeps_what_is_freed_until_it_is_trimmed() {
+fn a_pool_keeps_freed_memory_until_it_is_trimmed() {
     for seed in 0..24 {
         Device::simulated(SimConfig::new().seed(seed), |gpu| {
             let compute = gpu.stream::<Compute<_>>().unwrap();

@@ -162,7 +162,7 @@ fn cut_short<D: Live>(handoff: Handoff<Host<D>>, value: u32, polls: usize, end: 
 }
 
 #[test]
-fn h27_a_future_cut_short_at_any_point_costs_nothing_but_what_was_leaked() {
+fn h27_a_future_cut_short_at_any_point_leaks_only_leaked_values() {
     const ENDS: [End; 5] = [
         End::Drop,
         End::Leak,

@@ -69,7 +69,7 @@ fn a_join_reaches_the_host_behind_every_stream() {
 
 /// Split and joined again and again, a handoff waits for each event once, and nothing grows.
 #[test]
-fn joining_what_was_split_waits_once() {
+fn joining_split_handoffs_waits_once() {
     Device::simulated(SimConfig::default(), |gpu| {
         let simulator = gpu.simulator().unwrap();
         let (left, compute) = (

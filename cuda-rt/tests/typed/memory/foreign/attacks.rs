@@ -46,7 +46,7 @@ fn attack_give_back_under_a_copy_of_another_device() {
 
 /// If the end of the copy cannot be recorded, the memory is leaked.
 #[test]
-fn attack_give_back_what_a_lost_copy_of_another_device_uses() {
+fn attack_release_memory_that_a_lost_copy_of_another_device_uses() {
     let config = SimConfig::new().order(Order::Lazy).check(Check::Record);
     Device::simulated(config, |here| {
         let (theirs, mut lent) = Theirs::new(&here);

@@ -16,7 +16,7 @@ fn panics<T>(body: impl FnOnce() -> T) -> bool {
 /// The bundle that a slot lends can be swapped for another bundle, even an empty one. The same
 /// stream still owns both the bundle taken out and the bundle put in.
 #[test]
-fn attack_swap_what_a_slot_lends() {
+fn attack_swap_the_bundle_that_a_slot_lends() {
     for seed in 0..16 {
         Device::simulated(SimConfig::default().seed(seed), |gpu| {
             let (compute, download) = (
@@ -52,7 +52,7 @@ fn attack_swap_what_a_slot_lends() {
 
 /// Swaps the idle bundle of a slot for another, and still uses the first on the host.
 #[test]
-fn attack_swap_what_a_slot_lends_to_the_host() {
+fn attack_swap_the_bundle_that_a_slot_lends_to_the_host() {
     for seed in 0..16 {
         Device::simulated(SimConfig::default().seed(seed), |gpu| {
             let compute = gpu.stream::<Compute<_>>().unwrap();

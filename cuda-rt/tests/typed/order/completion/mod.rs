@@ -83,7 +83,7 @@ fn a_query_that_fails_once_ends_that_future_with_the_error_and_frees_behind_the_
             let simulator = Device::simulated(config.clone(), |gpu| {
                 let simulator = gpu.simulator().unwrap().clone();
                 let streams = Streams::new(&gpu);
-                // To reuse a block whose copy may be pending makes a query too. These blocks are
+                // Reuse of a block whose copy may be pending makes a query too. These blocks are
                 // idle.
                 let blocks: Vec<_> = (0..9).map(|_| gpu.pinned::<u32>(LEN).unwrap()).collect();
                 drop(blocks);
@@ -203,7 +203,7 @@ fn a_closure_that_panics_stops_no_other() {
 }
 
 #[test]
-fn the_closure_of_what_is_idle_runs_at_once() {
+fn the_closure_of_an_idle_bundle_runs_at_once() {
     let gpu = process_wide();
     let thread = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&thread);

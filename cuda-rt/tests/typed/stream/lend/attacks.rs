@@ -175,7 +175,7 @@ fn attack_free_after_a_lend_that_could_not_be_joined() {
 /// Hands over memory that the borrower still writes. The next owner may free it in an order that
 /// does not include the borrower.
 #[test]
-fn attack_give_away_what_a_failed_lend_still_writes() {
+fn attack_give_away_memory_that_a_failed_lend_still_writes() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
         let (_owner, buffer) = unjoined(&gpu);
         let given = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| buffer.into_raw()));

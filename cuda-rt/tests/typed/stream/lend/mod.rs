@@ -23,7 +23,7 @@ fn host<D: Live, S: StreamTag<Device = D>>(gpu: &Device<D>, stream: &Stream<S>) 
 }
 
 #[test]
-fn a_loan_comes_after_the_owners_work_and_before_what_follows() {
+fn a_loan_comes_after_the_owners_earlier_work_and_before_its_later_work() {
     for_each_device(|gpu| {
         let (owner, borrower) = (
             gpu.stream::<Owner<_>>().unwrap(),

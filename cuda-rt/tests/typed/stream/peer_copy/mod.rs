@@ -187,7 +187,7 @@ fn a_destination_dropped_under_the_copy_is_freed_after_it() {
 }
 
 #[test]
-fn h22_what_is_leaked_under_a_copy_is_leaked_and_no_more() {
+fn h22_memory_leaked_under_a_copy_is_the_only_leak() {
     for_each_pair(|here, there| {
         let (copies, owner) = (
             here.stream::<Copies<_>>().unwrap(),
