@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn where_an_engine_is_free_is_where_it_books() {
         let mut line = Timeline::default();
-        let mut random = super::super::schedule::Random::new(5);
+        let mut random = super::super::random::Random::new(5);
         for _ in 0..2000 {
             let (ready, duration) = (random.below(4000) as u64, 1 + random.below(30) as u64);
             let expected = line.earliest(ready, duration);

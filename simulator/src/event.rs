@@ -3,7 +3,7 @@
 use super::State;
 use super::fault::Call;
 use super::graph::Membership;
-use super::stream::{Op, Position};
+use super::op::{Op, Position};
 use cuda_rt_driver::{DriverResult, ErrorCode, RawEvent, RawStream};
 
 #[derive(Debug)]

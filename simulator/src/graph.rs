@@ -13,7 +13,7 @@ use super::State;
 use super::clock::SpanKind;
 use super::fault::Call;
 use super::launch::{Launch, Trap};
-use super::stream::{Op, Position};
+use super::op::{Op, Position};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 
 /// The place in a capture at which a stream stands, or an event recorded in the stream.

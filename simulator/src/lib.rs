@@ -36,7 +36,9 @@ mod fault;
 mod graph;
 mod launch;
 mod memory;
+mod op;
 mod peer;
+mod random;
 mod schedule;
 mod simulator;
 mod slab;
@@ -48,8 +50,9 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
+use crate::op::{Op, Pattern};
 use crate::state::State;
-use crate::stream::{Op, Pattern, Stream};
+use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::door::{Door, Shut};
 use cuda_rt_driver::{

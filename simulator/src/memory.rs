@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use memmap2::MmapMut;
 
-use super::schedule::Random;
+use super::random::Random;
 use cuda_rt_driver::MemoryPoolStats;
 
 /// Every block starts at a multiple of this, and its length is a multiple of this, in bytes.

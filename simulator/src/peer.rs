@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::clock::SpanKind;
 use super::collective::SimCommunicator;
 use super::fault::Call;
-use super::stream::Op;
+use super::op::Op;
 use super::{SimDevice, State};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, PeerAccess, RawPeer, RawStream};
 

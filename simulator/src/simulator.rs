@@ -7,7 +7,7 @@ use super::clock::{Span, SpanKind, Wait};
 use super::config::SimConfig;
 use super::fault::Call;
 use super::memory::Memory;
-use super::stream::{Op, Position};
+use super::op::{Op, Position};
 use super::{Core, SimDevice, SimDriver, State};
 use cuda_rt_checker::Checked;
 use cuda_rt_driver::Engine;

@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::op::Op;
 use super::peer::new_peer;
-use super::stream::{Op, Stream};
+use super::random::Random;
+use super::stream::Stream;
 use super::{Call, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
 
 /// All mutable state; one thread at a time runs calls and operations.
 pub(super) struct State {
     pub(super) config: Arc<SimConfig>,
-    pub(super) random: schedule::Random,
+    pub(super) random: Random,
     pub(super) schedule: schedule::Schedule,
     pub(super) clock: clock::Clock,
     pub(super) faults: fault::Faults,
@@ -34,7 +36,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(config: Arc<SimConfig>) -> Self {
-        let mut random = schedule::Random::new(config.seed);
+        let mut random = Random::new(config.seed);
         Self {
             schedule: schedule::Schedule::new(&mut random),
             random,

@@ -16,6 +16,7 @@
 mod entries;
 mod guards;
 mod reach;
+mod reached;
 mod rustdoc;
 mod text;
 
@@ -26,7 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use entries::Entry;
-use reach::Reach;
+use reached::Reach;
 use rustdoc::SOURCES;
 use text::Text;
 

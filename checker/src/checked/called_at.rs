@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use super::calls;
+use super::FILES;
 use cuda_rt_driver::{CallSite, Operation, Site};
 
 thread_local! {
@@ -21,7 +21,7 @@ pub(super) fn operation(call: CallSite) -> Operation {
     let site = match CALLED_AT.get() {
         Some(site) => site,
         // A call through `dyn Driver` has the driver's method as its caller.
-        None if calls::FILES.contains(&call.at.file()) => Site::Unknown,
+        None if FILES.contains(&call.at.file()) => Site::Unknown,
         None => Site::Code(call.at),
     };
     Operation {

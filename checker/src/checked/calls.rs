@@ -15,8 +15,8 @@ use cuda_rt_driver::{
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
 
-/// The files in which a call through `dyn` seems to have its place.
-pub(super) const FILES: [&str; 2] = [file!(), communicator::FILE];
+/// The file in which a call through `dyn Driver` seems to have its place.
+pub(super) const FILE: &str = file!();
 
 // SAFETY: every call is passed on unchanged to `inner`, which keeps the contract of `Driver`.
 unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {

@@ -23,6 +23,9 @@ pub use called_at::{CalledAt, at_statement};
 pub use simulates::Simulates;
 pub use watch::Watch;
 
+/// The files in which a call through `dyn` seems to have its place.
+const FILES: [&str; 2] = [calls::FILE, communicator::FILE];
+
 /// What happens with a race that the checker finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {

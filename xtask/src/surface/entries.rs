@@ -7,7 +7,7 @@ use rustdoc_types::{
     Attribute, Id, Impl, Item, ItemEnum, MacroKind, StructKind, Trait, Type, VariantKind, Visibility,
 };
 
-use super::reach::{Reach, Way, is_hidden};
+use super::reached::{Reach, Way, is_hidden};
 use super::text::{Text, header};
 
 /// A line of a list.

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use super::Lists;
 use super::entries::{Entry, Kind, TraitMarks};
-use super::reach::Way;
+use super::reached::Way;
 
 const REASONS: &str = "docs/surface/harmless.txt";
 /// The comment by which a program names the traits whose methods it calls.
