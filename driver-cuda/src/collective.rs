@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,6 +26,7 @@ impl Nccl {
     /// The first library that can be loaded; the error says why it cannot be used, or why there is
     /// none.
     fn find() -> Result<Self, String> {
+        refuse_variables_from_files(&configuration_files())?;
         let named = initial_variable(FILE_VARIABLE);
         let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
         let (name, library) = function_table::load(&names).map_err(|why| {
@@ -42,13 +44,11 @@ impl Nccl {
         if status == ncclResult_t::ncclSuccess {
             return Ok(());
         }
+        // Not `ncclGetLastError` as well: NCCL keeps that text in one buffer for all threads, and
+        // writes a new text over one that another thread reads.
         // SAFETY: the function accepts any number, and returns null or a string of the library that
-        // is never freed.
-        let meaning = text(unsafe { (self.ncclGetErrorString)(status) });
-        // SAFETY: the function does not look at the communicator, which may be null.
-        let last = text(unsafe { (self.ncclGetLastError)(ptr::null_mut()) });
-        let detail = [meaning, last].into_iter().filter(|part| !part.is_empty());
-        let detail = detail.collect::<Vec<_>>().join("; ");
+        // is never freed or changed.
+        let detail = text(unsafe { (self.ncclGetErrorString)(status) });
         Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
     }
 }
@@ -78,6 +78,40 @@ fn text(said: *const c_char) -> String {
     // SAFETY: the pointer is not null, so it is a NUL-terminated string of NCCL.
     let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
     said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The files that NCCL reads at its first call.
+fn configuration_files() -> Vec<PathBuf> {
+    let named = std::env::var_os("NCCL_CONF_FILE").filter(|name| !name.is_empty());
+    let own = || std::env::home_dir().map(|home| home.join(".nccl.conf"));
+    let chosen = named.map(PathBuf::from).or_else(own);
+    chosen
+        .into_iter()
+        .chain([PathBuf::from("/etc/nccl.conf")])
+        .collect()
+}
+
+/// Refuses files that set variables.
+///
+/// For each line `NAME=value` NCCL calls C's `setenv`. Another thread that reads the environment
+/// meanwhile, through `std::env` or C, reads freed memory; `std::env::set_var` is `unsafe` for this
+/// reason.
+fn refuse_variables_from_files(files: &[PathBuf]) -> Result<(), String> {
+    for file in files {
+        let Ok(text) = std::fs::read_to_string(file) else {
+            continue;
+        };
+        let sets = |line: &str| line.contains('=') && !line.trim_start().starts_with('#');
+        if let Some(line) = text.lines().find(|line| sets(line)) {
+            return Err(format!(
+                "{} sets variables (`{}`): NCCL would change the environment of a process that other threads may read; \
+                 set them before the process starts, and empty the file or name another (`NCCL_CONF_FILE=/dev/null`)",
+                file.display(),
+                line.trim()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn library() -> DriverResult<&'static Nccl> {
@@ -343,7 +377,28 @@ mod tests {
 
 #[cfg(test)]
 mod initial_environment {
-    use super::{initial_variable, value_of};
+    use super::{initial_variable, refuse_variables_from_files, value_of};
+
+    #[test]
+    fn files_that_set_variables_are_refused() {
+        let folder = std::env::temp_dir().join(format!("cuda-rt-nccl-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let comments = file("comments", "# NCCL_DEBUG=INFO\n\n");
+        let sets = file("sets", "# ours\nNCCL_DEBUG=INFO\n");
+        let none = folder.join("none");
+        assert_eq!(refuse_variables_from_files(&[comments.clone(), none]), Ok(()));
+        let refused = refuse_variables_from_files(&[comments, sets.clone()]).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(
+            refused.starts_with(&format!("{} sets variables (`NCCL_DEBUG=INFO`)", sets.display())),
+            "{refused}"
+        );
+    }
 
     #[test]
     fn a_value_is_that_of_the_whole_name() {

@@ -41,7 +41,6 @@ macro_rules! nccl_entry_points {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         since "NCCL 2.3": fn ncclGetVersion(version: *mut c_int);
         since "NCCL 2.0": fn ncclGetErrorString(result: ffi::nccl::ncclResult_t) -> *const c_char;
-        since "NCCL 2.13": fn ncclGetLastError(communicator: ffi::nccl::ncclComm_t) -> *const c_char;
 
         since "NCCL 2.0": fn ncclCommInitAll(communicators: *mut ffi::nccl::ncclComm_t, count: c_int, devices: *const c_int);
         since "NCCL 2.0": fn ncclCommDestroy(communicator: ffi::nccl::ncclComm_t);
