@@ -370,3 +370,25 @@ fn a_parameter_of_a_call_that_nothing_wrote_differs() {
         .refused("nothing before it wrote");
     Text::of(call(written)).with(returns("@%p")).refused("H32");
 }
+
+/// Nothing wrote the carry flag, so each thread may find another one.
+#[test]
+fn a_carry_that_nothing_wrote_is_refused() {
+    let writes = "add.cc.u32 %r2, -1, -1;\n";
+    let reads = "addc.u32 %r1, 0, 0;\n";
+    let adds = ".func adds() { .reg .b32 %q; add.cc.u32 %q, -1, -1; ret; }";
+    let carries = ".func carries() { .reg .b32 %q; addc.u32 %q, 0, 0; ret; }";
+    Text::of(format!("{writes}{reads}{BRANCH}")).accepted();
+    Text::of(format!("{writes}addc.cc.u32 %r3, 0, 0;\n{reads}{BRANCH}")).accepted();
+    for between in ["L:", "@%p1", "bar.sync 0;", "call.uni adds, ();"] {
+        let before = if between.starts_with('@') { between } else { "" };
+        let between = if before.is_empty() { between } else { "" };
+        Text::of(format!("{before} {writes}{between}\n{reads}{BRANCH}"))
+            .with(adds)
+            .refused("carry flag");
+    }
+    Text::of(format!("{reads}{BRANCH}")).refused("carry flag");
+    Text::of(format!("{writes}call.uni carries, ();"))
+        .with(carries)
+        .refused("carry flag");
+}
