@@ -392,3 +392,32 @@ fn a_carry_that_nothing_wrote_is_refused() {
         .with(carries)
         .refused("carry flag");
 }
+
+/// The result may be any number, so a sum with it may be any address.
+#[test]
+fn a_product_of_an_address_is_no_address() {
+    let text = |computed: &str| {
+        Text::of(format!(
+            "{OWN}ld.param.u64 %rd1, [output];\nld.param.u64 %rd2, [number];\n{computed}\n\
+             add.u64 %rd4, %rd3, %rd2;\nst.global.u32 [%rd4], %r5;"
+        ))
+        .taking(&[OUTPUT, NUMBER])
+    };
+    text("add.u64 %rd3, %rd1, 4;").accepted();
+    text("mov.b64 %rd3, %rd1;").accepted();
+    for computed in [
+        "xor.b64 %rd3, %rd1, %rd1;",
+        "and.b64 %rd3, %rd1, 0;",
+        "mul.lo.u64 %rd3, %rd1, 0;",
+        "shr.u64 %rd3, %rd1, 63;",
+        "shl.b64 %rd3, %rd1, 63;",
+        "min.u64 %rd3, %rd1, 0;",
+        "rem.u64 %rd3, %rd1, 1;",
+        "bfe.u64 %rd3, %rd1, 0, 0;",
+        "neg.s64 %rd3, %rd1;",
+        "not.b64 %rd3, %rd1;",
+        "cvt.u32.u64 %r3, %rd1;\ncvt.u64.u32 %rd3, %r3;",
+    ] {
+        text(computed).refused("does not know the memory");
+    }
+}
