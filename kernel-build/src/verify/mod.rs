@@ -12,8 +12,8 @@
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
-//! with any other (`instruction`, `operands`). It reads each directive by its own grammar, and skips
-//! nothing but spaces and comments (`lex`, `directives`).
+//! with any other (`instruction`, `operands`). It reads each directive by its own grammar, and
+//! skips nothing but spaces and comments (`lex`, `directives`).
 //!
 //! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
 //! accepts a wrong one.
