@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::inspect::inspect;
 use crate::shim;
 use crate::statics;
-use crate::text::renumber_crate_hashes;
+use crate::text::{plain_file_names, renumber_crate_hashes};
 use crate::toolchain::Toolchain;
 use crate::verify::provable;
 
@@ -238,7 +238,7 @@ fn compile_for(
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
     let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);
-    let ptx = provable(renumber_crate_hashes(&ptx))?;
+    let ptx = provable(renumber_crate_hashes(&plain_file_names(&ptx)))?;
     let entries = inspect(&library.package, &ptx, &llvm_ir)?;
     let (package, compiler) = (&library.package, &compilation.toolchain.version);
     let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");

@@ -1,4 +1,5 @@
-//! Removes from a module's text what depends on the place of the sources.
+//! Removes from a module's text what depends on the place of the sources, and what the names of
+//! source files could add to it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -49,9 +50,67 @@ fn renumber<'a>(symbol: &'a str, numbers: &mut HashMap<&'a str, usize>, out: &mu
     out.push_str(rest);
 }
 
+/// Writes the paths in `.file` without the escapes of LLVM. PTX knows no escapes, so the quote of
+/// `\"` would end the string, and the rest of the path would be PTX. A backslash becomes a slash,
+/// and each other character that LLVM escapes becomes `_`.
+pub(crate) fn plain_file_names(ptx: &str) -> String {
+    let mut out = String::with_capacity(ptx.len());
+    for line in ptx.split_inclusive('\n') {
+        let parts = line
+            .split_once('"')
+            .filter(|_| line.trim_start().starts_with(".file"));
+        match parts.and_then(|(before, rest)| Some((before, rest.rsplit_once('"')?))) {
+            Some((before, (path, after))) => {
+                write!(out, "{before}\"{}\"{after}", plain_path(path))
+                    .expect("a write to a string does not fail");
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+fn plain_path(escaped: &str) -> String {
+    let mut plain = String::with_capacity(escaped.len());
+    let mut rest = escaped.chars();
+    while let Some(c) = rest.next() {
+        plain.push(match c {
+            '\\' => match rest.next() {
+                Some('\\') => '/',
+                // Three octal digits are one byte.
+                Some('0'..='7') => {
+                    rest.nth(1);
+                    '_'
+                }
+                _ => '_',
+            },
+            ' '..='~' if c != '"' => c,
+            _ => '_',
+        });
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
-    use super::renumber_crate_hashes;
+    use super::{plain_file_names, renumber_crate_hashes};
+
+    #[test]
+    fn paths_have_no_escapes() {
+        for (path, plain) in [
+            ("/k/src/lib.rs", "/k/src/lib.rs"),
+            ("C:\\\\k\\\\lib.rs", "C:/k/lib.rs"),
+            ("/j\\303\\274rgen/\\n/\\\\\\\"", "/j__rgen/_//_"),
+            (
+                "x\\\" .global .b32 counter; //m.rs",
+                "x_ .global .b32 counter; //m.rs",
+            ),
+            ("\\", "_"),
+        ] {
+            let text = |path: &str| format!("ret; // \"\\\"\n\t.file\t1 \"{path}\"\n}}");
+            assert_eq!(plain_file_names(&text(path)), text(plain));
+        }
+    }
 
     #[test]
     fn hashes_are_numbered_in_order_of_appearance() {

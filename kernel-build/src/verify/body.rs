@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::directives::{self, name, number};
 use super::error::{Refusal, text};
-use super::lex::{Cursor, END_OF_LINE};
-use super::variable::{Space, Variable, number, type_size, variable};
+use super::lex::Cursor;
+use super::variable::{Space, Variable, type_size, variable};
 
 /// A register or a variable of a function: an index into [`Body::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +50,7 @@ pub(super) struct Instruction<'a> {
     pub(super) text: String,
     pub(super) line: u32,
     /// The number of the source file and the line, from `.loc`.
-    pub(super) location: Option<(u32, u32)>,
+    pub(super) location: Option<(u64, u32)>,
 }
 
 /// An operand.
@@ -92,7 +93,7 @@ struct Scope<'a> {
 struct Parser<'a> {
     body: Body<'a>,
     scopes: Vec<Scope<'a>>,
-    location: Option<(u32, u32)>,
+    location: Option<(u64, u32)>,
 }
 
 /// Parses the body that starts at `{`. The names in `outer` are known in it.
@@ -170,12 +171,10 @@ impl<'a> Parser<'a> {
         match cursor.peek() {
             Some(".reg") => self.registers(cursor),
             Some(".loc") => {
-                cursor.next()?;
-                let (file, line) = (number(cursor)?, number(cursor)?);
-                self.location = u32::try_from(file).ok().zip(u32::try_from(line).ok());
-                cursor.skip_past(END_OF_LINE)
+                self.location = Some(directives::location(cursor)?);
+                Ok(())
             }
-            Some(".pragma") => cursor.skip_past(";"),
+            Some(".pragma") => directives::pragma(cursor),
             Some(";") => cursor.next().map(drop),
             Some(word) if Space::of(word).is_some() => {
                 let variable = variable(cursor)?;
@@ -189,15 +188,15 @@ impl<'a> Parser<'a> {
                 self.declare(variable.name, Kind::Variable(variable.space), line)?;
                 cursor.expect(";")
             }
-            Some(word) if cursor.peek_second() == Some(":") => {
-                cursor.next()?;
+            Some(_) if cursor.peek_second() == Some(":") => {
+                let word = name(cursor)?;
                 cursor.next()?;
                 if cursor.take(".branchtargets") {
-                    let mut labels = Vec::new();
-                    while !cursor.take(";") {
-                        labels.push(cursor.next()?);
-                        cursor.take(",");
+                    let mut labels = vec![name(cursor)?];
+                    while cursor.take(",") {
+                        labels.push(name(cursor)?);
                     }
+                    cursor.expect(";")?;
                     // The list of an inner scope would hide the outer list of this name.
                     if self.body.targets.insert(word, labels).is_some() {
                         return text(line, format!("the list of targets `{word}` is declared twice"));
@@ -223,7 +222,7 @@ impl<'a> Parser<'a> {
             return text(line, format!("the verifier does not know registers of `{word}`"));
         }
         loop {
-            let name = cursor.next()?;
+            let name = name(cursor)?;
             if cursor.take("<") {
                 let count = number(cursor)?;
                 cursor.expect(">")?;
@@ -269,6 +268,9 @@ impl<'a> Parser<'a> {
             if !cursor.take(",") {
                 cursor.expect(";")?;
                 break;
+            }
+            if cursor.peek() == Some(";") {
+                return text(line, "the last operand is missing");
             }
         }
         self.body.statements.push(Statement::Instruction(Instruction {
@@ -344,7 +346,7 @@ impl<'a> Parser<'a> {
 
 /// Whether a word is a number: an integer or a float, as PTX writes them (PTX ISA, chapter 4,
 /// "Constants").
-fn is_literal(word: &str) -> bool {
+pub(super) fn is_literal(word: &str) -> bool {
     let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
     let is_hex = |c: char| c.is_ascii_hexdigit();
     let is_decimal = |c: char| c.is_ascii_digit();
@@ -354,7 +356,8 @@ fn is_literal(word: &str) -> bool {
     };
     let whole = word.strip_suffix('U').unwrap_or(word);
     let hex = whole.strip_prefix("0x").or(whole.strip_prefix("0X"));
-    all(whole, is_decimal)
+    // A number with a zero before it is octal.
+    all(whole, is_decimal) && (whole == "0" || !whole.starts_with('0'))
         || hex.is_some_and(|digits| all(digits, is_hex))
         || float(["0f", "0F"], 8)
         || float(["0d", "0D"], 16)

@@ -9,69 +9,67 @@ pub(super) struct Token<'a> {
     pub(super) line: u32,
 }
 
-/// Directives that end with their line, not with a semicolon.
-const LINES: [&str; 5] = [".version", ".target", ".address_size", ".loc", ".file"];
-/// The token at the end of these directives' lines.
-pub(super) const END_OF_LINE: &str = "\n";
-
 fn is_word(c: u8) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | b'%' | b'.')
 }
 
-/// Splits a text into tokens, and drops the comments.
+/// Splits a text into tokens, and drops the comments. An end of line is a space like any other.
 pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
     let bytes = ptx.as_bytes();
     let mut tokens = Vec::new();
-    let (mut at, mut line, mut ends_with_line) = (0, 1, false);
+    let (mut at, mut line) = (0, 1);
+    let length = |from: usize, ends: fn(u8) -> bool| {
+        let rest = &bytes[from..];
+        rest.iter().position(|b| ends(*b)).unwrap_or(rest.len())
+    };
     while at < bytes.len() {
         let start = at;
         match bytes[at] {
-            b'\n' => {
-                if ends_with_line {
-                    tokens.push(Token {
-                        text: END_OF_LINE,
-                        line,
-                    });
-                    ends_with_line = false;
-                }
-                line += 1;
-                at += 1;
-            }
-            byte if byte.is_ascii_whitespace() => at += 1,
+            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
             b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at += bytes[at..]
-                    .iter()
-                    .position(|b| *b == b'\n')
-                    .unwrap_or(bytes.len() - at);
+                at += length(at, |b| b == b'\n');
+                check(&ptx[start..at], line, "the comment")?;
             }
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                let Some(length) = ptx[at..].find("*/") else {
+                // The star that begins a comment does not end it: `/*/` is no comment.
+                let Some(length) = ptx[at + 2..].find("*/") else {
                     return text(line, "the comment has no end");
                 };
-                line += count_lines(&bytes[at..at + length]);
-                at += length + 2;
+                at += length + 4;
+                check(&ptx[start..at], line, "the comment")?;
+                // The runtime picks a module by `.version` at the start of a line.
+                if ptx[start..at].contains(".version") {
+                    return text(line, "the comment holds `.version`, which begins a module");
+                }
             }
             b'"' => {
                 let Some(length) = bytes[at + 1..].iter().position(|b| *b == b'"') else {
                     return text(line, "the string has no end");
                 };
                 at += length + 2;
+                // ptxas knows no escapes: `\"` ends a string.
+                if bytes[start..at]
+                    .iter()
+                    .any(|b| *b == b'\\' || !matches!(b, b' '..=b'~'))
+                {
+                    return text(
+                        line,
+                        "the string holds a backslash, or a character that is not printable ASCII",
+                    );
+                }
                 tokens.push(Token {
                     text: &ptx[start..at],
                     line,
                 });
-                line += count_lines(&bytes[start..at]);
             }
             byte if is_word(byte) => {
-                at += bytes[at..]
-                    .iter()
-                    .position(|b| !is_word(*b))
-                    .unwrap_or(bytes.len() - at);
-                let word = &ptx[start..at];
-                ends_with_line |= LINES.contains(&word);
-                tokens.push(Token { text: word, line });
+                at += length(at, |b| !is_word(b));
+                tokens.push(Token {
+                    text: &ptx[start..at],
+                    line,
+                });
             }
-            byte if byte.is_ascii() => {
+            b'!'..=b'~' => {
                 at += 1;
                 tokens.push(Token {
                     text: &ptx[start..at],
@@ -80,14 +78,20 @@ pub(super) fn tokens(ptx: &str) -> Result<Vec<Token<'_>>, Refusal> {
             }
             _ => return text(line, "the character does not belong to PTX"),
         }
-    }
-    if ends_with_line {
-        tokens.push(Token {
-            text: END_OF_LINE,
-            line,
-        });
+        line += count_lines(&bytes[start..at]);
     }
     Ok(tokens)
+}
+
+/// Refuses control characters. At the character 0, the driver takes the text to end.
+fn check(part: &str, line: u32, what: &str) -> Result<(), Refusal> {
+    if part
+        .bytes()
+        .all(|b| b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n'))
+    {
+        return Ok(());
+    }
+    text(line, format!("{what} holds a control character"))
 }
 
 fn count_lines(bytes: &[u8]) -> u32 {
@@ -144,12 +148,6 @@ impl<'a, 't> Cursor<'a, 't> {
         }
         text(line, format!("expected `{wanted}`, found `{found}`"))
     }
-
-    /// Skips all tokens up to and including `end`.
-    pub(super) fn skip_past(&mut self, end: &str) -> Result<(), Refusal> {
-        while self.next()? != end {}
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -161,12 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_becomes_words_signs_and_ends_of_lines() {
+    fn a_text_becomes_words_and_signs() {
         let ptx = ".version 7.0 // a\n@!%p1 bra\t$L_1; /* two\nlines */ \"a;b\"";
         let expected = [
             (".version", 1),
             ("7.0", 1),
-            ("\n", 1),
             ("@", 2),
             ("!", 2),
             ("%p1", 2),
@@ -180,8 +177,38 @@ mod tests {
 
     #[test]
     fn comments_and_strings_without_an_end_are_refused() {
-        for ptx in ["/* a", "\"a", "ä"] {
+        for ptx in ["/* a", "/*/", "\"a", "ä"] {
             assert!(tokens(ptx).is_err(), "{ptx}");
+        }
+    }
+
+    #[test]
+    fn a_comment_ends_where_ptxas_ends_it() {
+        assert_eq!(words("/*/ hidden; /*/ a"), [("a", 1)]);
+        assert_eq!(words("/* /* */ a"), [("a", 1)]);
+        assert_eq!(words("// a /*\nb"), [("b", 2)]);
+        assert_eq!(words("// a \\\nb"), [("b", 2)]);
+        assert_eq!(words("// a \r hidden\nb"), [("b", 2)]);
+    }
+
+    /// ptxas knows no escapes in strings, and a driver reads no further than the character 0.
+    #[test]
+    fn characters_that_ptxas_may_read_otherwise_are_refused() {
+        for ptx in [
+            "\"a\\b\"",
+            "\"a\\\"b\"",
+            "\"a\nb\"",
+            "\"a\tb\"",
+            "\"ä\"",
+            "a\0b",
+            "// \0",
+            "/* \0 */",
+            "a\u{b}b",
+            "a\u{c}b",
+            "a\u{7f}b",
+            "/*\n.version 7.0\n*/",
+        ] {
+            assert!(tokens(ptx).is_err(), "{ptx:?}");
         }
     }
 }

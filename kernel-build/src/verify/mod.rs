@@ -12,7 +12,8 @@
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
-//! with any other (`instruction`, `operands`).
+//! with any other (`instruction`, `operands`). It reads each directive by its own grammar, and
+//! skips nothing but spaces and comments (`lex`, `directives`).
 //!
 //! The verifier refuses each text that it cannot prove. It may refuse a correct program, but never
 //! accepts a wrong one.
@@ -21,6 +22,7 @@ mod access;
 mod body;
 mod check;
 mod definitions;
+mod directives;
 mod error;
 mod graph;
 mod instruction;
@@ -135,5 +137,7 @@ mod oracle;
 mod random_mutants;
 #[cfg(test)]
 mod refused;
+#[cfg(test)]
+mod spaces;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
 use super::check::{ENDS_THE_LAUNCH, PRINTS};
 use super::error::{Refusal, text};
-use super::instruction::{Access, Collective, Effect, effect};
+use super::instruction::{Access, Collective, Effect, effect, uses_carry};
 use super::parse::{Function, Module};
 use super::variable::{Space, type_size};
 
@@ -74,8 +74,11 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
                 ),
             );
         }
+        // Whether an instruction before this one, in the same block, has written the carry flag.
+        let mut has_carry = false;
         for statement in &body.statements {
             let Statement::Instruction(instruction) = statement else {
+                has_carry = false;
                 continue;
             };
             let grammar = Grammar {
@@ -83,8 +86,12 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
                 function,
                 body,
             };
-            if let Err(reason) = grammar.instruction(instruction) {
-                return text(instruction.line, format!("`{}` {reason}", instruction.text));
+            let carry = |()| grammar.carry(instruction, has_carry);
+            match grammar.instruction(instruction).and_then(carry) {
+                Ok(carry) => has_carry = carry,
+                Err(reason) => {
+                    return text(instruction.line, format!("`{}` {reason}", instruction.text));
+                }
             }
         }
     }
@@ -177,6 +184,21 @@ impl Grammar<'_, '_> {
             }
             Effect::Return | Effect::Exit | Effect::Trap => require(read.is_empty(), FORM),
         }
+    }
+
+    /// Whether the carry flag is written after the instruction. A call does not keep the flag, and
+    /// functions get no flag from their callers.
+    fn carry(&self, instruction: &Instruction<'_>, is_written: bool) -> Result<bool, Reason> {
+        let (reads, writes) = uses_carry(instruction.opcode);
+        require(
+            !reads || is_written,
+            "reads the carry flag, which no instruction before it in its block writes",
+        )?;
+        Ok(match effect(instruction)? {
+            Effect::Compute if writes => instruction.guard.is_none(),
+            Effect::Compute | Effect::Load(_) | Effect::Store(_) => is_written,
+            _ => false,
+        })
     }
 
     fn is_register(&self, operand: &Operand<'_>) -> bool {

@@ -22,7 +22,7 @@ use std::ops::{BitOr, BitOrAssign};
 use super::body::{Body, Instruction, Kind, Name, Operand};
 use super::check::{ENDS_THE_LAUNCH, PRINTS};
 use super::graph::Graph;
-use super::instruction::{Access, Collective, Effect, arguments, callee, results};
+use super::instruction::{Access, Collective, Effect, PATHS, arguments, callee, results};
 use super::parameters::Role;
 use super::parse::{Function, Module};
 use super::variable::Space;
@@ -140,6 +140,8 @@ struct In<'f, 'a> {
 
 /// Sums of an address and numbers.
 const SUMS: &[&str] = &["add", "addc", "sub", "subc", "mad", "madc", "mad24"];
+/// Instructions whose result is one of their values, or a sum without carries (`or`).
+const MOVES: &[&str] = &["mov", "cvta", "or", PATHS];
 /// Facts about a value, which are no part of it.
 const FACTS: &[&str] = &["setp", "set", "testp", "isspacep", "popc", "clz", "bfind", "fns"];
 
@@ -290,7 +292,9 @@ impl Origins {
         match (base, values) {
             // The condition is no part of an address. But bit by bit, conditions can make a number.
             ("selp" | "slct", [one, other, _]) if (*one | *other).is_address() => *one | *other,
-            _ => any,
+            _ if MOVES.contains(&base) || !any.is_address() => any,
+            // Products, bits and parts of an address may be any number.
+            _ => any | Origin::NUMBER,
         }
     }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::body::{Body, parse_body};
+use super::directives::{self, name, number};
 use super::error::{Refusal, text};
-use super::lex::{Cursor, END_OF_LINE, tokens};
-use super::variable::{Space, Variable, number, variable};
+use super::lex::{Cursor, tokens};
+use super::variable::{Space, Variable, variable};
 
 /// A module.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub(super) struct Module<'a> {
     pub(super) variables: Vec<Variable<'a>>,
     pub(super) functions: Vec<Function<'a>>,
     /// Source files, by their number in `.file`.
-    pub(super) files: HashMap<u32, &'a str>,
+    pub(super) files: HashMap<u64, &'a str>,
 }
 
 /// A function, or an entry.
@@ -50,25 +51,29 @@ impl<'a> Module<'a> {
     fn item(&mut self, word: &'a str, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
         let line = cursor.line();
         match word {
-            ".address_size" => {
-                cursor.next()?;
-                cursor.expect("64")?;
-                cursor.skip_past(END_OF_LINE)
-            }
-            ".version" | ".target" | ".loc" => cursor.skip_past(END_OF_LINE),
+            ".version" => directives::version(cursor),
+            ".target" => directives::target(cursor),
+            ".address_size" => directives::address_size(cursor),
             ".file" => {
+                let (number, path) = directives::file(cursor)?;
+                if self.files.insert(number, path).is_some() {
+                    return text(line, format!("the file {number} is declared twice"));
+                }
+                Ok(())
+            }
+            ".pragma" => directives::pragma(cursor),
+            ".section" => directives::section(cursor),
+            ".visible" | ".extern" | ".weak" | ".common" => {
                 cursor.next()?;
-                let number = cursor.next()?.parse().unwrap_or(u32::MAX);
-                self.files.insert(number, cursor.next()?.trim_matches('"'));
-                cursor.skip_past(END_OF_LINE)
+                match cursor.peek() {
+                    Some(".entry" | ".func") => Ok(()),
+                    Some(word) if Space::of(word).is_some() => Ok(()),
+                    _ => text(
+                        line,
+                        format!("`{word}` stands before no variable and no function"),
+                    ),
+                }
             }
-            ".pragma" => cursor.skip_past(";"),
-            ".section" => {
-                cursor.skip_past("{")?;
-                cursor.skip_past("}")
-            }
-            ".visible" | ".extern" | ".weak" | ".common" => cursor.next().map(drop),
-            ";" => cursor.next().map(drop),
             ".entry" | ".func" => {
                 let mut function = self.function(cursor)?;
                 // A definition may follow a declaration of the same function.
@@ -104,7 +109,7 @@ impl<'a> Module<'a> {
         } else {
             Vec::new()
         };
-        let name = cursor.next()?;
+        let name = name(cursor)?;
         let parameters = if cursor.peek() == Some("(") {
             parameters(cursor)?
         } else {
@@ -134,9 +139,12 @@ fn directives(cursor: &mut Cursor<'_, '_>) -> Result<bool, Refusal> {
     let mut never_returns = false;
     while !matches!(cursor.peek(), Some("{" | ";") | None) {
         let line = cursor.line();
+        if cursor.peek() == Some(".pragma") {
+            directives::pragma(cursor)?;
+            continue;
+        }
         match cursor.next()? {
             ".noreturn" => never_returns = true,
-            ".pragma" => cursor.skip_past(";")?,
             ".maxntid" | ".reqntid" | ".minnctapersm" | ".maxnctapersm" | ".maxnreg" => {
                 number(cursor)?;
                 while cursor.take(",") {

@@ -16,10 +16,10 @@ const MUTANTS: u64 = 20;
 
 /// A generator of random numbers (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +27,7 @@ impl Random {
         usize::try_from((z ^ (z >> 31)) % limit.max(1) as u64).unwrap_or(0)
     }
 
-    fn of<'t>(&mut self, from: &[&'t str]) -> Option<&'t str> {
+    pub(super) fn of<'t>(&mut self, from: &[&'t str]) -> Option<&'t str> {
         (!from.is_empty()).then(|| from[self.below(from.len())])
     }
 }

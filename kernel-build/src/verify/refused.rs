@@ -370,3 +370,54 @@ fn a_parameter_of_a_call_that_nothing_wrote_differs() {
         .refused("nothing before it wrote");
     Text::of(call(written)).with(returns("@%p")).refused("H32");
 }
+
+/// Nothing wrote the carry flag, so each thread may find another one.
+#[test]
+fn a_carry_that_nothing_wrote_is_refused() {
+    let writes = "add.cc.u32 %r2, -1, -1;\n";
+    let reads = "addc.u32 %r1, 0, 0;\n";
+    let adds = ".func adds() { .reg .b32 %q; add.cc.u32 %q, -1, -1; ret; }";
+    let carries = ".func carries() { .reg .b32 %q; addc.u32 %q, 0, 0; ret; }";
+    Text::of(format!("{writes}{reads}{BRANCH}")).accepted();
+    Text::of(format!("{writes}addc.cc.u32 %r3, 0, 0;\n{reads}{BRANCH}")).accepted();
+    for between in ["L:", "@%p1", "bar.sync 0;", "call.uni adds, ();"] {
+        let before = if between.starts_with('@') { between } else { "" };
+        let between = if before.is_empty() { between } else { "" };
+        Text::of(format!("{before} {writes}{between}\n{reads}{BRANCH}"))
+            .with(adds)
+            .refused("carry flag");
+    }
+    Text::of(format!("{reads}{BRANCH}")).refused("carry flag");
+    Text::of(format!("{writes}call.uni carries, ();"))
+        .with(carries)
+        .refused("carry flag");
+}
+
+/// The result may be any number, so a sum with it may be any address.
+#[test]
+fn a_product_of_an_address_is_no_address() {
+    let text = |computed: &str| {
+        Text::of(format!(
+            "{OWN}ld.param.u64 %rd1, [output];\nld.param.u64 %rd2, [number];\n{computed}\n\
+             add.u64 %rd4, %rd3, %rd2;\nst.global.u32 [%rd4], %r5;"
+        ))
+        .taking(&[OUTPUT, NUMBER])
+    };
+    text("add.u64 %rd3, %rd1, 4;").accepted();
+    text("mov.b64 %rd3, %rd1;").accepted();
+    for computed in [
+        "xor.b64 %rd3, %rd1, %rd1;",
+        "and.b64 %rd3, %rd1, 0;",
+        "mul.lo.u64 %rd3, %rd1, 0;",
+        "shr.u64 %rd3, %rd1, 63;",
+        "shl.b64 %rd3, %rd1, 63;",
+        "min.u64 %rd3, %rd1, 0;",
+        "rem.u64 %rd3, %rd1, 1;",
+        "bfe.u64 %rd3, %rd1, 0, 0;",
+        "neg.s64 %rd3, %rd1;",
+        "not.b64 %rd3, %rd1;",
+        "cvt.u32.u64 %r3, %rd1;\ncvt.u64.u32 %rd3, %r3;",
+    ] {
+        text(computed).refused("does not know the memory");
+    }
+}

@@ -1,6 +1,8 @@
 //! Variables and parameters of PTX: state space, type, size and initialiser (PTX ISA, chapter 5,
 //! "State Spaces, Types, and Variables").
 
+use super::body::is_literal;
+use super::directives::{name, number};
 use super::error::{Refusal, text};
 use super::lex::Cursor;
 
@@ -95,6 +97,9 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
     };
     let (mut align, mut element, mut lanes, mut is_pointer) = (None, None, 1, false);
     let name = loop {
+        if !cursor.peek().is_some_and(|word| word.starts_with('.')) {
+            break name(cursor)?;
+        }
         let word = cursor.next()?;
         match word {
             ".ptr" => is_pointer = true,
@@ -107,9 +112,12 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
             }
             ".v2" => lanes = 2,
             ".v4" => lanes = 4,
-            ".attribute" => cursor.skip_past(")")?,
+            ".attribute" => {
+                cursor.expect("(")?;
+                cursor.expect(".managed")?;
+                cursor.expect(")")?;
+            }
             _ if is_pointer && Space::of(word).is_some() => {}
-            _ if !word.starts_with('.') => break word,
             _ => match type_size(word) {
                 Some(size) => element = Some(size),
                 None => return text(line, format!("the verifier does not know the type `{word}`")),
@@ -130,21 +138,9 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
         cursor.expect("]")?;
     }
     let is_initialised = cursor.take("=");
-    let (mut has_addresses, mut has_list) = (false, false);
-    let (mut values, mut sign) = (Vec::new(), "");
-    while is_initialised && cursor.peek() != Some(";") {
-        let word = cursor.next()?;
-        // Only a list of numbers has known contents: no name, no expression, no list in a list.
-        match word {
-            "{" => {
-                has_addresses |= has_list;
-                has_list = true;
-            }
-            "}" | "," | "-" => {}
-            _ if word.starts_with(|c: char| c.is_ascii_digit()) => values.push(format!("{sign}{word}")),
-            _ => has_addresses = true,
-        }
-        sign = if word == "-" { "-" } else { "" };
+    let mut contents = Contents::default();
+    if is_initialised {
+        contents.read(cursor, 0)?;
     }
     Ok(Variable {
         name,
@@ -154,16 +150,60 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
         size,
         is_initialised,
         element,
-        values,
-        has_addresses,
+        values: contents.values,
+        has_addresses: contents.has_addresses,
     })
 }
 
-pub(super) fn number(cursor: &mut Cursor<'_, '_>) -> Result<u64, Refusal> {
-    let line = cursor.line();
-    let word = cursor.next()?;
-    match word.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => text(line, format!("expected a number, found `{word}`")),
+/// The deepest list in a list of an initialiser. LLVM writes no list in a list.
+const DEEPEST: u32 = 8;
+
+/// What an initialiser holds. Only a list of numbers has known contents: no name, no expression, no
+/// list in a list.
+#[derive(Default)]
+struct Contents {
+    values: Vec<String>,
+    has_addresses: bool,
+}
+
+impl Contents {
+    /// `{ initialiser, … }`, `[-] number`, or `[mask] ( name )` with an offset, where `generic` may
+    /// stand before the name.
+    fn read(&mut self, cursor: &mut Cursor<'_, '_>, depth: u32) -> Result<(), Refusal> {
+        if cursor.take("{") {
+            if depth == DEEPEST {
+                return text(cursor.line(), "the initialiser has too many lists in a list");
+            }
+            self.has_addresses |= depth > 0;
+            while !cursor.take("}") {
+                self.read(cursor, depth + 1)?;
+                if cursor.peek() != Some("}") {
+                    cursor.expect(",")?;
+                }
+            }
+            return Ok(());
+        }
+        let sign = if cursor.take("-") { "-" } else { "" };
+        if let Some(word) = cursor.peek().filter(|word| is_literal(word)) {
+            cursor.next()?;
+            self.values.push(format!("{sign}{word}"));
+            if cursor.peek() != Some("(") {
+                return Ok(());
+            }
+        } else if cursor.peek() != Some("(") {
+            name(cursor)?;
+        }
+        self.has_addresses = true;
+        if cursor.take("(") {
+            if name(cursor)? == "generic" && cursor.take("(") {
+                name(cursor)?;
+                cursor.expect(")")?;
+            }
+            cursor.expect(")")?;
+        }
+        if cursor.take("+") {
+            number(cursor)?;
+        }
+        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use kernel_build::BuildError;
+use kernel_build::{BuildError, Kernels};
 
-use crate::{compile, package};
+use crate::{compile, compile_with, package};
 
 #[test]
 fn a_static_that_kernels_change_is_refused() {
@@ -204,4 +204,35 @@ fn recursion_is_refused() {
         error.contains("is recursive") && error.contains("may not recurse"),
         "{error}"
     );
+}
+
+/// LLVM writes the names of source files into the text, with escapes that PTX does not know. Here
+/// the name would end the string, and declare a variable.
+#[cfg(unix)]
+#[test]
+fn the_name_of_a_source_file_is_no_ptx() {
+    let directory = "x\" .global .align 4 .b32 counter; ";
+    let package = package(
+        "file-name",
+        &format!("#[path = {:?}] pub mod m;", format!("{directory}//m.rs")),
+    );
+    fs::create_dir(package.path().join("src").join(directory)).unwrap();
+    let kernel = "use device_std::prelude::*;
+         #[kernel]
+         pub fn k(i: Index1, mut out: PerThread<u32>) { if let Some(out) = out.get_mut(i) { *out += 1; } }";
+    fs::write(package.path().join("src").join(directory).join("m.rs"), kernel).unwrap();
+    let Some(result) = compile_with(&Kernels::new(package.path()).debug_info(true)) else {
+        return;
+    };
+    let ptx = result.unwrap().ptx;
+    let named: Vec<&str> = ptx.lines().filter(|line| line.contains("counter")).collect();
+    assert!(!named.is_empty(), "{ptx}");
+    for line in named {
+        let path = line.trim().strip_prefix(".file").unwrap_or("");
+        assert!(
+            path.ends_with("m.rs\"") && path.matches('"').count() == 2,
+            "{line}"
+        );
+        assert!(!line.contains('\\'), "{line}");
+    }
 }
