@@ -28,6 +28,11 @@ impl Nccl {
     fn find() -> Result<Self, String> {
         refuse_variables_from_files(&configuration_files())?;
         let named = initial_variable(FILE_VARIABLE);
+        if let Some(relative) = named.as_deref().filter(|name| is_relative_path(name)) {
+            return Err(format!(
+                "{FILE_VARIABLE} is the relative path `{relative}`: give an absolute path, or a bare name that the loader finds"
+            ));
+        }
         let names: Vec<&str> = named.as_deref().map_or(NAMES.to_vec(), |name| vec![name]);
         let (name, library) = function_table::load(&names).map_err(|why| {
             format!(
@@ -51,6 +56,12 @@ impl Nccl {
         let detail = text(unsafe { (self.ncclGetErrorString)(status) });
         Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
     }
+}
+
+/// Whether the loader would look for the file from the current directory, which the process changes
+/// at will.
+fn is_relative_path(name: &str) -> bool {
+    name.contains('/') && !name.starts_with('/')
 }
 
 /// The value that an environment variable had when the process was started.
@@ -377,7 +388,7 @@ mod tests {
 
 #[cfg(test)]
 mod initial_environment {
-    use super::{initial_variable, refuse_variables_from_files, value_of};
+    use super::{initial_variable, is_relative_path, refuse_variables_from_files, value_of};
 
     #[test]
     fn files_that_set_variables_are_refused() {
@@ -398,6 +409,17 @@ mod initial_environment {
             refused.starts_with(&format!("{} sets variables (`NCCL_DEBUG=INFO`)", sets.display())),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_path_from_the_current_directory_is_told_from_others() {
+        let names = [
+            "lib/libnccl.so.2",
+            "./libnccl.so",
+            "/lib/libnccl.so.2",
+            "libnccl.so.2",
+        ];
+        assert_eq!(names.map(is_relative_path), [true, true, false, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::directives::{self, name, number};
 use super::error::{Refusal, text};
 use super::lex::Cursor;
-use super::variable::{Space, Variable, type_size, variable};
+use super::variable::{Space, Variable, is_literal, type_size, variable};
 
 /// A register or a variable of a function: an index into [`Body::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,8 @@ pub(super) struct Body<'a> {
     pub(super) at_start: Vec<Name>,
     /// The declared type of each register: `.b32`.
     pub(super) types: HashMap<Name, &'a str>,
+    /// The size of each variable in bytes, if the text gives it.
+    pub(super) sizes: HashMap<Name, u64>,
     /// The size of the static shared memory that the body declares, in bytes.
     pub(super) shared_bytes: u64,
     /// The targets of `brx.idx`, by the name of their list.
@@ -111,6 +113,7 @@ where
     };
     for parameter in outer {
         parser.declare(parameter.name, Kind::Variable(Space::Param), parameter.line)?;
+        parser.size_of_last(parameter.size);
     }
     cursor.expect("{")?;
     let mut depth = 1;
@@ -141,6 +144,12 @@ impl<'a> Parser<'a> {
             return text(line, format!("`{name}` is declared twice"));
         }
         Ok(())
+    }
+
+    /// Notes the size of the variable that was declared last.
+    fn size_of_last(&mut self, bytes: Option<u64>) {
+        let last = Name(self.body.names.len() - 1);
+        self.body.sizes.extend(bytes.map(|bytes| (last, bytes)));
     }
 
     fn lookup(&mut self, word: &str) -> Option<Name> {
@@ -186,6 +195,7 @@ impl<'a> Parser<'a> {
                     return text(line, "a variable of the module is declared inside a function");
                 }
                 self.declare(variable.name, Kind::Variable(variable.space), line)?;
+                self.size_of_last(variable.size);
                 cursor.expect(";")
             }
             Some(_) if cursor.peek_second() == Some(":") => {
@@ -342,26 +352,4 @@ impl<'a> Parser<'a> {
         }
         Ok(operand)
     }
-}
-
-/// Whether a word is a number: an integer or a float, as PTX writes them (PTX ISA, chapter 4,
-/// "Constants").
-pub(super) fn is_literal(word: &str) -> bool {
-    let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
-    let is_hex = |c: char| c.is_ascii_hexdigit();
-    let is_decimal = |c: char| c.is_ascii_digit();
-    let float = |prefix: [&str; 2], length: usize| {
-        let digits = prefix.iter().find_map(|prefix| word.strip_prefix(prefix));
-        digits.is_some_and(|digits| digits.len() == length && all(digits, is_hex))
-    };
-    let whole = word.strip_suffix('U').unwrap_or(word);
-    let hex = whole.strip_prefix("0x").or(whole.strip_prefix("0X"));
-    // A number with a zero before it is octal.
-    all(whole, is_decimal) && (whole == "0" || !whole.starts_with('0'))
-        || hex.is_some_and(|digits| all(digits, is_hex))
-        || float(["0f", "0F"], 8)
-        || float(["0d", "0D"], 16)
-        || word
-            .split_once('.')
-            .is_some_and(|(a, b)| all(a, is_decimal) && all(b, is_decimal))
 }

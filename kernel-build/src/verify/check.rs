@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
 use super::graph::Graph;
-use super::instruction::{Collective, Effect, PATHS, arguments, callee, effect};
+use super::instruction::{Collective, ENDS_THE_LAUNCH, Effect, PATHS, PRINTS, arguments, callee, effect};
 use super::origin::{Origin, Origins};
 use super::parameters::Role;
 use super::parse::{Function, Module};
@@ -15,10 +15,6 @@ use super::reason::{place, reasons, reasons_of};
 use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
 use super::variable::Space;
 
-/// A function of CUDA that kernels may call. It ends the launch.
-pub(super) const ENDS_THE_LAUNCH: &str = "__assertfail";
-/// A function of CUDA that kernels may call. It prints.
-pub(super) const PRINTS: &str = "vprintf";
 /// Prefix of the registers in the marks of `device-std` (`block/opening.rs`).
 const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
 

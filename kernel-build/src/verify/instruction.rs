@@ -4,6 +4,11 @@
 use super::body::{Instruction, Operand};
 use super::variable::Space;
 
+/// A function of CUDA that kernels may call. It ends the launch.
+pub(super) const ENDS_THE_LAUNCH: &str = "__assertfail";
+/// A function of CUDA that kernels may call. It prints.
+pub(super) const PRINTS: &str = "vprintf";
+
 /// The effect of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {

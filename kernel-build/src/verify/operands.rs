@@ -7,9 +7,8 @@
 use std::collections::HashSet;
 
 use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
-use super::check::{ENDS_THE_LAUNCH, PRINTS};
 use super::error::{Refusal, text};
-use super::instruction::{Access, Collective, Effect, effect, uses_carry};
+use super::instruction::{Access, Collective, ENDS_THE_LAUNCH, Effect, PRINTS, effect, uses_carry};
 use super::parse::{Function, Module};
 use super::variable::{Space, type_size};
 
@@ -140,12 +139,14 @@ impl Grammar<'_, '_> {
             Effect::Load(access) => {
                 only(MEMORY)?;
                 let [address] = read else { return Err(FORM) };
-                self.address(address, access, false)
+                self.address(address, access, false)?;
+                self.within_its_variable(address, instruction.opcode)
             }
             Effect::Store(access) => {
                 only(MEMORY)?;
                 let [address, value] = read else { return Err(FORM) };
                 self.address(address, access, true)?;
+                self.within_its_variable(address, instruction.opcode)?;
                 self.values(value)
             }
             Effect::Atomic { access, .. } => {
@@ -307,6 +308,31 @@ impl Grammar<'_, '_> {
                 "addresses a parameter of a function by another word than its name",
             ),
         }
+    }
+
+    /// An access by the name of a parameter stays inside it. Beyond its end lies the next
+    /// parameter, about which the name says nothing.
+    fn within_its_variable(&self, address: &Operand<'_>, opcode: &str) -> Result<(), Reason> {
+        let Operand::Address(base, offset) = address else {
+            return Ok(());
+        };
+        let Some((name, Space::Param)) = self.variable(base) else {
+            return Ok(());
+        };
+        let (mut lanes, mut bytes) = (1, None);
+        for part in opcode.split('.').skip(1) {
+            match part {
+                "v2" => lanes = 2,
+                "v4" => lanes = 4,
+                part => bytes = type_size(&format!(".{part}")).or(bytes),
+            }
+        }
+        let end = bytes.and_then(|bytes| u64::try_from(*offset).ok()?.checked_add(bytes * lanes));
+        let size = self.body.sizes.get(&name);
+        require(
+            end.zip(size).is_some_and(|(end, size)| end <= *size),
+            "reaches beyond the parameter that it names",
+        )
     }
 
     fn base(&self, base: &Operand<'_>, access: Option<Access>) -> Result<(), Reason> {

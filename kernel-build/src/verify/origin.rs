@@ -20,9 +20,10 @@
 use std::ops::{BitOr, BitOrAssign};
 
 use super::body::{Body, Instruction, Kind, Name, Operand};
-use super::check::{ENDS_THE_LAUNCH, PRINTS};
 use super::graph::Graph;
-use super::instruction::{Access, Collective, Effect, PATHS, arguments, callee, results};
+use super::instruction::{
+    Access, Collective, ENDS_THE_LAUNCH, Effect, PATHS, PRINTS, arguments, callee, results,
+};
 use super::parameters::Role;
 use super::parse::{Function, Module};
 use super::variable::Space;
@@ -370,8 +371,21 @@ impl Origins {
         } = place;
         let mut origin = Origin::NONE;
         if access.space == Some(Space::Param) {
+            let offset = match address {
+                Operand::Address(_, offset) => *offset,
+                _ => 0,
+            };
+            // A part of an address is a number.
+            let is_address = wide && offset % 8 == 0;
+            let part = |of: Origin| {
+                if is_address || of.is_only(Origin::NUMBER) {
+                    of
+                } else {
+                    Origin::NUMBER
+                }
+            };
             address.each_name(&mut |name| match body.names[name.0].1 {
-                Kind::Variable(_) => origin |= self.of[name.0],
+                Kind::Variable(_) => origin |= part(self.of[name.0]),
                 // Any parameter of the entry.
                 Kind::Register => {
                     let all = &self.of[..function.results.len() + function.parameters.len()];

@@ -277,7 +277,7 @@ fn a_choice_between_an_address_and_a_number_is_unknown() {
     let by_shared = "st.shared.u64 [dynamic], %rd2;\nld.shared.u64 %rd3, [dynamic];\n";
     let numbers = [
         "ld.param.u64 %rd3, [number];\n".to_owned(),
-        "ld.param.v2.u64 {%rd3, %rd4}, [number];\n".to_owned(),
+        "ld.param.v2.u32 {%r3, %r4}, [number];\nmov.b64 %rd3, {%r3, %r4};\n".to_owned(),
         "mov.u64 %rd3, %clock64;\n".to_owned(),
         "ld.global.u64 %rd3, [%rd1];\n".to_owned(),
         "atom.global.add.u64 %rd3, [%rd1], 1;\n".to_owned(),
@@ -420,4 +420,25 @@ fn a_product_of_an_address_is_no_address() {
     ] {
         text(computed).refused("does not know the memory");
     }
+}
+
+/// Beyond the end of a parameter lies the next one: its address passed for that of an output, and
+/// the input that it points to was written. Half of an address is a number.
+#[test]
+fn an_access_stays_inside_the_parameter_that_it_names() {
+    let text = |load: &str| {
+        Text::of(format!("{OWN}{load}\nst.global.u32 [%rd1], %r5;")).taking(&[INPUT, OUTPUT, NUMBER])
+    };
+    text("ld.param.u64 %rd1, [output];").accepted();
+    text("ld.param.u64 %rd1, [output+0];").accepted();
+    for load in [
+        "ld.param.u64 %rd1, [output+-8];",
+        "ld.param.u64 %rd1, [output+8];",
+        "ld.param.u64 %rd1, [output+4];",
+        "ld.param.v2.u64 {%rd2, %rd1}, [output];",
+    ] {
+        text(load).refused("reaches beyond the parameter");
+    }
+    let halves = "ld.param.u32 %r1, [number];\nld.param.u32 %r2, [output+4];\nmov.b64 %rd1, {%r1, %r2};";
+    text(halves).refused("not know");
 }

@@ -1,7 +1,6 @@
 //! Variables and parameters of PTX: state space, type, size and initialiser (PTX ISA, chapter 5,
 //! "State Spaces, Types, and Variables").
 
-use super::body::is_literal;
 use super::directives::{name, number};
 use super::error::{Refusal, text};
 use super::lex::Cursor;
@@ -87,6 +86,28 @@ pub(super) fn type_size(directive: &str) -> Option<u64> {
         ".b128" => 16,
         _ => return None,
     })
+}
+
+/// Whether a word is a number: an integer or a float, as PTX writes them (PTX ISA, chapter 4,
+/// "Constants").
+pub(super) fn is_literal(word: &str) -> bool {
+    let all = |digits: &str, is_digit: fn(char) -> bool| !digits.is_empty() && digits.chars().all(is_digit);
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let is_decimal = |c: char| c.is_ascii_digit();
+    let float = |prefix: [&str; 2], length: usize| {
+        let digits = prefix.iter().find_map(|prefix| word.strip_prefix(prefix));
+        digits.is_some_and(|digits| digits.len() == length && all(digits, is_hex))
+    };
+    let whole = word.strip_suffix('U').unwrap_or(word);
+    let hex = whole.strip_prefix("0x").or(whole.strip_prefix("0X"));
+    // A number with a zero before it is octal.
+    all(whole, is_decimal) && (whole == "0" || !whole.starts_with('0'))
+        || hex.is_some_and(|digits| all(digits, is_hex))
+        || float(["0f", "0F"], 8)
+        || float(["0d", "0D"], 16)
+        || word
+            .split_once('.')
+            .is_some_and(|(a, b)| all(a, is_decimal) && all(b, is_decimal))
 }
 
 /// `.space [.align n] [.v4] .type [.ptr [.space] [.align n]] name [[n]…] [= initialiser]`
