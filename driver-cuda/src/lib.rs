@@ -176,11 +176,12 @@ impl CudaDriver {
 
     #[cold]
     fn name_last_kernel(&self, error: DriverError) -> DriverError {
-        let last: *const Kernel = self.last_kernel.load(Ordering::Relaxed);
+        let last: *const Kernel = self.last_kernel.load(Ordering::Acquire);
         if !error.is_sticky() || !error.detail().is_empty() || last.is_null() {
             return error;
         }
-        // SAFETY: the pointer is not null, so `remember` stored it from a `&'static Kernel`.
+        // SAFETY: the pointer is not null, so `remember` stored it from a `&'static Kernel`. What
+        // was written to the kernel before is seen here: `Release` there, `Acquire` here.
         let last = unsafe { &*last };
         let detail = format!(
             "a kernel before this call failed; the last launched on the device was `{}` ({}:{})",
@@ -195,7 +196,7 @@ impl CudaDriver {
         // Written only when it changes, so that threads that launch one kernel don't contend for
         // the cache line.
         if self.last_kernel.load(Ordering::Relaxed) != kernel {
-            self.last_kernel.store(kernel, Ordering::Relaxed);
+            self.last_kernel.store(kernel, Ordering::Release);
         }
     }
 }
