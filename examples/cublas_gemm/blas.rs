@@ -156,9 +156,11 @@ impl Handle {
         const PLAIN: cublasOperation_t = cublasOperation_t::CUBLAS_OP_N;
         let pointer = |at: DeviceAddress| std::ptr::without_provenance_mut::<f32>(at.0 as usize);
         let (one, zero) = (1.0, 0.0);
-        // cuBLAS stores matrices column by column. Read so, our matrices are their transposes: Cᵀ =
-        // Bᵀ·Aᵀ. SAFETY: BLAS-1: the handle is live. The call reads both factors before it returns.
-        // The three matrices have the given shape, by this function's contract.
+        // cuBLAS stores matrices column by column. Read so, our matrices are their transposes:
+        // Cᵀ = Bᵀ·Aᵀ.
+        //
+        // SAFETY: BLAS-1: the handle is live. The call reads both factors before it returns. The
+        // three matrices have the given shape, by this function's contract.
         let status = unsafe {
             sys::cublasSgemm_v2(
                 self.0,

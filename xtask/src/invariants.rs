@@ -293,9 +293,6 @@ mod tests {
             wrong_in("// See obligations 1 and 17.\n"),
             ["a.rs:1: docs/soundness.md has no obligation 17"]
         );
-        assert_eq!(
-            wrong_in("// See DESIGN.md §5.\n"),
-            ["a.rs:1: there is no DESIGN.md"]
-        );
+        assert_eq!(wrong_in("// See NONE.md §5.\n"), ["a.rs:1: there is no NONE.md"]);
     }
 }
