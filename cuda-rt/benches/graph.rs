@@ -3,8 +3,8 @@
 //!
 //! Every way runs the kernel `device_kernels::scale` over 1024 elements, so a launch takes longer
 //! than the kernel. Raw ways call the driver with the same kernel, memory of the same size and the
-//! same stream. The figures are as in `seam`: medians over rounds, and ratios to the first way of
-//! each group, round by round. Without a GPU it measures nothing, and says so.
+//! same stream. The figures are as in `overhead`: medians over rounds, and ratios to the first way
+//! of each group, round by round. Without a GPU it measures nothing, and says so.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
 mod ways;

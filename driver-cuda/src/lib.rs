@@ -12,7 +12,8 @@
 //! - Only entry points of CUDA 11.4 and earlier are used. All are looked up before the first call
 //!   (`library`).
 //!
-//! Callers validate; see [the seam](cuda_rt_driver). Raw driver calls are made only in this folder.
+//! Callers validate; see [the driver interface](cuda_rt_driver). Raw driver calls are made only in
+//! this folder.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(clippy::disallowed_methods, reason = "this folder is where they are allowed")]
 

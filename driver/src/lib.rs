@@ -1,5 +1,5 @@
-//! The seam between the runtime and hardware: one trait, [`Driver`], of raw operations over plain
-//! handles. The trait is the union of a few groups of calls, for example [`Streams`] and
+//! The interface between the runtime and hardware: one trait, [`Driver`], of raw operations over
+//! plain handles. The trait is the union of a few groups of calls, for example [`Streams`] and
 //! [`Copies`].
 //!
 //! The typed API above this crate proves order by types, and calls the trait. Nothing here knows
@@ -76,9 +76,9 @@
 //! nothing enqueued.
 
 mod arguments;
-mod collective;
 #[doc(hidden)]
-pub mod door;
+pub mod call_lock;
+mod collective;
 mod driver;
 mod error;
 mod hardware_trace;

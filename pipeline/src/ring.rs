@@ -12,8 +12,8 @@ use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::{Error, Result};
 use cuda_rt_runtime::{Live, StreamTag};
 
-/// A slot on its way back to the ring, and when it was sent.
-type Homing<R> = (Slot<R>, u64);
+/// A slot that was returned to the ring, and the time of its return.
+type Returned<R> = (Slot<R>, u64);
 
 /// N bundles in slots. Each slot is either free or held by one [`SlotGuard`].
 ///
@@ -53,8 +53,8 @@ type Homing<R> = (Slot<R>, u64);
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
 pub struct Ring<R: Bundle> {
-    free: Receiver<Homing<R>>,
-    home: SyncSender<Homing<R>>,
+    free: Receiver<Returned<R>>,
+    returns: SyncSender<Returned<R>>,
     slots: usize,
     clock: HostClock,
 }
@@ -75,15 +75,16 @@ where
     pub fn new(gpu: &Device<R::Device>, bundles: Vec<Handoff<R>>) -> Self {
         let slots = bundles.len();
         // The channel has room for all slots, so returning a slot never blocks.
-        let (home, free) = sync_channel(slots.max(1));
+        let (returns, free) = sync_channel(slots.max(1));
         let clock = HostClock::of(gpu);
         for bundle in bundles {
-            home.try_send((Slot::from(bundle), clock.now_ns()))
+            returns
+                .try_send((Slot::from(bundle), clock.now_ns()))
                 .expect("the channel has room for all, and its end is here");
         }
         Self {
             free,
-            home,
+            returns,
             slots,
             clock,
         }
@@ -101,23 +102,23 @@ where
     /// If the ring has no slots.
     pub fn take(&self) -> SlotGuard<R> {
         assert!(self.slots > 0, "a ring without slots");
-        let homing = self.free.recv().expect("the ring itself holds an end");
-        self.turn(homing)
+        let returned = self.free.recv().expect("the ring itself holds an end");
+        self.guard(returned)
     }
 
     /// Like [`take`](Self::take), but returns `None` while all slots are held. Never blocks.
     pub fn try_take(&self) -> Option<SlotGuard<R>> {
         match self.free.try_recv() {
-            Ok(homing) => Some(self.turn(homing)),
+            Ok(returned) => Some(self.guard(returned)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
         }
     }
 
-    fn turn(&self, (slot, sent_ns): Homing<R>) -> SlotGuard<R> {
+    fn guard(&self, (slot, sent_ns): Returned<R>) -> SlotGuard<R> {
         self.clock.catch_up(sent_ns);
         SlotGuard {
             slot: Some(slot),
-            home: self.home.clone(),
+            returns: self.returns.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -132,7 +133,7 @@ where
 pub struct SlotGuard<R: Bundle> {
     /// `None` while the guard is being dropped.
     slot: Option<Slot<R>>,
-    home: SyncSender<Homing<R>>,
+    returns: SyncSender<Returned<R>>,
     clock: HostClock,
 }
 
@@ -180,7 +181,7 @@ impl<R: Bundle> Drop for SlotGuard<R> {
         if let Some(slot) = self.slot.take() {
             // The channel has room for every slot. If the ring is gone, the bundle is freed behind
             // its work.
-            let _ = self.home.try_send((slot, self.clock.now_ns()));
+            let _ = self.returns.try_send((slot, self.clock.now_ns()));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Arrival<I, R: Bundle> {
     item: I,
     /// Number of elements that the item fills of its buffer.
     len: usize,
-    turn: SlotGuard<R>,
+    slot: SlotGuard<R>,
     sent_ns: u64,
 }
 
@@ -56,12 +56,12 @@ pub(super) fn source<D: Live, I, T>(
     mut next: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError>,
 ) -> Result<(), Failed> {
     for index in 0_u64.. {
-        let mut turn = ring.take();
+        let mut slot = ring.take();
         if context.halted() {
             break;
         }
         context.at(index);
-        let filled = turn.host(|buffer| -> Result<_, Cause> {
+        let filled = slot.host(|buffer| -> Result<_, Cause> {
             let _scope = context.scope();
             let started = context.clock.now_ns();
             let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
@@ -80,7 +80,7 @@ pub(super) fn source<D: Live, I, T>(
             index,
             item,
             len,
-            turn,
+            slot,
             sent_ns,
         };
         if outbox.send(arrival).is_err() {
@@ -100,13 +100,13 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
     mut body: impl FnMut(&Stream<S>, &I, &mut R::On<S>) -> Result<usize>,
 ) -> Result<(), Failed> {
     for index in 0_u64.. {
-        let mut turn = ring.take();
+        let mut slot = ring.take();
         if context.halted() {
             break;
         }
         context.at(index);
         let Some(item) = items.next() else { break };
-        let made = turn
+        let made = slot
             .on(stream, |output| {
                 context.around(index, stream, || body(stream, &item, output))
             })
@@ -121,7 +121,7 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
                 index,
                 item,
                 len,
-                turn,
+                slot,
                 sent_ns,
             })
             .is_err()
@@ -151,7 +151,7 @@ where
             index,
             item,
             len,
-            turn: mut from,
+            slot: mut from,
             ..
         } = arrival;
         let mut to = ring.take();
@@ -176,7 +176,7 @@ where
                 index,
                 item,
                 len,
-                turn: to,
+                slot: to,
                 sent_ns,
             })
             .is_err()
@@ -200,10 +200,10 @@ pub(super) fn in_place<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
             index,
             item,
             len,
-            turn,
+            slot,
             sent_ns,
         } = &mut arrival;
-        turn.on(stream, |data| {
+        slot.on(stream, |data| {
             context.around(*index, stream, || body(stream, item, *len, data))
         })
         .flatten()
@@ -229,13 +229,13 @@ pub(super) fn sink<D: Live, I, T>(
             index,
             item,
             len,
-            mut turn,
+            mut slot,
             ..
         }) = arrival
         else {
             return Ok(());
         };
-        let read = turn.host(|buffer| {
+        let read = slot.host(|buffer| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
             let read = body(item, &buffer[..len]);
@@ -246,7 +246,7 @@ pub(super) fn sink<D: Live, I, T>(
         let read = read.map_err(|error| context.fail_at(-1, index, error))?;
         read.map_err(|error| context.fail(Cause::Host(error)))?;
         // Return the slot before times are read, so that the next download can use it meanwhile.
-        drop(turn);
+        drop(slot);
         context.finished(index)?;
     }
 }
@@ -265,7 +265,7 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
             index,
             item,
             len,
-            mut turn,
+            mut slot,
             ..
         }) = arrival
         else {
@@ -274,7 +274,7 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
         let Some(ticket) = order.ticket(index) else {
             return Ok(());
         };
-        let worked = turn.host(|buffer| {
+        let worked = slot.host(|buffer| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
             (work(item, &buffer[..len]), context.clock.now_ns() - started)
@@ -283,7 +283,7 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
         let (result, work_ns) = worked.map_err(|error| context.fail_at(-1, index, error))?;
         let result = result.map_err(|error| context.fail(Cause::Host(error)))?;
         // Return the slot before the wait, so that the next download can use it meanwhile.
-        drop(turn);
+        drop(slot);
         let finished = ticket.finish(&context.clock, |finish| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
@@ -318,16 +318,16 @@ pub(super) fn consume<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = D
         index,
         item,
         len,
-        mut turn,
+        mut slot,
         ..
     }) = receive(context, &inbox)
     {
-        turn.on(stream, |input| {
+        slot.on(stream, |input| {
             context.around(index, stream, || body(stream, item, len, input))
         })
         .flatten()
         .map_err(|error| context.fail(error))?;
-        drop(turn);
+        drop(slot);
         ends.push_back((
             index,
             stream.record_timed_event().map_err(|error| context.fail(error))?,

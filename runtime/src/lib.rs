@@ -31,9 +31,9 @@ mod stream;
 mod tag;
 pub mod timeline;
 
-/// The seam between the runtime and hardware.
+/// The interface between the runtime and hardware.
 pub use cuda_rt_driver as driver;
-/// The CUDA driver API, behind the seam.
+/// The CUDA driver API, behind that interface.
 #[cfg(feature = "cuda")]
 pub use cuda_rt_driver_cuda as driver_cuda;
 /// The simulated device.

@@ -10,7 +10,7 @@ use super::clock::{SpanKind, Work};
 use super::memory::Memory;
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::OwnedArguments;
-use cuda_rt_driver::door::message as panic_message;
+use cuda_rt_driver::call_lock::message as panic_message;
 use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
 
 /// A pending launch, with the bytes of its parameters.

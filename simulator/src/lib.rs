@@ -54,7 +54,7 @@ use crate::op::{Op, Pattern};
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
-use cuda_rt_driver::door::{Door, Shut};
+use cuda_rt_driver::call_lock::{CallLock, LockError};
 use cuda_rt_driver::{
     Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
     MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
@@ -81,7 +81,7 @@ pub struct SimDevice {
 /// The state shared by the drivers of one host and their [`Simulator`] handles.
 struct Core {
     config: Arc<SimConfig>,
-    state: Door<State>,
+    state: CallLock<State>,
     watch: Arc<Watch>,
 }
 
@@ -95,7 +95,7 @@ impl Simulates for SimDevice {
         launch::note_panics();
         let config = Arc::new(config);
         let core = Arc::new(Core {
-            state: Door::new(State::new(Arc::clone(&config))),
+            state: CallLock::new(State::new(Arc::clone(&config))),
             watch: Watch::new(config.check, Some(config.seed)),
             config,
         });
@@ -192,13 +192,13 @@ impl Core {
             state.enter(call)?;
             body(state)
         });
-        made.unwrap_or_else(|shut| Err(self.refused(call, shut)))
+        made.unwrap_or_else(|error| Err(self.refused(call, error)))
     }
 
     #[cold]
-    fn refused(&self, call: Call, shut: Shut) -> DriverError {
+    fn refused(&self, call: Call, error: LockError) -> DriverError {
         let device = format!("the simulated device (seed {})", self.config.seed);
-        shut.error(call.name(), &device)
+        error.of_call(call.name(), &device)
     }
 
     /// Reads or changes the state outside of any call. If a panic has lost the host's devices,
@@ -210,10 +210,10 @@ impl Core {
         match self.state.enter(body) {
             Ok(seen) => seen,
             // A panic hook that looks at the state must not panic again.
-            Err(Shut::Inside) if !std::thread::panicking() => {
+            Err(LockError::Reentered) if !std::thread::panicking() => {
                 panic!("a simulated device cannot be looked at from inside a simulated kernel")
             }
-            Err(Shut::Inside | Shut::Broken(_) | Shut::Forked) => R::default(),
+            Err(LockError::Reentered | LockError::Panicked(_) | LockError::Forked) => R::default(),
         }
     }
 }

@@ -29,8 +29,8 @@ fn main() -> Result<(), Error> {
     assert_eq!(sums[8], (8, 32.0));
 
     let ring = Ring::new(&gpu, vec![Handoff::ready(gpu.pinned::<u8>(8)?)]);
-    let mut turn = ring.take();
-    turn.host(|memory| memory.fill(1))?;
-    drop(turn);
+    let mut slot = ring.take();
+    slot.host(|memory| memory.fill(1))?;
+    drop(slot);
     ring.take().host(|memory| assert_eq!(**memory, [1; 8]))
 }

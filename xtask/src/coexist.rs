@@ -52,7 +52,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
 struct Program {
     neighbour: &'static Neighbour,
     /// The directory of all generated packages.
-    home: PathBuf,
+    folder: PathBuf,
     package: PathBuf,
 }
 
@@ -60,12 +60,12 @@ impl Program {
     fn new(neighbour: &'static Neighbour) -> Result<Self, Box<dyn Error>> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        let home = target.join("coexist");
-        let package = home.join(neighbour.name);
+        let folder = target.join("coexist");
+        let package = folder.join(neighbour.name);
         fs::create_dir_all(package.join("src"))?;
         let program = Self {
             neighbour,
-            home,
+            folder,
             package,
         };
         program.write("Cargo.toml", &neighbour.manifest(root()))?;
@@ -143,12 +143,12 @@ impl Program {
         cargo
             .args(arguments)
             .current_dir(&self.package)
-            .env("CARGO_TARGET_DIR", self.home.join("target"))
+            .env("CARGO_TARGET_DIR", self.folder.join("target"))
             .env("CARGO_TERM_COLOR", "never")
             .env_remove("CUDARC_CUDA_VERSION")
             .envs(self.neighbour.environment.iter().copied());
         if self.neighbour.asks_nvcc {
-            let toolkit = neighbours::stub_toolkit(&self.home)?;
+            let toolkit = neighbours::stub_toolkit(&self.folder)?;
             let path = std::env::var_os("PATH").unwrap_or_default();
             let path = std::iter::once(toolkit.join("bin")).chain(std::env::split_paths(&path));
             cargo

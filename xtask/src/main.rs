@@ -4,7 +4,6 @@
 mod coexist;
 mod fuzz_kernels;
 mod hazards;
-mod house;
 mod invariants;
 mod mutants;
 mod platforms;
@@ -12,6 +11,7 @@ mod ptx;
 mod ptxas;
 mod sanitize;
 mod surface;
+mod tidy;
 mod unsafe_budget;
 
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
-  house --check            see that files are short, lines are wrapped, and links and names of files in documents resolve
+  tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
-        ["house", "--check"] => house::check(),
+        ["tidy", "--check"] => tidy::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),

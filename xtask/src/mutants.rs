@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use edit::Broken;
+use edit::Mutant;
 use outcome::{Outcome, Verdict};
 
 const PAGE: &str = "docs/mutants.md";
@@ -28,17 +28,17 @@ const LIMIT_S: u32 = 900;
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = descriptions()?;
     for name in names {
-        if !all.iter().any(|broken| broken.name == *name) {
+        if !all.iter().any(|mutant| mutant.name == *name) {
             return Err(format!("there is no xtask/mutants/{name}.edit").into());
         }
     }
-    let chosen: Vec<&Broken> = all
+    let chosen: Vec<&Mutant> = all
         .iter()
-        .filter(|broken| names.is_empty() || names.contains(&&*broken.name))
+        .filter(|mutant| names.is_empty() || names.contains(&&*mutant.name))
         .collect();
     let scratch = Scratch::new()?;
 
-    let runs: BTreeSet<&String> = chosen.iter().flat_map(|broken| &broken.runs).collect();
+    let runs: BTreeSet<&String> = chosen.iter().flat_map(|mutant| &mutant.runs).collect();
     println!("unbroken: {} runs must pass", runs.len());
     for run in runs {
         let outcome = scratch.test(run)?;
@@ -48,15 +48,15 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     }
 
     let mut missed = Vec::new();
-    for broken in chosen {
-        let verdict = scratch.verdict(broken)?;
-        println!("{}: {verdict}", broken.name);
+    for mutant in chosen {
+        let verdict = scratch.verdict(mutant)?;
+        println!("{}: {verdict}", mutant.name);
         std::io::stdout().flush()?;
         // Before the first run there is no page.
         let old = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
-        fs::write(root().join(PAGE), page(&all, (broken, &verdict), &old))?;
+        fs::write(root().join(PAGE), page(&all, (mutant, &verdict), &old))?;
         if !verdict.is_caught() {
-            missed.push(&*broken.name);
+            missed.push(&*mutant.name);
         }
     }
     match missed.is_empty() {
@@ -73,22 +73,22 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     // Report all mutants at once: moved code often belongs to several.
     let moved: Vec<String> = all
         .iter()
-        .filter_map(|broken| broken.apply(root()).err())
+        .filter_map(|mutant| mutant.apply(root()).err())
         .collect();
     if !moved.is_empty() {
         return Err(moved.join("\n").into());
     }
     let binaries = test_binaries(root())?;
-    for broken in &all {
-        if let Some(unknown) = broken.test_names().find(|name| !binaries.contains(*name)) {
-            let name = &broken.name;
+    for mutant in &all {
+        if let Some(unknown) = mutant.test_names().find(|name| !binaries.contains(*name)) {
+            let name = &mutant.name;
             return Err(format!("{name} runs the tests of `{unknown}`, which is no test binary").into());
         }
         if !page.contains(&format!(
             "| `{}` | {} | {} |",
-            broken.name, broken.what, broken.guards
+            mutant.name, mutant.what, mutant.guards
         )) {
-            return Err(format!("{PAGE} lacks {}: run `cargo xtask mutants`", broken.name).into());
+            return Err(format!("{PAGE} lacks {}: run `cargo xtask mutants`", mutant.name).into());
         }
     }
     match page.lines().filter(|line| line.starts_with("| `")).count() == all.len() {
@@ -125,7 +125,7 @@ fn test_binaries(folder: &Path) -> Result<HashSet<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-fn descriptions() -> Result<Vec<Broken>, Box<dyn Error>> {
+fn descriptions() -> Result<Vec<Mutant>, Box<dyn Error>> {
     let mut files: Vec<PathBuf> = fs::read_dir(root().join("xtask/mutants"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_, std::io::Error>>()?;
@@ -135,7 +135,7 @@ fn descriptions() -> Result<Vec<Broken>, Box<dyn Error>> {
             .file_stem()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        Ok(Broken::parse(name, &fs::read_to_string(file)?)?)
+        Ok(Mutant::parse(name, &fs::read_to_string(file)?)?)
     };
     files.iter().map(parse).collect()
 }
@@ -158,10 +158,10 @@ impl Scratch {
     fn new() -> Result<Self, Box<dyn Error>> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        let home = target.join("mutants");
+        let folder = target.join("mutants");
         let scratch = Self {
-            sources: home.join("sources"),
-            target: home.join("target"),
+            sources: folder.join("sources"),
+            target: folder.join("target"),
         };
         let listed = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -191,8 +191,8 @@ impl Scratch {
     }
 
     /// Breaks the copy, runs the mutant's tests, and restores the copy.
-    fn verdict(&self, broken: &Broken) -> Result<Verdict, Box<dyn Error>> {
-        let changed = broken.apply(&self.sources)?;
+    fn verdict(&self, mutant: &Mutant) -> Result<Verdict, Box<dyn Error>> {
+        let changed = mutant.apply(&self.sources)?;
         let whole: Vec<Vec<u8>> = changed
             .iter()
             .map(|(file, _)| fs::read(self.sources.join(file)))
@@ -200,11 +200,11 @@ impl Scratch {
         for (file, text) in &changed {
             self.write(file, text.as_bytes())?;
         }
-        let outcomes: Result<Vec<Outcome>, _> = broken.runs.iter().map(|run| self.test(run)).collect();
+        let outcomes: Result<Vec<Outcome>, _> = mutant.runs.iter().map(|run| self.test(run)).collect();
         for ((file, _), text) in changed.iter().zip(&whole) {
             self.write(file, text)?;
         }
-        Ok(Verdict::new(broken.refusal.as_deref(), outcomes?))
+        Ok(Verdict::new(mutant.refusal.as_deref(), outcomes?))
     }
 
     fn test(&self, arguments: &str) -> Result<Outcome, Box<dyn Error>> {
@@ -250,12 +250,12 @@ fn remove_others(sources: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::
 }
 
 /// The first cells of a mutant's row, which describe the mutant itself.
-fn cells(broken: &Broken) -> String {
-    format!("| `{}` | {} | {} |", broken.name, broken.what, broken.guards)
+fn cells(mutant: &Mutant) -> String {
+    format!("| `{}` | {} | {} |", mutant.name, mutant.what, mutant.guards)
 }
 
 /// The page with a new row for `ran`, if it was caught, and the old rows of the other mutants.
-fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> String {
+fn page(all: &[Mutant], (ran, verdict): (&Mutant, &Verdict), old: &str) -> String {
     let mut text = String::from(
         "# Mutants\n\n\
          Each guard below was removed from the sources, alone. The tests in its row then failed; with the\n\
@@ -267,12 +267,12 @@ fn page(all: &[Broken], (ran, verdict): (&Broken, &Verdict), old: &str) -> Strin
          | mutant | what is broken | guard | noticed by |\n\
          |---|---|---|---|\n",
     );
-    for broken in all {
-        let name = format!("| `{}` |", broken.name);
-        let row = if broken.name == ran.name {
+    for mutant in all {
+        let name = format!("| `{}` |", mutant.name);
+        let row = if mutant.name == ran.name {
             verdict
                 .is_caught()
-                .then(|| format!("{} {verdict} |", cells(broken)))
+                .then(|| format!("{} {verdict} |", cells(mutant)))
         } else {
             old.lines().find(|row| row.starts_with(&name)).map(str::to_owned)
         };
@@ -289,16 +289,16 @@ mod tests {
     fn every_description_fits_the_sources() {
         let all = descriptions().unwrap();
         assert!(all.len() > 10, "only {} were found", all.len());
-        for broken in all {
-            broken.apply(root()).unwrap();
+        for mutant in all {
+            mutant.apply(root()).unwrap();
         }
     }
 
     #[test]
     fn one_row_is_replaced_and_rows_without_a_description_go() {
         let text = |what: &str| format!("{what}\nguards: §5\nrun: -p a\n@@ f\n-a\n+b\n");
-        let broken = |name, what| Broken::parse(name, &text(what)).unwrap();
-        let all = [broken("a", "new"), broken("b", "same"), broken("c", "never run")];
+        let mutant = |name, what| Mutant::parse(name, &text(what)).unwrap();
+        let all = [mutant("a", "new"), mutant("b", "same"), mutant("c", "never run")];
         let old = "| `a` | old | §5 | x |\n| `b` | same | §5 | y |\n| `gone` | z | §5 | z |\n";
         let rows = |verdict: &Verdict| {
             let page = page(&all, (&all[0], verdict), old);

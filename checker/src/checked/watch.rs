@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use super::Check;
 use crate::monitor::Monitor;
 use cuda_rt_driver::Race;
-use cuda_rt_driver::door::Door;
+use cuda_rt_driver::call_lock::CallLock;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// The checker of the devices of one host, and its reaction to a race.
 #[derive(Debug)]
 pub struct Watch {
     pub(super) check: Check,
-    monitor: Door<Monitor>,
+    monitor: CallLock<Monitor>,
     /// The first race, if races are denied.
     pub(super) denied: OnceLock<DriverError>,
 }
@@ -20,7 +20,7 @@ pub struct Watch {
 impl Watch {
     /// A checker that has seen nothing yet.
     pub fn new(check: Check, seed: Option<u64>) -> Arc<Self> {
-        let (monitor, denied) = (Door::new(Monitor::new(seed)), OnceLock::new());
+        let (monitor, denied) = (CallLock::new(Monitor::new(seed)), OnceLock::new());
         Arc::new(Self {
             check,
             monitor,
@@ -45,7 +45,7 @@ impl Watch {
     #[inline]
     pub(super) fn enter<R>(&self, body: impl FnOnce(&mut Monitor) -> DriverResult<R>) -> DriverResult<R> {
         let told = self.monitor.enter(body);
-        told.unwrap_or_else(|shut| Err(shut.error("cuda_rt_checker", "the checker")))
+        told.unwrap_or_else(|error| Err(error.of_call("cuda_rt_checker", "the checker")))
     }
 
     pub(super) fn is_off(&self) -> bool {

@@ -48,18 +48,18 @@ fn on_each_order(config: SimConfig, case: &dyn Fn(&Arc<SimDriver>)) {
 /// The lock for the GPU: one case uses it at a time. Some cases depend on the time of a kernel, and
 /// one on the amount of free memory.
 #[cfg(feature = "cuda")]
-fn turn() -> std::sync::MutexGuard<'static, ()> {
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+fn lock_gpu() -> std::sync::MutexGuard<'static, ()> {
+    static GPU: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     // A case that panicked has already failed.
-    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    GPU.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Runs a case on the first GPU, or prints that there is none.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda(case: Case) {
     if let Some(driver) = cuda() {
-        let _turn = turn();
+        let _gpu = lock_gpu();
         case(&driver);
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn on_cuda_pair(case: PairCase) {
     use cuda_rt::driver_cuda::CudaDriver;
 
     if let Some(first) = cuda() {
-        let _turn = turn();
+        let _gpu = lock_gpu();
         let count = CudaDriver::count().expect("counted before");
         if count == 1 {
             eprintln!("ONE GPU ONLY: it is both devices");
@@ -113,7 +113,7 @@ fn required() -> bool {
 #[cfg(feature = "cust")]
 pub(crate) fn on_cust(case: Case) {
     if cuda().is_some() {
-        let _turn = turn();
+        let _gpu = lock_gpu();
         case(&over_cust());
     }
 }
@@ -151,7 +151,7 @@ fn in_child_on(test: &str, case: Case, on: fn(Case)) {
     if cuda().is_none() {
         return;
     }
-    let _turn = turn();
+    let _gpu = lock_gpu();
     let output = std::process::Command::new(std::env::current_exe().expect("the path of this test"))
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, "1")

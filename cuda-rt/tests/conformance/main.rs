@@ -1,4 +1,4 @@
-//! One suite for every [`Driver`](cuda_rt::driver::Driver): it tests the contract of the seam, and
+//! One suite for every [`Driver`](cuda_rt::driver::Driver): it tests its contract, and
 //! uses nothing else.
 //!
 //! Each case is a function of a driver, and becomes one test for each backend. `simulated::…` runs

@@ -1,4 +1,4 @@
-//! The seam's handles with owners, so that the cases read like the behaviour they test.
+//! The driver's handles with owners, so that the cases read like the behaviour they test.
 //!
 //! By the suite's convention the functions here are safe. A [`Rig`] keeps every stream, event and
 //! block alive until its case is over, and then waits for all of them. Ranges are checked. The

@@ -28,7 +28,7 @@ fn calls(config: &SimConfig) -> Counters {
     })
     .unwrap();
     let after = simulator.counters();
-    assert_eq!(before.calls(Call::CreateStream), 1, "the reaper");
+    assert_eq!(before.calls(Call::CreateStream), 1, "the stream for frees");
     assert_eq!(leaks(&after), [0; 5], "what a program that never fails leaves");
     after
 }

@@ -16,19 +16,19 @@ fn a_ring_gives_a_slot_out_once_and_takes_it_back_pending() {
         let ring = Ring::new(gpu, slots.collect());
         let mut device = upload.alloc_zeroed::<u32>(64).unwrap();
         for round in 0..20_u32 {
-            let mut turn = ring.take();
+            let mut slot = ring.take();
             let other = ring.try_take();
             assert!(other.is_some() && ring.try_take().is_none(), "two slots");
             drop(other);
             // The host waits for the last round's copy from this memory. It does not wait for this
             // round's copy.
-            turn.host(|memory| memory.fill(round)).unwrap();
+            slot.host(|memory| memory.fill(round)).unwrap();
             std::thread::scope(|scope| {
                 let copy =
-                    scope.spawn(|| turn.on(&upload, |memory| upload.copy_to_device(memory, &mut device)));
+                    scope.spawn(|| slot.on(&upload, |memory| upload.copy_to_device(memory, &mut device)));
                 copy.join().unwrap().unwrap().unwrap();
             });
-            drop(turn);
+            drop(slot);
         }
         let device = compute.acquire(upload.release(device).unwrap()).unwrap();
         assert_eq!(to_host(gpu, device), [19; 64]);
@@ -46,11 +46,11 @@ fn h22_a_leaked_turn_is_a_slot_that_never_comes_back() {
 }
 
 #[test]
-fn a_turn_outlives_its_ring() {
+fn a_slot_guard_outlives_its_ring() {
     for_each_device(|gpu| {
         let ring = Ring::new(gpu, vec![Handoff::ready(gpu.pinned::<u8>(8).unwrap())]);
-        let mut turn = ring.take();
+        let mut slot = ring.take();
         drop(ring);
-        turn.host(|memory| memory.fill(1)).unwrap();
+        slot.host(|memory| memory.fill(1)).unwrap();
     });
 }

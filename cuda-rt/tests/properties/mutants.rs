@@ -39,7 +39,7 @@ use crate::config;
 use crate::log::{Call, Log};
 use crate::order::{Conflict, Order};
 use crate::plan::{Plan, Shape, plan};
-use crate::record::{Recorder, Tape};
+use crate::record::{CallLog, Recorder};
 use crate::replay::{Schedule, replay};
 use crate::run::run;
 
@@ -99,13 +99,13 @@ fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
 
 /// The driver calls of a plan.
 fn record(plan: &Plan, config: &SimConfig) -> Log {
-    let tape = Arc::new(Mutex::new(Tape::default()));
-    let driver = |device| Recorder::new(config.clone(), device, &tape);
+    let calls = Arc::new(Mutex::new(CallLog::default()));
+    let driver = |device| Recorder::new(config.clone(), device, &calls);
     Device::with_driver(driver(0), |zero| {
         Device::with_driver(driver(1), |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
     })
     .expect("no fault");
-    std::mem::take(&mut tape.lock().expect("no call panics").log)
+    std::mem::take(&mut calls.lock().expect("no call panics").log)
 }
 
 /// Checks one mutant, or the log itself, against the expectation and against its replay.

@@ -34,7 +34,7 @@ pub(crate) enum Owned<D: Live> {
 }
 
 /// Where a bundle is now.
-pub(crate) enum Home<D: Live> {
+pub(crate) enum State<D: Live> {
     On(Owned<D>),
     Pending(Handoff<IdleBundle<D>>),
     Idle(IdleBundle<D>),
@@ -45,7 +45,7 @@ pub(crate) enum Home<D: Live> {
 }
 
 /// A step that failed: where the bundle is instead, and why.
-pub(crate) type Instead<D> = (Home<D>, Option<Error>);
+pub(crate) type Instead<D> = (State<D>, Option<Error>);
 
 /// A stream on which programs work.
 pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
@@ -104,7 +104,7 @@ macro_rules! named {
             }
 
             fn keep(_: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
-                (Home::On(Owned::$name(bundle)), None)
+                (State::On(Owned::$name(bundle)), None)
             }
 
             fork!();
@@ -122,8 +122,8 @@ impl<D: Live> Lane<D> for Pooled<'_, D> {
     /// Nothing stays on a pooled stream: a bundle leaves as a handoff, or does not leave.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
         match stream.try_release(bundle) {
-            Ok(handoff) => (Home::Pending(handoff), None),
-            Err(refused) => (Home::Gone, Some(refused.error)),
+            Ok(handoff) => (State::Pending(handoff), None),
+            Err(refused) => (State::Gone, Some(refused.error)),
         }
     }
 
@@ -151,17 +151,17 @@ impl<D: Live> Lanes<D> {
     }
 
     /// Brings the bundle in transit, from any place.
-    pub(crate) fn hand_over(&self, home: Home<D>) -> Result<Handoff<IdleBundle<D>>, Instead<D>> {
-        match home {
-            Home::Pending(handoff) => Ok(handoff),
-            Home::Idle(idle) => Ok(Handoff::ready(idle)),
-            Home::On(Owned::First(bundle)) => (self.first.try_release(bundle))
-                .map_err(|refused| (Home::On(Owned::First(refused.value)), Some(refused.error))),
-            Home::On(Owned::Second(bundle)) => (self.second.try_release(bundle))
-                .map_err(|refused| (Home::On(Owned::Second(refused.value)), Some(refused.error))),
-            Home::On(Owned::Third(bundle)) => (self.third.try_release(bundle))
-                .map_err(|refused| (Home::On(Owned::Third(refused.value)), Some(refused.error))),
-            Home::Shared(shared, mut leases) => {
+    pub(crate) fn hand_over(&self, state: State<D>) -> Result<Handoff<IdleBundle<D>>, Instead<D>> {
+        match state {
+            State::Pending(handoff) => Ok(handoff),
+            State::Idle(idle) => Ok(Handoff::ready(idle)),
+            State::On(Owned::First(bundle)) => (self.first.try_release(bundle))
+                .map_err(|refused| (State::On(Owned::First(refused.value)), Some(refused.error))),
+            State::On(Owned::Second(bundle)) => (self.second.try_release(bundle))
+                .map_err(|refused| (State::On(Owned::Second(refused.value)), Some(refused.error))),
+            State::On(Owned::Third(bundle)) => (self.third.try_release(bundle))
+                .map_err(|refused| (State::On(Owned::Third(refused.value)), Some(refused.error))),
+            State::Shared(shared, mut leases) => {
                 // Some leases end where they are, and others on a stream.
                 for (index, lease) in leases.drain(..).enumerate() {
                     if index % 2 == 0 {
@@ -173,28 +173,28 @@ impl<D: Live> Lanes<D> {
                 // A leaked lease keeps the bundle shared for ever.
                 shared
                     .reclaim()
-                    .map_err(|shared| (Home::Shared(shared, leases), None))
+                    .map_err(|shared| (State::Shared(shared, leases), None))
             }
-            Home::Gone => Err((Home::Gone, None)),
+            State::Gone => Err((State::Gone, None)),
         }
     }
 
     /// Brings the bundle to `stream`, from any place.
     pub(crate) fn bring<S: Lane<D>>(
         &self,
-        home: Home<D>,
+        state: State<D>,
         stream: &Stream<S>,
     ) -> Result<Buffers<S>, Instead<D>> {
-        let home = match home {
-            Home::On(owned) => match S::claim(owned) {
+        let state = match state {
+            State::On(owned) => match S::claim(owned) {
                 Ok(bundle) => return Ok(bundle),
-                Err(owned) => Home::On(owned),
+                Err(owned) => State::On(owned),
             },
-            Home::Idle(idle) => return stream.adopt(idle).map_err(|error| (Home::Gone, Some(error))),
+            State::Idle(idle) => return stream.adopt(idle).map_err(|error| (State::Gone, Some(error))),
             other => other,
         };
-        let handoff = self.hand_over(home)?;
-        (stream.try_acquire(handoff)).map_err(|refused| (Home::Pending(refused.value), Some(refused.error)))
+        let handoff = self.hand_over(state)?;
+        (stream.try_acquire(handoff)).map_err(|refused| (State::Pending(refused.value), Some(refused.error)))
     }
 }
 
@@ -208,6 +208,6 @@ pub(crate) struct Expected {
 }
 
 pub(crate) struct Object<D: Live> {
-    pub(crate) home: Home<D>,
+    pub(crate) state: State<D>,
     pub(crate) expected: Expected,
 }

@@ -19,12 +19,12 @@ use crate::log::{Call, Direction, Entry, Launch, Life, Log, Parameter, Place, Va
 
 /// One log for all devices of a program, with the present lives by address.
 #[derive(Debug, Default)]
-pub(crate) struct Tape {
+pub(crate) struct CallLog {
     pub(crate) log: Log,
     live: BTreeMap<u64, Life>,
 }
 
-impl Tape {
+impl CallLog {
     fn begin(&mut self, address: u64, bytes: usize) -> Life {
         self.log.lives.push(bytes as u64);
         let life = self.log.lives.len() - 1;
@@ -63,30 +63,30 @@ impl Tape {
 pub(crate) struct Recorder {
     inner: Arc<SimDriver>,
     device: usize,
-    tape: Arc<Mutex<Tape>>,
+    calls: Arc<Mutex<CallLog>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(config: SimConfig, device: usize, tape: &Arc<Mutex<Tape>>) -> Arc<Self> {
-        let (inner, tape) = (SimDriver::new(config), Arc::clone(tape));
-        Arc::new(Self { inner, device, tape })
+    pub(crate) fn new(config: SimConfig, device: usize, calls: &Arc<Mutex<CallLog>>) -> Arc<Self> {
+        let (inner, calls) = (SimDriver::new(config), Arc::clone(calls));
+        Arc::new(Self { inner, device, calls })
     }
 
-    fn tape(&self) -> MutexGuard<'_, Tape> {
-        self.tape.lock().expect("no call panics")
+    fn calls(&self) -> MutexGuard<'_, CallLog> {
+        self.calls.lock().expect("no call panics")
     }
 
     /// Makes a call. If the call succeeds, appends what `entry` returns for it.
     fn record<R>(
         &self,
         call: impl FnOnce(&SimDriver) -> DriverResult<R>,
-        entry: impl FnOnce(&mut Tape, &R) -> Option<Call>,
+        entry: impl FnOnce(&mut CallLog, &R) -> Option<Call>,
     ) -> DriverResult<R> {
-        let mut tape = self.tape();
+        let mut calls = self.calls();
         let result = call(&self.inner)?;
-        if let Some(call) = entry(&mut tape, &result) {
+        if let Some(call) = entry(&mut calls, &result) {
             let device = self.device;
-            tape.log.entries.push(Entry { device, call });
+            calls.log.entries.push(Entry { device, call });
         }
         Ok(result)
     }
@@ -100,7 +100,7 @@ fn address(host: NonNull<c_void>) -> u64 {
 ///
 /// # Safety
 /// As for `parameters` of `Kernels::launch`.
-unsafe fn parameters(tape: &Tape, kernel: &Kernel, parameters: &[*const c_void]) -> Vec<Parameter> {
+unsafe fn parameters(calls: &CallLog, kernel: &Kernel, parameters: &[*const c_void]) -> Vec<Parameter> {
     let described = kernel.parameters;
     let number = |i: usize| {
         // SAFETY: by this function's contract addresses and lengths are live `u64`s.
@@ -108,7 +108,7 @@ unsafe fn parameters(tape: &Tape, kernel: &Kernel, parameters: &[*const c_void])
     };
     let one = |i: usize| match described[i].kind {
         ParameterKind::Read { .. } | ParameterKind::Write { .. } if number(i + 1) > 0 => {
-            Parameter::Address(tape.place(number(i)))
+            Parameter::Address(calls.place(number(i)))
         }
         // SAFETY: by this function's contract the pointer is to a live value of that size.
         _ => Parameter::Value(unsafe { Value::copied(parameters[i], described[i].size_bytes) }),
@@ -161,53 +161,53 @@ impl Memory for Recorder {
     }
 
     cuda_rt::driver::memory_calls! { |this, call|
-        alloc(bytes, stream) => this.record(call, |tape, address| {
-            Some(Call::Alloc { life: tape.begin(address.0, bytes), stream: stream.0 })
+        alloc(bytes, stream) => this.record(call, |calls, address| {
+            Some(Call::Alloc { life: calls.begin(address.0, bytes), stream: stream.0 })
         });
-        free(address, stream) => this.record(call, |tape, ()| {
-            Some(Call::Free { life: tape.end(address.0), stream: stream.0 })
+        free(address, stream) => this.record(call, |calls, ()| {
+            Some(Call::Free { life: calls.end(address.0), stream: stream.0 })
         });
-        register_host(memory) => this.record(call, |tape, ()| {
-            Some(Call::Register(tape.begin(address(memory.address()), memory.len_bytes())))
+        register_host(memory) => this.record(call, |calls, ()| {
+            Some(Call::Register(calls.begin(address(memory.address()), memory.len_bytes())))
         });
-        unregister_host(memory) => this.record(call, |tape, ()| {
-            Some(Call::Unregister(tape.end(address(memory.address()))))
+        unregister_host(memory) => this.record(call, |calls, ()| {
+            Some(Call::Unregister(calls.end(address(memory.address()))))
         });
     }
 }
 
 impl Copies for Recorder {
     cuda_rt::driver::copy_calls! { |this, call|
-        copy_to_device(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+        copy_to_device(destination, source, bytes, stream) => this.record(call, |calls, ()| {
             (bytes > 0).then(|| Call::Copy {
                 direction: Direction::ToDevice,
-                to: tape.place(destination.0),
-                from: tape.place(address(source)),
+                to: calls.place(destination.0),
+                from: calls.place(address(source)),
                 bytes,
                 stream: stream.0,
             })
         });
-        copy_to_host(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+        copy_to_host(destination, source, bytes, stream) => this.record(call, |calls, ()| {
             (bytes > 0).then(|| Call::Copy {
                 direction: Direction::ToHost,
-                to: tape.place(address(destination)),
-                from: tape.place(source.0),
+                to: calls.place(address(destination)),
+                from: calls.place(source.0),
                 bytes,
                 stream: stream.0,
             })
         });
-        copy(destination, source, bytes, stream) => this.record(call, |tape, ()| {
+        copy(destination, source, bytes, stream) => this.record(call, |calls, ()| {
             (bytes > 0).then(|| Call::Copy {
                 direction: Direction::Within,
-                to: tape.place(destination.0),
-                from: tape.place(source.0),
+                to: calls.place(destination.0),
+                from: calls.place(source.0),
                 bytes,
                 stream: stream.0,
             })
         });
-        fill(destination, pattern, count, stream) => this.record(call, |tape, ()| {
+        fill(destination, pattern, count, stream) => this.record(call, |calls, ()| {
             (count > 0).then(|| Call::Fill {
-                to: tape.place(destination.0),
+                to: calls.place(destination.0),
                 pattern: pattern.to_vec(),
                 count,
                 stream: stream.0,
@@ -229,10 +229,10 @@ impl Kernels for Recorder {
     cuda_rt::driver::kernel_calls! { forward to |this| &*this.inner; prepare }
 
     cuda_rt::driver::kernel_calls! { |this, call|
-        launch(kernel, shape, values, stream) => this.record(call, |tape, ()| {
+        launch(kernel, shape, values, stream) => this.record(call, |calls, ()| {
             // SAFETY: by the call's contract there is one value for each parameter, and the driver
             // accepted them.
-            let parameters = unsafe { parameters(tape, kernel, values) };
+            let parameters = unsafe { parameters(calls, kernel, values) };
             let launch = Launch { kernel, shape: *shape, parameters };
             Some(Call::Launch { launch, stream: stream.0 })
         });
@@ -279,7 +279,7 @@ unsafe impl Tools for Recorder {
     }
 
     fn hint(&self, note: Hint<'_>) {
-        let mut tape = self.tape();
+        let mut calls = self.calls();
         if let Hint::HostAccess {
             address: start,
             bytes: len,
@@ -289,12 +289,12 @@ unsafe impl Tools for Recorder {
             // SAFETY: the hint says that the host owns this page-locked memory now; it is
             // initialised (PINNED-2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
-            let place = tape.place(address(start));
+            let place = calls.place(address(start));
             let call = match passed.during {
                 "Device::pinned" | "Stream::adopt" | "Handoff::ready" => Call::HostWrote { to: place, bytes },
                 _ => Call::HostSees { from: place, bytes },
             };
-            tape.log.entries.push(Entry {
+            calls.log.entries.push(Entry {
                 device: self.device,
                 call,
             });

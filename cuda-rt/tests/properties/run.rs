@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::{Device, Live};
 
-use crate::object::{Home, Lanes, Object};
+use crate::object::{Lanes, Object, State};
 use crate::plan::{Act, Make, Plan, Settle, Step};
 use crate::side::{Closure, Recipe, Side, Tally, on_lane};
 
@@ -160,7 +160,7 @@ fn ferry<D: Live, E: Live>(from: &mut Side<D>, x: u8, to: &mut Side<E>, y: u8) {
         return;
     }
     let (source, target) = (&mut from.objects[x], &mut to.objects[y]);
-    if let (Home::Idle(idle), Home::Idle(other)) = (&mut source.home, &mut target.home)
+    if let (State::Idle(idle), State::Idle(other)) = (&mut source.state, &mut target.state)
         && let Some(host) = idle.host.take()
     {
         other.host = Some(
@@ -176,7 +176,7 @@ impl<D: Live> Side<D> {
     fn part_with(&mut self, x: u8) -> Option<Object<D>> {
         let x = self.index(x)?;
         self.release(x);
-        let sent = matches!(self.objects[x].home, Home::Pending(_));
+        let sent = matches!(self.objects[x].state, State::Pending(_));
         sent.then(|| self.objects.remove(x))
     }
 

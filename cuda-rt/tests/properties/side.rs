@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use cuda_rt::{Constant, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream};
 
-use crate::object::{Buffers, Expected, First, Home, IdleBundle, Instead, Lane, Lanes, Object};
+use crate::object::{Buffers, Expected, First, IdleBundle, Instead, Lane, Lanes, Object, State};
 use crate::plan::{Settle, Work};
 use crate::work::{apply, enqueue, resolve};
 
@@ -189,12 +189,12 @@ impl<D: Live> Side<D> {
         usize::from(number).checked_rem(self.objects.len())
     }
 
-    fn take(&mut self, x: usize) -> Home<D> {
-        std::mem::replace(&mut self.objects[x].home, Home::Gone)
+    fn take(&mut self, x: usize) -> State<D> {
+        std::mem::replace(&mut self.objects[x].state, State::Gone)
     }
 
-    fn put(&mut self, x: usize, (home, error): Instead<D>) {
-        self.objects[x].home = home;
+    fn put(&mut self, x: usize, (state, error): Instead<D>) {
+        self.objects[x].state = state;
         if let Some(error) = error {
             self.refused(&error);
         }
@@ -202,7 +202,7 @@ impl<D: Live> Side<D> {
 
     /// Forgets objects that are gone.
     pub(crate) fn tidy(&mut self) {
-        self.objects.retain(|object| !matches!(object.home, Home::Gone));
+        self.objects.retain(|object| !matches!(object.state, State::Gone));
     }
 
     /// Brings `x` to the stream, works on it there, and leaves it there.
@@ -212,9 +212,9 @@ impl<D: Live> Side<D> {
         x: usize,
         body: impl FnOnce(&mut Self, &mut Buffers<S>, &mut Expected) -> R,
     ) -> Option<R> {
-        let home = self.take(x);
+        let state = self.take(x);
         let lanes = Arc::clone(&self.lanes);
-        match lanes.bring(home, stream) {
+        match lanes.bring(state, stream) {
             Ok(mut bundle) => {
                 let mut expected = std::mem::take(&mut self.objects[x].expected);
                 let result = body(self, &mut bundle, &mut expected);
@@ -249,8 +249,8 @@ impl<D: Live> Side<D> {
     }
 
     pub(crate) fn forget(&mut self, x: usize) {
-        let home = self.take(x);
-        std::mem::forget(home);
+        let state = self.take(x);
+        std::mem::forget(state);
     }
 
     pub(crate) fn drop(&mut self, x: usize) {
@@ -262,8 +262,8 @@ impl<D: Live> Side<D> {
         let lanes = Arc::clone(&self.lanes);
         let stream = &lanes.first;
         let expected = self.objects[x].expected.clone();
-        let home = self.take(x);
-        match lanes.bring(home, stream) {
+        let state = self.take(x);
+        match lanes.bring(state, stream) {
             Ok(bundle) => {
                 for (part, expected) in bundle.parts.iter().zip(&expected.parts) {
                     let seen = lanes.gpu.pinned::<f32>(part.len()).and_then(|idle| {
@@ -278,7 +278,7 @@ impl<D: Live> Side<D> {
                 self.put(x, First::keep(stream, bundle));
                 self.settle(x, Settle::Synchronize);
             }
-            Err((Home::Shared(shared, _), _)) => {
+            Err((State::Shared(shared, _), _)) => {
                 let seen = stream.lease(&shared).and_then(|lease| {
                     let view = lease.view();
                     let Some(part) = view.parts.first() else {

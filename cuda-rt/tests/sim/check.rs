@@ -119,13 +119,13 @@ fn a_missing_wait_is_reported_with_both_places_and_the_seed() {
 #[test]
 fn a_buffer_freed_on_the_wrong_stream_is_reported() {
     let program = |rig: &Rig, ordered: bool| {
-        let (a, reaper) = (rig.stream(), rig.stream());
+        let (a, for_frees) = (rig.stream(), rig.stream());
         let data = rig.alloc(64, a).unwrap();
         rig.fill(data, &[1], 64, a).unwrap();
         if ordered {
             rig.synchronize_stream(a).unwrap();
         }
-        rig.free(data, reaper).unwrap();
+        rig.free(data, for_frees).unwrap();
     };
     assert_eq!(named(&races(|rig| program(rig, false))), [("fill", "free")]);
     assert_eq!(races(|rig| program(rig, true)), []);

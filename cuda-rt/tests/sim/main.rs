@@ -1,4 +1,4 @@
-//! The simulated device, used only through the driver seam.
+//! The simulated device, used only through the driver interface.
 
 mod capture;
 mod check;

@@ -14,7 +14,7 @@ use kernel_build::{BuildError, Kernels, Module};
 
 /// The lock for builds. Only one build runs at a time, in one target directory, so that `core` is
 /// compiled once.
-static TURN: Mutex<()> = Mutex::new(());
+static BUILD: Mutex<()> = Mutex::new(());
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -26,7 +26,7 @@ fn compile(crate_dir: &Path) -> Option<Result<Module, BuildError>> {
 }
 
 fn compile_with(kernels: &Kernels) -> Option<Result<Module, BuildError>> {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _build = BUILD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     match kernels.compile(target) {
         Err(

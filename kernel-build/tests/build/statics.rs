@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel_build::{BuildError, Kernels};
 
-use crate::{TURN, compile, package};
+use crate::{BUILD, compile, package};
 
 /// Block-level code that reads what threads wrote. The static `SLOT` is mutable if `HIDDEN` is
 /// false.
@@ -137,7 +137,7 @@ fn a_static_is_found_from_a_relative_target_directory() {
     let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     let relative = up.join(target.strip_prefix("/").unwrap_or(&target));
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _build = BUILD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     match Kernels::new(package.path()).compile(relative) {
         Err(BuildError::NoRustup(_) | BuildError::NoToolchain { .. } | BuildError::NoRustSrc { .. }) => {
             eprintln!("SKIPPED: no nightly compiler");

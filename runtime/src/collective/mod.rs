@@ -63,7 +63,7 @@ pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 pub struct Communicator<G> {
     inner: Box<dyn driver::Communicator>,
     /// The error of the abort. Set once.
-    broken: OnceLock<DriverError>,
+    sticky_error: OnceLock<DriverError>,
     /// Held while a collective is enqueued, so that all ranks have the collectives in one order.
     order: Mutex<()>,
     devices: PhantomData<fn(G) -> G>,
@@ -73,7 +73,7 @@ impl<G> fmt::Debug for Communicator<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Communicator")
             .field("inner", &self.inner)
-            .field("broken", &self.broken.get())
+            .field("sticky_error", &self.sticky_error.get())
             .finish_non_exhaustive()
     }
 }
@@ -106,7 +106,7 @@ impl<G> Communicator<G> {
         let inner = drivers[0].communicator(&peers).during(DURING)?;
         Ok(Self {
             inner,
-            broken: OnceLock::new(),
+            sticky_error: OnceLock::new(),
             order: Mutex::new(()),
             devices: PhantomData,
         })
@@ -273,20 +273,20 @@ impl<G> Communicator<G> {
     /// collective (`ncclCommAbort`).
     pub fn abort(&self) {
         let _order = self.in_order();
-        self.break_with(DriverError::with_detail(
+        self.set_sticky_error(DriverError::with_detail(
             "ncclCommAbort",
             driver::ErrorCode::NCCL_INVALID_USAGE,
             "the communicator was aborted",
         ));
     }
 
-    fn break_with(&self, error: DriverError) {
-        let _ = self.broken.set(error);
+    fn set_sticky_error(&self, error: DriverError) {
+        let _ = self.sticky_error.set(error);
         self.inner.abort();
     }
 
     fn check(&self) -> DriverResult<()> {
-        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+        self.sticky_error.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn in_order(&self) -> std::sync::MutexGuard<'_, ()> {
@@ -308,7 +308,7 @@ impl<G> Communicator<G> {
         let _order = self.in_order();
         let ranks = Unless::new(ranks, |ranks: R| {
             ranks.leak();
-            self.break_with(unwound("ncclGroupEnd"));
+            self.set_sticky_error(unwound("ncclGroupEnd"));
         });
         let parts = ranks.parts();
         let counted = count_of(collective, &parts, during).map_err(Error::from);
@@ -350,7 +350,7 @@ impl<G> Communicator<G> {
             Err(source) => {
                 // On every rank it is unknown which work is in flight.
                 ranks.leak();
-                self.break_with(source.clone());
+                self.set_sticky_error(source.clone());
                 let error = Error::Driver { during, source };
                 Err(Refused { error, value: None })
             }

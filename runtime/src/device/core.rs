@@ -18,7 +18,8 @@ use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 /// streams keep it alive.
 ///
 /// # Invariants
-/// CORE-1. A stream in `streams`, `anonymous` or `reaper` is live until the core is dropped.
+/// CORE-1. A stream in `streams`, `anonymous` or `stream_for_frees` is live until the core is
+/// dropped.
 /// CORE-2. Each key has one entry in `streams`, which is never replaced: a tag names one CUDA
 /// stream (docs/soundness.md, obligation 1). `name_stream` is called before any other use of a new
 /// core.
@@ -30,7 +31,7 @@ pub(crate) struct DeviceCore {
     /// Streams without a tag, for pools and captures.
     anonymous: Mutex<Vec<StreamRef>>,
     /// The stream that frees memory that no stream owns any more.
-    reaper: StreamRef,
+    stream_for_frees: StreamRef,
     events: Arc<EventPool>,
     /// The observer of the device's work.
     observed: Arc<Observed>,
@@ -40,9 +41,9 @@ pub(crate) struct DeviceCore {
     graph: bool,
     /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
-    /// The error of the first ordering that could not be made. From then on no more work may be
-    /// enqueued.
-    broken: OnceLock<DriverError>,
+    /// The error of the first ordering that could not be made. Like a sticky error of a CUDA
+    /// context, every later call returns it, so no more work is enqueued.
+    sticky_error: OnceLock<DriverError>,
 }
 
 impl DeviceCore {
@@ -51,9 +52,9 @@ impl DeviceCore {
         Self::over(over, tools, false)
     }
 
-    /// A core for a capture, over the capture's driver. The capture begins on the core's reaper,
-    /// and the core's streams take part in it. Memory dropped inside the capture is freed on this
-    /// reaper, so no outside stream joins the capture.
+    /// A core for a capture, over the capture's driver. The capture begins on the core's stream for
+    /// frees, and the core's streams take part in it. Memory dropped inside the capture is freed on
+    /// this stream, so no outside stream joins the capture.
     pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
         Self::over(driver, Arc::clone(&self.tools), true)
     }
@@ -61,7 +62,7 @@ impl DeviceCore {
     fn over(driver: Arc<dyn Driver>, tools: Arc<dyn Tools>, graph: bool) -> DriverResult<Arc<Self>> {
         let properties = driver.properties();
         let (least_urgent, _) = properties.priority_range;
-        let reaper = StreamRef {
+        let stream_for_frees = StreamRef {
             raw: driver.create_stream(least_urgent)?,
             id: StreamId::new(),
         };
@@ -75,7 +76,7 @@ impl DeviceCore {
         Ok(Arc::new(Self {
             streams: Mutex::default(),
             anonymous: Mutex::default(),
-            reaper,
+            stream_for_frees,
             events,
             observed,
             completion,
@@ -83,7 +84,7 @@ impl DeviceCore {
             graph,
             checked: tools.is_checked(),
             tools,
-            broken: OnceLock::new(),
+            sticky_error: OnceLock::new(),
             driver,
         }))
     }
@@ -118,7 +119,7 @@ impl DeviceCore {
     /// Returns an error if an ordering could not be made.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Unordered> {
-        match self.broken.get() {
+        match self.sticky_error.get() {
             None => Ok(()),
             Some(cause) => Err(Unordered {
                 cause: cause.clone(),
@@ -129,8 +130,8 @@ impl DeviceCore {
 
     /// Notes that an ordering could not be made, neither by a wait on the GPU nor on the host.
     /// Nothing more is enqueued from now on.
-    pub(crate) fn break_with(&self, error: DriverError) {
-        let _ = self.broken.set(error);
+    pub(crate) fn set_sticky_error(&self, error: DriverError) {
+        let _ = self.sticky_error.set(error);
     }
 
     pub(crate) fn events(&self) -> &Arc<EventPool> {
@@ -150,8 +151,8 @@ impl DeviceCore {
         &self.pinned
     }
 
-    pub(crate) fn reaper(&self) -> StreamRef {
-        self.reaper
+    pub(crate) fn stream_for_frees(&self) -> StreamRef {
+        self.stream_for_frees
     }
 
     /// Whether work of this core is being recorded into a graph.
@@ -236,8 +237,8 @@ impl Drop for DeviceCore {
         self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let own = named.values().filter(|at| at.id != self.reaper.id);
-        for at in own.chain(anonymous.iter()).chain([&self.reaper]) {
+        let own = named.values().filter(|at| at.id != self.stream_for_frees.id);
+        for at in own.chain(anonymous.iter()).chain([&self.stream_for_frees]) {
             // SAFETY: CORE-1: the stream is live, and no value that could name it outlives the
             // core. An error leaks the stream.
             let _ = unsafe { self.driver.destroy_stream(at.raw) };

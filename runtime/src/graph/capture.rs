@@ -18,29 +18,29 @@ use cuda_rt_driver::{DriverResult, RawGraph};
 #[derive(Debug)]
 pub(super) struct Site {
     core: Arc<DeviceCore>,
-    tape: Arc<CaptureLog>,
+    log: Arc<CaptureLog>,
 }
 
 impl Site {
     pub(super) fn new<S: StreamTag>(stream: &Stream<S>) -> DriverResult<Self> {
-        let tape = CaptureLog::new(stream.core().shared_driver());
-        let core = stream.core().for_capture(Arc::<CaptureLog>::clone(&tape))?;
+        let log = CaptureLog::new(stream.core().shared_driver());
+        let core = stream.core().for_capture(Arc::<CaptureLog>::clone(&log))?;
         if let Some(key) = S::key() {
-            core.name_stream(key, core.reaper());
+            core.name_stream(key, core.stream_for_frees());
         }
-        Ok(Self { core, tape })
+        Ok(Self { core, log })
     }
 
     pub(super) fn core(&self) -> &DeviceCore {
         &self.core
     }
 
-    pub(super) fn tape(&self) -> &CaptureLog {
-        &self.tape
+    pub(super) fn log(&self) -> &CaptureLog {
+        &self.log
     }
 
     fn origin(&self) -> StreamRef {
-        self.core.reaper()
+        self.core.stream_for_frees()
     }
 
     fn run<R: Bundle, S: StreamTag>(
@@ -65,7 +65,7 @@ impl Site {
         during: &'static str,
         end: impl FnOnce(Recording<'_>, Entries) -> Result<T>,
     ) -> Result<T> {
-        let noting = self.tape.capture();
+        let noting = self.log.capture();
         // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
         // can name it.
         unsafe { self.core.driver().begin_capture(self.origin().raw) }.during(during)?;
@@ -86,7 +86,7 @@ impl Site {
         held: &mut Held<R, S>,
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
     ) -> (Entries, Result<()>) {
-        let noting = self.tape.dry_run();
+        let noting = self.log.dry_run();
         let done = self.run(held, body).and_then(|()| {
             self.core
                 .join_all(self.origin())

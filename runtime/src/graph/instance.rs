@@ -15,7 +15,7 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 ///
 /// # Invariants
 /// INSTANCE-1. `raw` is live, and was made from the capture that the log of `site` holds.
-/// INSTANCE-2. Unless `broken`, launches replay the calls that the log holds.
+/// INSTANCE-2. Unless `sticky_error` is set, launches replay the calls that the log holds.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
@@ -23,9 +23,9 @@ pub(super) struct Instance {
     /// Whether the streams of `site` may differ from the streams of the graph's capture, after a
     /// failed update.
     stale: bool,
-    /// The error of an update that failed half-way and could not be undone. The graph is then never
-    /// launched again.
-    broken: Option<DriverError>,
+    /// The error of an update that failed half-way and could not be undone. Every later launch
+    /// returns it.
+    sticky_error: Option<DriverError>,
 }
 
 impl Instance {
@@ -37,19 +37,19 @@ impl Instance {
         let site = Site::new(held.stream()).during(DURING)?;
         let raw = site.capture(held, body, DURING, |recording, entries| {
             let raw = recording.end().during(DURING)?;
-            site.tape().captured(entries);
+            site.log().captured(entries);
             Ok(raw)
         })?;
         Ok(Self {
             raw,
             site,
             stale: false,
-            broken: None,
+            sticky_error: None,
         })
     }
 
     pub(super) fn raw(&self) -> DriverResult<RawGraph> {
-        match &self.broken {
+        match &self.sticky_error {
             None => Ok(self.raw),
             Some(error) => Err(error.clone()),
         }
@@ -66,7 +66,7 @@ impl Instance {
         self.raw().during(during)?;
         if std::mem::replace(&mut self.stale, true) {
             let site = Site::new(held.stream()).during(during)?;
-            site.tape().continue_from(self.site.tape());
+            site.log().continue_from(self.site.log());
             self.site = site;
         }
         let (rehearsed, done) = self.site.dry_run(held, body);
@@ -74,21 +74,21 @@ impl Instance {
             done?;
         }
         // If a call below unwinds, the graph may be partly changed.
-        let broken = Unless::new(&mut self.broken, |broken| {
-            *broken = Some(unwound("cuGraphExecKernelNodeSetParams"));
+        let sticky_error = Unless::new(&mut self.sticky_error, |sticky_error| {
+            *sticky_error = Some(unwound("cuGraphExecKernelNodeSetParams"));
         });
         // SAFETY: INSTANCE-1: the graph is live and from this log's capture. `&mut self` excludes
         // other threads. The memory of the new launches belongs to the bundle of `held` or to the
         // graph, and the memory of the replaced launches to the graph's previous bundle. The graph
         // owns the bundle that its launches use.
-        let applied = unsafe { self.site.tape().apply(self.raw, rehearsed) };
-        broken.take_back();
+        let applied = unsafe { self.site.log().apply(self.raw, rehearsed) };
+        sticky_error.take_back();
         match applied {
             Ok(DryRun::Done) => {}
             Ok(DryRun::NeedsCapture) => self.capture_again(held, body, during)?,
             Err(Unchanged::Differs(difference)) => return Err(not_an_update(difference, during)),
-            Err(Unchanged::Failed { error, broken }) => {
-                self.broken = broken.then(|| error.clone());
+            Err(Unchanged::Failed { error, half_made }) => {
+                self.sticky_error = half_made.then(|| error.clone());
                 return Err(error).during(during);
             }
         }
@@ -102,17 +102,19 @@ impl Instance {
         body: &impl for<'g> Fn(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
         during: &'static str,
     ) -> Result<()> {
-        let (tape, raw, broken) = (self.site.tape(), self.raw, &mut self.broken);
+        let (log, raw, sticky_error) = (self.site.log(), self.raw, &mut self.sticky_error);
         self.site.capture(held, body, during, |recording, entries| {
-            tape.compare(&entries)
+            log.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
-            let broken = Unless::new(broken, |broken| *broken = Some(unwound("cuGraphExecUpdate")));
+            let sticky_error = Unless::new(sticky_error, |sticky_error| {
+                *sticky_error = Some(unwound("cuGraphExecUpdate"));
+            });
             // SAFETY: INSTANCE-1: the graph is live. The comparison above found the same calls, and
             // `apply` found that they allocate nothing. `&mut self` excludes other threads.
             let updated = unsafe { recording.update(raw) };
-            *broken.take_back() = updated.clone().err().filter(may_be_half_made);
+            *sticky_error.take_back() = updated.clone().err().filter(may_be_half_made);
             updated.during(during)?;
-            tape.updated(entries);
+            log.updated(entries);
             Ok(())
         })
     }

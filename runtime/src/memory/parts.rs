@@ -15,7 +15,7 @@ use cuda_rt_driver::DeviceAddress;
 ///
 /// ```text
 ///   split_off      release, acquire        drop: records an event    the last drop: waits for both
-///   ┌─────────┐    on Download ──────────▶ on Download ──────────┐   on the reaper stream, and frees
+///   ┌─────────┐    on Download ──────────▶ on Download ──────────┐   on the stream for frees, frees
 ///   │ 0..512  │                                                  ├─▶
 ///   │ 512..   │    stays on Compute ─────▶ on Compute ───────────┘
 ///   └─────────┘
@@ -74,12 +74,12 @@ impl SplitBlock {
         let at = match ended.only_stream() {
             Some(at) => at,
             None => {
-                let reaper = core.reaper();
+                let for_frees = core.stream_for_frees();
                 // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
-                if ended.into_fence().wait_on(reaper).is_err() {
+                if ended.into_fence().wait_on(for_frees).is_err() {
                     return;
                 }
-                reaper
+                for_frees
             }
         };
         // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before

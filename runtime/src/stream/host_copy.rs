@@ -75,14 +75,14 @@ where
             Ok(piece)
         };
         let mut pending: [Option<Pending<T, S::Device>>; PIECES] = [const { None }; PIECES];
-        for (turn, range) in pieces::<T>(source.len()).enumerate() {
-            let piece = match pending[turn % PIECES].take() {
+        for (index, range) in pieces::<T>(source.len()).enumerate() {
+            let piece = match pending[index % PIECES].take() {
                 Some(before) => land(before)?,
                 None => gpu.pinned(piece_len::<T>(source.len()))?,
             };
             let mut piece = self.adopt(piece)?;
             self.copy_to_host(&source[range.clone()], &mut piece[..range.len()])?;
-            pending[turn % PIECES] = Some((self.release(piece)?, range));
+            pending[index % PIECES] = Some((self.release(piece)?, range));
         }
         // The last two pieces, in either order.
         pending
@@ -113,15 +113,15 @@ where
         let gpu = self.device();
         let mut pending: [Option<Handoff<PinnedBuffer<T, Idle<S::Device>>>>; PIECES] =
             [const { None }; PIECES];
-        for (turn, range) in pieces::<T>(source.len()).enumerate() {
-            let mut piece = match pending[turn % PIECES].take() {
+        for (index, range) in pieces::<T>(source.len()).enumerate() {
+            let mut piece = match pending[index % PIECES].take() {
                 Some(before) => before.synchronize()?,
                 None => gpu.pinned(piece_len::<T>(source.len()))?,
             };
             piece[..range.len()].copy_from_slice(&source[range.clone()]);
             let piece = self.adopt(piece)?;
             self.copy_to_device(&piece[..range.len()], &mut destination[range])?;
-            pending[turn % PIECES] = Some(self.release(piece)?);
+            pending[index % PIECES] = Some(self.release(piece)?);
         }
         Ok(())
     }

@@ -22,7 +22,9 @@ impl Join<'_> {
     fn join(&mut self) -> DriverResult<()> {
         self.joined = true;
         // A panic below leaves the owner unordered: the device then takes no more work.
-        let unordered = Unless::new(self.core, |core| core.break_with(unwound("cuStreamWaitEvent")));
+        let unordered = Unless::new(self.core, |core| {
+            core.set_sticky_error(unwound("cuStreamWaitEvent"));
+        });
         let result = EventPool::record(self.core.events(), self.borrower, false)
             .and_then(|lease| lease.wait_on(self.owner));
         if let Err(error) = &result {
@@ -32,7 +34,7 @@ impl Join<'_> {
             let waited = !self.core.is_graph()
                 && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
             if !waited {
-                self.core.break_with(error.clone());
+                self.core.set_sticky_error(error.clone());
             }
         }
         unordered.take_back();

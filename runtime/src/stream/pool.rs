@@ -36,7 +36,7 @@ pub struct StreamPool<D = Gpu<0>> {
     /// Each stream, and the number of closures that are using it.
     streams: Mutex<Vec<(StreamRef, usize)>>,
     /// The number of closures that were given a stream.
-    turn: AtomicUsize,
+    calls: AtomicUsize,
 }
 
 impl<D: Live> Device<D> {
@@ -64,7 +64,7 @@ impl<D: Live> Device<D> {
         Ok(StreamPool {
             device: self.clone(),
             streams: Mutex::new(streams),
-            turn: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
         })
     }
 }
@@ -95,11 +95,11 @@ impl<D: Live> StreamPool<D> {
     ) -> std::result::Result<T, E> {
         let (at, _in_use) = {
             let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-            let (count, turn) = (streams.len(), self.turn.fetch_add(1, Ordering::Relaxed));
+            let (count, first) = (streams.len(), self.calls.fetch_add(1, Ordering::Relaxed));
             let uses = |index: &usize| streams[*index].1;
             // `min_by_key` takes the first of equals: the stream whose turn it is.
-            let in_turn = (0..count).map(|next| (turn % count + next) % count);
-            let index = in_turn.min_by_key(uses).unwrap_or(0);
+            let from_first = (0..count).map(|offset| (first % count + offset) % count);
+            let index = from_first.min_by_key(uses).unwrap_or(0);
             streams[index].1 += 1;
             (streams[index].0, Use(&self.streams, index))
         };

@@ -69,7 +69,7 @@ impl<D: Live> Device<D> {
     /// As [`record_timeline`](Self::record_timeline).
     pub fn record_timeline_by_events(&self) -> Result<Recording<D>> {
         let core = self.core();
-        let (log, clock) = EventLog::begin(core.events(), core.reaper(), self.simulator())
+        let (log, clock) = EventLog::begin(core.events(), core.stream_for_frees(), self.simulator())
             .during("Device::record_timeline")?;
         self.start_recording(Session::new(core.events(), clock, Source::Events, log, None))
     }

@@ -180,8 +180,8 @@ fi
 "#;
 
 /// Makes a CUDA toolkit with just the files that build scripts look for.
-pub(super) fn stub_toolkit(home: &Path) -> io::Result<PathBuf> {
-    let toolkit = home.join("stub-toolkit");
+pub(super) fn stub_toolkit(folder: &Path) -> io::Result<PathBuf> {
+    let toolkit = folder.join("stub-toolkit");
     for folder in ["bin", "include", "lib64"] {
         fs::create_dir_all(toolkit.join(folder))?;
     }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// A mutant: the sources without one guard.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct Mutant {
     /// The file's name: `acquire_does_not_wait`.
     pub(super) name: String,
     /// Description of the break.
@@ -41,7 +41,7 @@ struct Edit {
     new: String,
 }
 
-impl Broken {
+impl Mutant {
     /// The names of the test binaries that it runs.
     pub(super) fn test_names(&self) -> impl Iterator<Item = &str> {
         self.runs.iter().flat_map(|run| {
@@ -61,7 +61,7 @@ impl Broken {
             .next()
             .filter(|(_, line)| !line.is_empty())
             .ok_or_else(|| wrong(0, "what is broken?"))?;
-        let mut broken = Self {
+        let mut mutant = Self {
             name: name.to_owned(),
             what: what.to_owned(),
             guards: String::new(),
@@ -71,29 +71,29 @@ impl Broken {
         };
         for (at, line) in lines {
             if let Some(file) = line.strip_prefix("@@ ") {
-                broken.edits.push(Edit {
+                mutant.edits.push(Edit {
                     file: PathBuf::from(file),
                     old: String::new(),
                     new: String::new(),
                 });
-            } else if let Some(edit) = broken.edits.last_mut() {
+            } else if let Some(edit) = mutant.edits.last_mut() {
                 edit.line(line).map_err(|what| wrong(at, what))?;
             } else if let Some((key, value)) = line.split_once(": ") {
                 match key {
-                    "guards" => value.clone_into(&mut broken.guards),
-                    "run" => broken.runs.push(value.to_owned()),
-                    "refused with" => broken.refusal = Some(value.to_owned()),
+                    "guards" => value.clone_into(&mut mutant.guards),
+                    "run" => mutant.runs.push(value.to_owned()),
+                    "refused with" => mutant.refusal = Some(value.to_owned()),
                     _ => return Err(wrong(at, "expected `guards:`, `run:` or `refused with:`")),
                 }
             } else if !line.is_empty() {
                 return Err(wrong(at, "not `key: value`"));
             }
         }
-        let complete = !broken.guards.is_empty() && !broken.runs.is_empty() && !broken.edits.is_empty();
-        if !complete || broken.edits.iter().any(|edit| edit.old == edit.new) {
+        let complete = !mutant.guards.is_empty() && !mutant.runs.is_empty() && !mutant.edits.is_empty();
+        if !complete || mutant.edits.iter().any(|edit| edit.old == edit.new) {
             return Err(wrong(0, "the description lacks `guards:`, `run:` or an edit"));
         }
-        Ok(broken)
+        Ok(mutant)
     }
 
     /// The changed files, with their new text.
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn lines_that_stand_once_are_replaced() {
-        let broken = Broken::parse("name", TEXT).unwrap();
-        let edit = &broken.edits[0];
+        let mutant = Mutant::parse("name", TEXT).unwrap();
+        let edit = &mutant.edits[0];
         assert_eq!(
             edit.apply("a\nkeep\nold\nb\n"),
             Ok("a\nkeep\nnew\nb\n".to_owned())
@@ -186,7 +186,7 @@ mod tests {
             "what\nguards: §5\nrun: -p a\n@@ f.rs\n*old\n",
             "what\nguard: §5\nrun: -p a\n@@ f.rs\n-old\n",
         ] {
-            assert!(Broken::parse("name", text).is_err(), "{text:?}");
+            assert!(Mutant::parse("name", text).is_err(), "{text:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuda_rt::{Error, Live, Stream};
 
 use super::{Side, catch, panic_on_purpose, work_on};
-use crate::object::{FORKED, Home, Lane};
+use crate::object::{FORKED, Lane, State};
 use crate::plan::Work;
 use crate::work::{apply, apply_read, enqueue, resolve};
 
@@ -42,8 +42,8 @@ macro_rules! body {
 impl<D: Live> Side<D> {
     pub(crate) fn graph<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, graph: Recipe) {
         let lanes = Arc::clone(&self.lanes);
-        let home = self.take(x);
-        let bundle = match lanes.bring(home, stream) {
+        let state = self.take(x);
+        let bundle = match lanes.bring(state, stream) {
             Ok(bundle) => bundle,
             Err(instead) => return self.put(x, instead),
         };
@@ -115,11 +115,11 @@ impl<D: Live> Side<D> {
     /// A closure of the pool panics, and its bundle is lost.
     pub(crate) fn panic(&mut self, x: usize, work: Work) {
         let lanes = Arc::clone(&self.lanes);
-        let home = self.take(x);
-        let mut instead = (Home::Gone, None);
+        let state = self.take(x);
+        let mut instead = (State::Gone, None);
         let mut expected = std::mem::take(&mut self.objects[x].expected);
         catch(|| {
-            lanes.pool.with(|stream| match lanes.bring(home, stream) {
+            lanes.pool.with(|stream| match lanes.bring(state, stream) {
                 Ok(mut bundle) => {
                     let _ = work_on(stream, work, &mut [&mut bundle], &mut [&mut expected]);
                     panic_on_purpose()

@@ -70,8 +70,8 @@ impl<D: Live> Side<D> {
             bundle.host = self.note(made);
             expected.host = bundle.host.as_ref().map(|_| vec![0.0; len]);
         }
-        let (home, error) = S::keep(stream, bundle);
-        self.objects.push(Object { home, expected });
+        let (state, error) = S::keep(stream, bundle);
+        self.objects.push(Object { state, expected });
         if let Some(error) = error {
             self.refused(&error);
         }

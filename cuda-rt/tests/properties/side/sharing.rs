@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuda_rt::{Constant, Live, Stream};
 
 use super::Side;
-use crate::object::{Home, Lane};
+use crate::object::{Lane, State};
 use crate::plan::{Keep, Kernel, Settle};
 use crate::work::{apply_read, read};
 
@@ -13,11 +13,11 @@ impl<D: Live> Side<D> {
     pub(crate) fn share<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize) {
         let lanes = Arc::clone(&self.lanes);
         let instead = match self.take(x) {
-            home @ Home::Shared(..) => (home, None),
-            home => match lanes.bring(home, stream) {
+            state @ State::Shared(..) => (state, None),
+            state => match lanes.bring(state, stream) {
                 Ok(bundle) => match stream.share(bundle) {
-                    Ok(shared) => (Home::Shared(shared, Vec::new()), None),
-                    Err(error) => (Home::Gone, Some(error)),
+                    Ok(shared) => (State::Shared(shared, Vec::new()), None),
+                    Err(error) => (State::Gone, Some(error)),
                 },
                 Err(instead) => instead,
             },
@@ -35,10 +35,10 @@ impl<D: Live> Side<D> {
         keep: Keep,
     ) {
         self.share(stream, x);
-        if x == y || !matches!(self.objects[x].home, Home::Shared(..)) {
+        if x == y || !matches!(self.objects[x].state, State::Shared(..)) {
             return;
         }
-        let Home::Shared(shared, mut leases) = self.take(x) else {
+        let State::Shared(shared, mut leases) = self.take(x) else {
             unreachable!("seen above")
         };
         let source = self.objects[x].expected.parts.first().cloned();
@@ -69,12 +69,12 @@ impl<D: Live> Side<D> {
                 }
             }
         }
-        self.put(x, (Home::Shared(shared, leases), None));
+        self.put(x, (State::Shared(shared, leases), None));
     }
 
     pub(crate) fn constant(&mut self, x: usize) {
         if self.settle(x, Settle::Synchronize)
-            && let Home::Idle(idle) = self.take(x)
+            && let State::Idle(idle) = self.take(x)
         {
             let expected = self.objects[x].expected.clone();
             self.constants.push((Constant::new(idle), expected));

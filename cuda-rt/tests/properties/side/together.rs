@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuda_rt::{Handoff, Live, Slot, Stream};
 
 use super::{Side, catch, on_lane, on_named, panic_on_purpose, work_on};
-use crate::object::{Buffers, Home, IdleBundle, Lane, Owned};
+use crate::object::{Buffers, IdleBundle, Lane, Owned, State};
 use crate::plan::{Meet, Work};
 use crate::work::{Op, apply, enqueue, resolve};
 
@@ -45,13 +45,13 @@ impl<D: Live> Side<D> {
     ) -> Option<(Buffers<S>, Buffers<S>)> {
         let lanes = Arc::clone(&self.lanes);
         if let Meet::Each = meet {
-            let home = self.take(x);
+            let state = self.take(x);
             let first = lanes
-                .bring(home, stream)
+                .bring(state, stream)
                 .map_err(|instead| self.put(x, instead))
                 .ok()?;
-            let home = self.take(y);
-            return match lanes.bring(home, stream) {
+            let state = self.take(y);
+            return match lanes.bring(state, stream) {
                 Ok(second) => Some((first, second)),
                 Err(instead) => {
                     self.put(y, instead);
@@ -65,8 +65,8 @@ impl<D: Live> Side<D> {
             Ok(both) => Some(both),
             Err(refused) => {
                 let (first, second) = refused.value.split();
-                self.put(x, (Home::Pending(first), Some(refused.error)));
-                self.put(y, (Home::Pending(second), None));
+                self.put(x, (State::Pending(first), Some(refused.error)));
+                self.put(y, (State::Pending(second), None));
                 None
             }
         }
@@ -87,21 +87,21 @@ impl<D: Live> Side<D> {
                     Ok(handoff) => Some(handoff),
                     Err(refused) => {
                         let (a, b) = refused.value;
-                        self.put(x, (Home::On(Owned::$name(a)), Some(refused.error)));
-                        self.put(y, (Home::On(Owned::$name(b)), None));
+                        self.put(x, (State::On(Owned::$name(a)), Some(refused.error)));
+                        self.put(y, (State::On(Owned::$name(b)), None));
                         None
                     }
                 }
             };
         }
         let (first, second) = match (meet, self.take(x), self.take(y)) {
-            (Meet::Tuple { split }, Home::On(Owned::First(a)), Home::On(Owned::First(b))) => {
+            (Meet::Tuple { split }, State::On(Owned::First(a)), State::On(Owned::First(b))) => {
                 return together!(first First a b split);
             }
-            (Meet::Tuple { split }, Home::On(Owned::Second(a)), Home::On(Owned::Second(b))) => {
+            (Meet::Tuple { split }, State::On(Owned::Second(a)), State::On(Owned::Second(b))) => {
                 return together!(second Second a b split);
             }
-            (Meet::Tuple { split }, Home::On(Owned::Third(a)), Home::On(Owned::Third(b))) => {
+            (Meet::Tuple { split }, State::On(Owned::Third(a)), State::On(Owned::Third(b))) => {
                 return together!(third Third a b split);
             }
             (_, first, second) => (first, second),
@@ -117,7 +117,7 @@ impl<D: Live> Side<D> {
         let second = match lanes.hand_over(second) {
             Ok(second) => second,
             Err(instead) => {
-                self.put(x, (Home::Pending(first), None));
+                self.put(x, (State::Pending(first), None));
                 self.put(y, instead);
                 return None;
             }
@@ -172,8 +172,8 @@ impl<D: Live> Side<D> {
 
     pub(crate) fn slot(&mut self, x: usize, lane: u8, next: u8, works: [Work; 2], panics: bool) {
         let lanes = Arc::clone(&self.lanes);
-        let home = self.take(x);
-        let mut slot = match lanes.hand_over(home) {
+        let state = self.take(x);
+        let mut slot = match lanes.hand_over(state) {
             Ok(handoff) => Slot::from(handoff),
             Err(instead) => return self.put(x, instead),
         };
@@ -198,8 +198,8 @@ impl<D: Live> Side<D> {
         }
         self.objects[x].expected = expected;
         match slot.into_handoff() {
-            Ok(handoff) => self.put(x, (Home::Pending(handoff), None)),
-            Err(error) => self.put(x, (Home::Gone, Some(error))),
+            Ok(handoff) => self.put(x, (State::Pending(handoff), None)),
+            Err(error) => self.put(x, (State::Gone, Some(error))),
         }
     }
 }

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use cuda_rt::{Live, Query, Stream};
 
 use super::{Side, on_named};
-use crate::object::{Home, Instead, Lane, Object};
+use crate::object::{Instead, Lane, Object, State};
 use crate::plan::Settle;
 
 impl<D: Live> Side<D> {
     pub(crate) fn release(&mut self, x: usize) {
-        let home = self.take(x);
+        let state = self.take(x);
         let lanes = Arc::clone(&self.lanes);
         // A shared bundle stays shared, because sharing makes it available everywhere.
-        let instead = match home {
-            Home::Shared(..) => (home, None),
-            home => lanes
-                .hand_over(home)
-                .map_or_else(|instead| instead, |handoff| (Home::Pending(handoff), None)),
+        let instead = match state {
+            State::Shared(..) => (state, None),
+            state => lanes
+                .hand_over(state)
+                .map_or_else(|instead| instead, |handoff| (State::Pending(handoff), None)),
         };
         self.put(x, instead);
     }
@@ -30,8 +30,8 @@ impl<D: Live> Side<D> {
     /// The host waits for `x` and reads its pinned memory. Returns whether `x` is idle now.
     pub(crate) fn settle(&mut self, x: usize, how: Settle) -> bool {
         let lanes = Arc::clone(&self.lanes);
-        let home = self.take(x);
-        let mut handoff = match lanes.hand_over(home) {
+        let state = self.take(x);
+        let mut handoff = match lanes.hand_over(state) {
             Ok(handoff) => handoff,
             Err(instead) => {
                 self.put(x, instead);
@@ -41,35 +41,38 @@ impl<D: Live> Side<D> {
         let instead: Instead<D> = match (how, self.closure) {
             (Settle::Poll, _) => loop {
                 match handoff.query() {
-                    Ok(Query::Done(idle)) => break (Home::Idle(idle), None),
+                    Ok(Query::Done(idle)) => break (State::Idle(idle), None),
                     Ok(Query::Pending(again)) => handoff = again,
-                    Err(refused) => break (Home::Pending(refused.value), Some(refused.error)),
+                    Err(refused) => break (State::Pending(refused.value), Some(refused.error)),
                 }
             },
             (Settle::Await, _) => match block_on(handoff.into_future()) {
-                Ok(idle) => (Home::Idle(idle), None),
-                Err(error) => (Home::Gone, Some(error)),
+                Ok(idle) => (State::Idle(idle), None),
+                Err(error) => (State::Gone, Some(error)),
             },
             (Settle::Abandon, _) => {
                 let mut future = handoff.into_future();
                 match pin!(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
-                    Poll::Ready(Ok(idle)) => (Home::Idle(idle), None),
-                    Poll::Ready(Err(error)) => (Home::Gone, Some(error)),
-                    Poll::Pending => (Home::Pending(future.into_handoff().expect("it is pending")), None),
+                    Poll::Ready(Ok(idle)) => (State::Idle(idle), None),
+                    Poll::Ready(Err(error)) => (State::Gone, Some(error)),
+                    Poll::Pending => (
+                        State::Pending(future.into_handoff().expect("it is pending")),
+                        None,
+                    ),
                 }
             }
             (Settle::Closure, Some(closure)) => match closure(handoff) {
-                Ok(idle) => (Home::Idle(idle), None),
-                Err(error) => (Home::Gone, Some(error)),
+                Ok(idle) => (State::Idle(idle), None),
+                Err(error) => (State::Gone, Some(error)),
             },
             (Settle::Synchronize | Settle::Closure, _) => match handoff.try_synchronize() {
-                Ok(idle) => (Home::Idle(idle), None),
-                Err(refused) => (Home::Pending(refused.value), Some(refused.error)),
+                Ok(idle) => (State::Idle(idle), None),
+                Err(refused) => (State::Pending(refused.value), Some(refused.error)),
             },
         };
         self.put(x, instead);
-        let Object { home, expected } = &self.objects[x];
-        let Home::Idle(idle) = home else { return false };
+        let Object { state, expected } = &self.objects[x];
+        let State::Idle(idle) = state else { return false };
         let (seen, wanted) = (idle.host.as_deref().map(<[f32]>::to_vec), expected.host.clone());
         self.compare(seen.as_deref(), wanted.as_deref());
         true
@@ -78,7 +81,7 @@ impl<D: Live> Side<D> {
     pub(crate) fn write(&mut self, x: usize, value: i8) {
         if self.settle(x, Settle::Synchronize)
             && let Object {
-                home: Home::Idle(idle),
+                state: State::Idle(idle),
                 expected,
             } = &mut self.objects[x]
             && let (Some(host), Some(values)) = (&mut idle.host, &mut expected.host)

@@ -1,6 +1,6 @@
 //! Interoperability with foreign code. Raw driver calls stand for the foreign code.
 //!
-//! The calls go through the driver seam, so the tests also run on a GPU.
+//! The calls go through the driver interface, so the tests also run on a GPU.
 
 mod call;
 mod kernel;

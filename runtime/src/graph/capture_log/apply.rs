@@ -19,9 +19,9 @@ pub(crate) enum DryRun {
 pub(crate) enum Unchanged {
     /// The dry run is no update of the graph.
     Differs(Difference),
-    /// A call failed. `broken` if the old contents could not be restored: the graph is then partly
-    /// changed.
-    Failed { error: DriverError, broken: bool },
+    /// A call failed. `half_made` if the old contents could not be restored: the graph is then
+    /// partly changed.
+    Failed { error: DriverError, half_made: bool },
 }
 
 impl CaptureLog {
@@ -61,9 +61,9 @@ impl CaptureLog {
                 // nothing.
                 let mut back = changes.launches[..=done].iter();
                 // SAFETY: as above.
-                let broken =
+                let half_made =
                     !back.all(|&place| unsafe { self.set(graph, captured, place, captured) }.is_ok());
-                return Err(Unchanged::Failed { error, broken });
+                return Err(Unchanged::Failed { error, half_made });
             }
         }
         rehearsed.take_nodes(captured);

@@ -137,8 +137,8 @@ impl Entry {
                 let same = old.stream == new.stream
                     && std::ptr::eq(old.parameters.kernel(), new.parameters.kernel());
                 let comparable = same && old.shape == new.shape && !old.padded && !new.padded;
-                // SAFETY: TAPE-1 (`CaptureLog`): neither launch is `padded`, so no parameter has
-                // padding.
+                // SAFETY: CAPTURE-LOG-1 (`CaptureLog`): neither launch is `padded`, so no parameter
+                // has padding.
                 let equal = comparable && unsafe { old.parameters.same_bytes(&new.parameters) };
                 let change = match old.node {
                     _ if equal => Change::None,

@@ -25,7 +25,7 @@ use cuda_rt_driver::{Driver, RawEvent, RawStream};
 /// The driver of a capture's streams.
 ///
 /// # Invariants
-/// TAPE-1. Parameters of a launch have no padding, unless the launch is `padded`:
+/// CAPTURE-LOG-1. Parameters of a launch have no padding, unless the launch is `padded`:
 /// [`Stream::__launch`](crate::Stream::__launch) demands that.
 #[derive(Debug)]
 pub(crate) struct CaptureLog {

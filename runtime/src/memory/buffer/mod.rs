@@ -177,13 +177,16 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     /// The stream that frees the memory if no stream acquires it again. It is the buffer's last
-    /// stream, or the device's own stream for freeing (`reaper`) if the last stream was adopted: an
-    /// adopted stream may be destroyed by then. Any stream of the device serves, because idle
-    /// memory is freed only after every use is over.
+    /// stream, or the device's own stream for frees if the last stream was adopted: an adopted
+    /// stream may be destroyed by then. Any stream of the device serves, because idle memory is
+    /// freed only after every use is over.
     #[inline]
     fn at_when_idle(&self) -> StreamRef {
         let Memory { at, core, .. } = self.memory();
-        if at.id.is_adopted() { core.reaper() } else { *at }
+        match at.id.is_adopted() {
+            true => core.stream_for_frees(),
+            false => *at,
+        }
     }
 
     /// Joins two adjacent parts of one block: `tail` must begin where this part ends. No GPU work.
@@ -373,7 +376,7 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 }
             });
         }
-        let at = core.reaper();
+        let at = core.stream_for_frees();
         // A failed wait is not a finished wait (obligation 4): the memory is then leaked, but its
         // hold on the device is dropped.
         if fence.wait_on(at).is_ok() {
@@ -385,7 +388,7 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 split: None,
             };
             // SAFETY: BUFFER-1 held for the buffer. BUFFER-2: every use is over once the fence is
-            // over, and the reaper waits for the fence.
+            // over, and the stream waits for the fence.
             unsafe { memory.free() }
         }
     }

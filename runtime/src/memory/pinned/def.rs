@@ -24,7 +24,7 @@ use crate::tag::Idle;
 /// next user meets neither a pending copy nor a disk write that still owns the buffer (H16, H17).
 ///
 /// # Invariants
-/// PINNED-1. `home` is mapped, page-locked, at least `len` elements long, and owned by nothing
+/// PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing
 /// else.
 /// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
 /// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`; if
@@ -38,7 +38,7 @@ pub struct PinnedBuffer<T, P = Idle> {
 /// The fields of a buffer. Dropping them outside a buffer unmaps a block of the pool.
 pub(super) struct Memory {
     /// `None` if there are no bytes.
-    pub(super) home: Option<Storage>,
+    pub(super) storage: Option<Storage>,
     /// In elements.
     pub(super) len: usize,
     pub(super) at: Option<StreamRef>,

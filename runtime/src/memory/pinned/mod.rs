@@ -45,8 +45,8 @@ impl<T, P> PinnedBuffer<T, P> {
 
     #[inline]
     fn base(&self) -> NonNull<T> {
-        match &self.memory().home {
-            Some(home) => home.address().cast(),
+        match &self.memory().storage {
+            Some(storage) => storage.address().cast(),
             None => NonNull::dangling(),
         }
     }
@@ -70,7 +70,7 @@ impl<T, P> PinnedBuffer<T, P> {
         // `rest` gets the others. PINNED-2 holds for each element. `at` does not change, so
         // PINNED-3 and PINNED-4 still hold.
         let memory = unsafe { self.memory_mut() };
-        let split = memory.home.take().map(|home| match home {
+        let split = memory.storage.take().map(|storage| match storage {
             Storage::Whole(block) => (Arc::new(SplitPinned::new(PinnedBlock::Pool(block))), 0),
             Storage::Part(split, offset) => (split, offset),
         });
@@ -81,9 +81,9 @@ impl<T, P> PinnedBuffer<T, P> {
                 offset + skipped * size_of::<T>(),
             ))
         };
-        (memory.home, memory.len) = (part(0), mid);
+        (memory.storage, memory.len) = (part(0), mid);
         let rest = Memory {
-            home: part(mid),
+            storage: part(mid),
             len: len - mid,
             at: memory.at,
             core: Arc::clone(&memory.core),
@@ -109,7 +109,7 @@ impl<T, P> PinnedBuffer<T, P> {
     /// [`Refused`] with both parts.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
         let (first, second) = (self.memory(), tail.memory());
-        let adjacent = match (&first.home, &second.home) {
+        let adjacent = match (&first.storage, &second.storage) {
             (Some(Storage::Part(split, start)), Some(Storage::Part(other, next))) => {
                 Arc::ptr_eq(split, other) && start + first.len * size_of::<T>() == *next
             }
@@ -184,7 +184,7 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
             unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
         }
         let memory = Memory {
-            home: block.map(Storage::Whole),
+            storage: block.map(Storage::Whole),
             len,
             at: None,
             core: Arc::clone(core),
@@ -220,7 +220,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         };
         let block = PinnedBlock::Foreign(start.as_ptr().expose_provenance(), foreign);
         let memory = Memory {
-            home: Some(Storage::Part(Arc::new(SplitPinned::new(block)), 0)),
+            storage: Some(Storage::Part(Arc::new(SplitPinned::new(block)), 0)),
             len,
             at: None,
             core: Arc::clone(core),
@@ -292,8 +292,10 @@ impl<T, S: StreamTag> DerefMut for PinnedBuffer<T, S> {
 impl Memory {
     /// Gives the block of a dropped buffer back, behind the present end of its stream.
     fn give_back(self) {
-        let Self { home, at, core, .. } = self;
-        match (home, at) {
+        let Self {
+            storage, at, core, ..
+        } = self;
+        match (storage, at) {
             (None, _) => {}
             (Some(Storage::Whole(block)), None) => core.pinned().give_back(block, Fence::DONE),
             (Some(Storage::Whole(block)), Some(at)) => {
@@ -346,8 +348,8 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        let Memory { home, core, .. } = self.into_memory();
-        match home {
+        let Memory { storage, core, .. } = self.into_memory();
+        match storage {
             None => {}
             Some(Storage::Whole(block)) => core.pinned().give_back(block, fence.share()),
             Some(Storage::Part(split, _)) => split.end(&core, |ended| ended.behind(fence.share())),

@@ -12,8 +12,8 @@
 //!   sleeps a 64th of the time since. So it is late by a small part of the waiting time, and long
 //!   waits cost little.
 //! - On a simulated device each question runs an operation: the thread does the GPU's work. So it
-//!   asks without pause while anything is pending, and yields the processor once in a [`TURN`], not
-//!   after each operation.
+//!   asks without pause while anything is pending, and yields the processor once in a
+//!   [`YIELD_PERIOD`], not after each operation.
 //! - A forked child has no copy of the threads. A wait in the child that the parent's thread was to
 //!   end gets an error.
 //! - No lock is held while a waker or a closure is cloned, called, sent or dropped, and a panic
@@ -45,8 +45,8 @@ use cuda_rt_driver::{Backend, DriverResult};
 /// Time after an arrival or a completion in which the thread asks without pause.
 const SPIN: Duration = Duration::from_micros(50);
 /// Time for which the thread asks a simulated device before it yields the processor. If all
-/// processors are busy, a yield costs some milliseconds, however short the turn was.
-const TURN: Duration = Duration::from_millis(1);
+/// processors are busy, a yield costs some milliseconds, however short the time since the last.
+const YIELD_PERIOD: Duration = Duration::from_millis(1);
 /// After [`SPIN`], the thread sleeps the waiting time divided by this.
 const SLEEP_PART: u32 = 64;
 /// The longest sleep.
@@ -306,7 +306,7 @@ impl Waiting {
     /// On a simulated device it must not sleep: there the questions run the work.
     fn run(mut self, arrivals: &Receiver<Watcher>, pauses: bool) {
         let mut last = Instant::now();
-        let mut turn = last;
+        let mut last_yield = last;
         loop {
             if self.0.is_empty() {
                 let Ok(watcher) = arrivals.recv() else { return };
@@ -323,9 +323,9 @@ impl Waiting {
             }
             let waited = last.elapsed();
             if !pauses {
-                if turn.elapsed() >= TURN {
+                if last_yield.elapsed() >= YIELD_PERIOD {
                     std::thread::yield_now();
-                    turn = Instant::now();
+                    last_yield = Instant::now();
                 }
             } else if waited < SPIN {
                 std::thread::yield_now();

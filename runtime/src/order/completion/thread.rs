@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
-use cuda_rt_driver::door::message as panic_message;
+use cuda_rt_driver::call_lock::message as panic_message;
 
 /// The handle of a thread, which runs while a sender to it exists.
 pub(super) struct Thread<T>(Mutex<State<T>>);

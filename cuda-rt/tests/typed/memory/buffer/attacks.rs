@@ -69,7 +69,8 @@ fn attack_lengths_whose_bytes_overflow() {
 
 const LEN: usize = 128;
 
-/// The reaper could not be made to wait: a dropped buffer is leaked, not freed under its last user.
+/// The stream for frees could not be made to wait: a dropped buffer is leaked, not freed under its
+/// last user.
 #[test]
 fn attack_free_behind_a_wait_that_failed() {
     fn drop_pending<D: Live>(gpu: &Device<D>) {

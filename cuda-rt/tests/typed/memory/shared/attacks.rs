@@ -106,7 +106,7 @@ fn attack_two_threads_reclaim_at_once() {
             drop((one, two));
             reader.synchronize().unwrap();
             drop(reader);
-            // The free waits on the device's reaper stream. A synchronised allocation shows that
+            // The free waits on the device's stream for frees. A synchronised allocation shows that
             // memory can still be allocated.
             assert!(gpu.simulator().unwrap().counters().allocations_live <= 1);
         })

@@ -5,9 +5,9 @@
 //! call made by user code must not wait for its own thread.
 //!
 //! # Invariants
-//! DOOR-1. Nothing unwinds out of [`Door::enter`]. After a panic inside, no one sees the value
-//! again.
-//! DOOR-2. `holder` is the number of the thread that is inside, or 0.
+//! CALL-LOCK-1. Nothing unwinds out of [`CallLock::enter`]. After a panic inside, no one sees the
+//! value again.
+//! CALL-LOCK-2. `holder` is the number of the thread that is inside, or 0.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -19,86 +19,88 @@ use std::sync::{Mutex, OnceLock, TryLockError};
 use super::{DriverError, ErrorCode};
 
 /// A value behind a lock; see the [module](self).
-pub struct Door<T> {
+pub struct CallLock<T> {
     value: Mutex<T>,
     holder: AtomicUsize,
     /// The message of the panic that happened inside.
-    broken: OnceLock<String>,
-    /// The process that made the door.
+    panicked: OnceLock<String>,
+    /// The process that made the lock.
     process: u32,
 }
 
-/// Why a door stays shut.
-pub enum Shut {
+/// Why [`CallLock::enter`] did not run its closure to the end.
+pub enum LockError {
     /// The calling thread is inside.
-    Inside,
+    Reentered,
     /// A panic happened inside, with this message.
-    Broken(String),
+    Panicked(String),
     /// The process was forked while another thread was inside, and that thread does not exist in
     /// the child.
     Forked,
 }
 
-impl<T> Door<T> {
+impl<T> CallLock<T> {
     pub fn new(value: T) -> Self {
         Self {
             value: Mutex::new(value),
             holder: AtomicUsize::new(0),
-            broken: OnceLock::new(),
+            panicked: OnceLock::new(),
             process: std::process::id(),
         }
     }
 
     /// Runs `body` on the value, with no other thread inside. A panic of `body` is reported by the
-    /// panic hook, and shuts the door for good.
-    pub fn enter<R>(&self, body: impl FnOnce(&mut T) -> R) -> Result<R, Shut> {
+    /// panic hook, and withdraws the value for good.
+    pub fn enter<R>(&self, body: impl FnOnce(&mut T) -> R) -> Result<R, LockError> {
         let this = this_thread();
         // A thread reads its own number only if it stored it: no ordering is needed.
         if self.holder.load(Ordering::Relaxed) == this {
-            return Err(Shut::Inside);
+            return Err(LockError::Reentered);
         }
         let locked = match self.value.try_lock() {
             Ok(value) => Ok(value),
-            Err(TryLockError::WouldBlock) if self.process != std::process::id() => return Err(Shut::Forked),
+            Err(TryLockError::WouldBlock) if self.process != std::process::id() => {
+                return Err(LockError::Forked);
+            }
             Err(TryLockError::WouldBlock) => self.value.lock(),
             Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
         };
         let Ok(mut value) = locked else {
-            return Err(self.shut("a thread panicked with the lock held".to_owned()));
+            return Err(self.note_panic("a thread panicked with the lock held".to_owned()));
         };
-        if let Some(said) = self.broken.get() {
-            return Err(Shut::Broken(said.clone()));
+        if let Some(said) = self.panicked.get() {
+            return Err(LockError::Panicked(said.clone()));
         }
         self.holder.store(this, Ordering::Relaxed);
-        // DOOR-1: after a panic the value is not seen again.
+        // CALL-LOCK-1: after a panic the value is not seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut value)));
         self.holder.store(0, Ordering::Relaxed);
-        outcome.map_err(|payload| self.shut(message(payload)))
+        outcome.map_err(|payload| self.note_panic(message(payload)))
     }
 
     #[cold]
-    fn shut(&self, said: String) -> Shut {
-        Shut::Broken(self.broken.get_or_init(|| said).clone())
+    fn note_panic(&self, said: String) -> LockError {
+        LockError::Panicked(self.panicked.get_or_init(|| said).clone())
     }
 }
 
-impl<T> fmt::Debug for Door<T> {
+impl<T> fmt::Debug for CallLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").finish_non_exhaustive()
+        f.debug_struct("CallLock").finish_non_exhaustive()
     }
 }
 
-impl Shut {
+impl LockError {
     /// The error of `call`, which `what` (a device, a checker) could not take.
     #[cold]
-    pub fn error(self, call: &'static str, what: &str) -> DriverError {
+    pub fn of_call(self, call: &'static str, what: &str) -> DriverError {
         match self {
-            Self::Inside => DriverError::with_detail(
+            Self::Reentered => DriverError::with_detail(
                 call,
                 ErrorCode::NOT_PERMITTED,
                 format!("called from inside a simulated kernel, or from the panic hook while {what} panics"),
             ),
-            Self::Broken(said) => {
+            Self::Panicked(said) => {
                 DriverError::with_detail(call, ErrorCode::UNKNOWN, format!("{what} panicked: {said}"))
             }
             Self::Forked => DriverError::with_detail(
@@ -147,17 +149,17 @@ mod tests {
         }
     }
 
-    fn said<R>(entered: Result<R, Shut>) -> String {
+    fn said<R>(entered: Result<R, LockError>) -> String {
         match entered {
-            Err(Shut::Broken(said)) => said,
-            Err(Shut::Inside | Shut::Forked) => panic!("nothing is inside"),
-            Ok(_) => panic!("the door is open"),
+            Err(LockError::Panicked(said)) => said,
+            Err(LockError::Reentered | LockError::Forked) => panic!("nothing is inside"),
+            Ok(_) => panic!("the value is available"),
         }
     }
 
     #[test]
-    fn a_panic_shuts_the_door_for_good_whatever_its_payload_does() {
-        let (text, bomb) = (Door::new(1), Door::new(1));
+    fn a_panic_withdraws_the_value_for_good_whatever_its_payload_does() {
+        let (text, bomb) = (CallLock::new(1), CallLock::new(1));
         assert_eq!(said(text.enter(|_| panic!("one {}", "two"))), "one two");
         assert_eq!(said(text.enter(|value| *value)), "one two");
         let panicked = bomb.enter(|_| std::panic::panic_any(Bomb));
@@ -167,19 +169,19 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_inside_is_refused_and_another_waits() {
-        let door = Door::new(1);
-        let inner = door.enter(|_| matches!(door.enter(|value| *value), Err(Shut::Inside)));
+        let lock = CallLock::new(1);
+        let inner = lock.enter(|_| matches!(lock.enter(|value| *value), Err(LockError::Reentered)));
         assert!(matches!(inner, Ok(true)));
         std::thread::scope(|scope| {
-            let entered = door.enter(|value| {
+            let entered = lock.enter(|value| {
                 *value = 2;
-                let other = scope.spawn(|| door.enter(|value| *value).ok());
+                let other = scope.spawn(|| lock.enter(|value| *value).ok());
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 *value = 3;
                 other
             });
             let Ok(other) = entered else {
-                panic!("the door is open")
+                panic!("the value is available")
             };
             assert_eq!(other.join().unwrap(), Some(3));
         });
@@ -187,18 +189,18 @@ mod tests {
 
     #[test]
     fn a_thread_that_unwinds_may_enter() {
-        struct EntersWhenDropped<'a>(&'a Door<u32>);
+        struct EntersWhenDropped<'a>(&'a CallLock<u32>);
         impl Drop for EntersWhenDropped<'_> {
             fn drop(&mut self) {
                 let _ = self.0.enter(|value| *value += 1);
             }
         }
-        let door = Door::new(1);
+        let lock = CallLock::new(1);
         let unwound = catch_unwind(AssertUnwindSafe(|| {
-            let _entering = EntersWhenDropped(&door);
+            let _entering = EntersWhenDropped(&lock);
             panic!("of the test");
         }));
         assert!(unwound.is_err());
-        assert_eq!(door.enter(|value| *value).ok(), Some(2));
+        assert_eq!(lock.enter(|value| *value).ok(), Some(2));
     }
 }

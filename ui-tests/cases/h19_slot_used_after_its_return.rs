@@ -1,4 +1,4 @@
-// H19 (E0382): a slot used after its turn, when it may be someone else's.
+// H19 (E0382): a slot used after its return to the ring, when another thread may use it.
 // Twin: pipeline
 #![forbid(unsafe_code)]
 use cuda_rt::Handoff;
@@ -7,7 +7,7 @@ use cuda_rt::pipeline::Ring;
 fn main() {
     let gpu = cuda_rt::Device::open_or_simulate().unwrap();
     let ring = Ring::new(&gpu, vec![Handoff::ready(gpu.pinned::<u8>(8).unwrap())]);
-    let mut turn = ring.take();
-    drop(turn);
-    turn.host(|memory| memory.fill(1)).unwrap();
+    let mut slot = ring.take();
+    drop(slot);
+    slot.host(|memory| memory.fill(1)).unwrap();
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask house --check`: checks that files are short, that lines are wrapped, and that links
+//! `cargo xtask tidy --check`: checks that files are short, that lines are wrapped, and that links
 //! in documents resolve.
 //!
 //! A Rust file has at most [`MOST_LINES`] lines. A line of a comment or a document has at most
@@ -44,7 +44,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     }
     match wrong.is_empty() {
         true => Ok(()),
-        false => Err(format!("the house is not in order:\n  {}", wrong.join("\n  ")).into()),
+        false => Err(format!("the tree is not tidy:\n  {}", wrong.join("\n  ")).into()),
     }
 }
 

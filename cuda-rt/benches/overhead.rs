@@ -1,5 +1,5 @@
 //! Measures the cost of the driver trait and of the typed API over raw calls, on the first GPU:
-//! `cargo bench -p cuda-handoff --bench seam`.
+//! `cargo bench -p cuda-handoff --bench overhead`.
 //!
 //! The ways are measured in alternating rounds of one run, so clocks and other processes affect all
 //! ways alike. The figures are medians over the rounds. Ratios compare each way with the raw calls
@@ -90,23 +90,23 @@ fn main() {
             unsafe { driver.synchronize_stream(stream) }.expect("synchronize");
         }
     };
-    let seam: &dyn Driver = &*driver;
+    let dyn_driver: &dyn Driver = &*driver;
     let handoff = || {
         // SAFETY: the handles are live.
-        unsafe { seam.record_event(event, stream) }.expect("record");
+        unsafe { dyn_driver.record_event(event, stream) }.expect("record");
         // SAFETY: the handles are live.
-        unsafe { seam.wait_event(other, event) }.expect("wait");
+        unsafe { dyn_driver.wait_event(other, event) }.expect("wait");
     };
     let launch = || {
         let parameters = [ptr::from_ref(&ONE).cast()];
         // SAFETY: the parameters are the kernel's.
-        unsafe { seam.launch(&EMPTY, &SHAPE, &parameters, stream) }.expect("launch");
+        unsafe { dyn_driver.launch(&EMPTY, &SHAPE, &parameters, stream) }.expect("launch");
     };
     let alloc = || {
         // SAFETY: the handles are live.
-        let address = unsafe { seam.alloc(1 << 20, stream) }.expect("alloc");
+        let address = unsafe { dyn_driver.alloc(1 << 20, stream) }.expect("alloc");
         // SAFETY: the address is from `alloc`, and nothing uses the memory.
-        unsafe { seam.free(address, stream) }.expect("free");
+        unsafe { dyn_driver.free(address, stream) }.expect("free");
     };
 
     let mut json = Vec::new();
@@ -139,7 +139,7 @@ fn main() {
             .way("raw cuEventQuery", || raw.query())
             .way("Driver query", || {
                 // SAFETY: the handles are live.
-                unsafe { seam.query_event(event) }.map(drop).expect("query");
+                unsafe { dyn_driver.query_event(event) }.map(drop).expect("query");
             }),
     ];
     for group in &mut groups {
