@@ -2,9 +2,10 @@
 //!
 //! The declarations are in [`ffi::nccl`].
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::fmt;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,7 +27,6 @@ impl Nccl {
     /// The first library that can be loaded; the error says why it cannot be used, or why there is
     /// none.
     fn find() -> Result<Self, String> {
-        refuse_variables_from_files(&configuration_files())?;
         let named = initial_variable(FILE_VARIABLE);
         if let Some(relative) = named.as_deref().filter(|name| is_relative_path(name)) {
             return Err(format!(
@@ -91,36 +91,92 @@ fn text(said: *const c_char) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The files that NCCL reads at its first call.
-fn configuration_files() -> Vec<PathBuf> {
-    let named = std::env::var_os("NCCL_CONF_FILE").filter(|name| !name.is_empty());
-    let own = || std::env::home_dir().map(|home| home.join(".nccl.conf"));
-    let chosen = named.map(PathBuf::from).or_else(own);
-    chosen
-        .into_iter()
-        .chain([PathBuf::from("/etc/nccl.conf")])
-        .collect()
+/// Calls `initialise`, NCCL's first initialisation, if the files that NCCL then reads are empty.
+/// Later calls read no file, and are not looked at.
+///
+/// For each line `NAME=value` of these files NCCL calls C's `setenv`. Another thread that reads the
+/// environment meanwhile, through `std::env` or C, reads freed memory; `std::env::set_var` is
+/// `unsafe` for this reason. NCCL before 2.23 also writes beyond its line buffer where a name is
+/// long. What a line means differs by version, so the lines are not read here.
+fn initialised<T>(version: u32, initialise: impl FnOnce() -> DriverResult<T>) -> DriverResult<T> {
+    static FILES_WERE_READ: Mutex<bool> = Mutex::new(false);
+    let mut files_were_read = FILES_WERE_READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if *files_were_read {
+        drop(files_were_read);
+        return initialise();
+    }
+    let homes = [home_of_the_user(), std::env::var_os("HOME").map(PathBuf::from)];
+    let named = std::env::var_os("NCCL_CONF_FILE");
+    refuse_settings(&configuration_files(version, named, homes))
+        .map_err(|why| DriverError::with_detail("ncclCommInitAll", ErrorCode::OPERATING_SYSTEM, why))?;
+    *files_were_read = true;
+    initialise()
 }
 
-/// Refuses files that set variables.
-///
-/// For each line `NAME=value` NCCL calls C's `setenv`. Another thread that reads the environment
-/// meanwhile, through `std::env` or C, reads freed memory; `std::env::set_var` is `unsafe` for this
-/// reason.
-fn refuse_variables_from_files(files: &[PathBuf]) -> Result<(), String> {
+/// The files that NCCL reads at its first initialisation, or may read.
+fn configuration_files(version: u32, named: Option<OsString>, homes: [Option<PathBuf>; 2]) -> Vec<PathBuf> {
+    const FIRST_WITH_NAMED_FILE: u32 = 22300;
+    let named = named.filter(|name| !name.is_empty()).map(PathBuf::from);
+    // An older NCCL ignores the variable.
+    let reads_named = named.is_some() && version >= FIRST_WITH_NAMED_FILE;
+    let of_homes = homes
+        .into_iter()
+        .flatten()
+        .map(|home| home.join(".nccl.conf"))
+        .filter(|_| !reads_named);
+    let always = PathBuf::from("/etc/nccl.conf");
+    of_homes.chain(named).chain([always]).collect()
+}
+
+/// The user's home in the system's list of users, where NCCL looks for it, whatever `HOME` says.
+#[cfg(unix)]
+fn home_of_the_user() -> Option<PathBuf> {
+    // SAFETY: the call has no arguments and always succeeds.
+    let user = unsafe { libc::getuid() };
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut found = ptr::null_mut();
+    let mut buffer = vec![0; 1 << 16];
+    // SAFETY: the pointers are to a live entry, a live pointer and a buffer of the length given.
+    unsafe {
+        libc::getpwuid_r(
+            user,
+            entry.as_mut_ptr(),
+            buffer.as_mut_ptr(),
+            buffer.len(),
+            &mut found,
+        )
+    };
+    if found.is_null() {
+        return None;
+    }
+    // SAFETY: where `found` is not null, the call has filled `entry`.
+    let entry = unsafe { entry.assume_init() };
+    // SAFETY: the directory of a filled entry is a string in `buffer`, which is live.
+    let home = unsafe { CStr::from_ptr(entry.pw_dir) };
+    Some(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(home.to_bytes()).into())
+}
+
+/// NCCL is for Linux only.
+#[cfg(not(unix))]
+fn home_of_the_user() -> Option<PathBuf> {
+    None
+}
+
+/// Refuses files that may have settings: all but empty ones.
+fn refuse_settings(files: &[PathBuf]) -> Result<(), String> {
     for file in files {
-        let Ok(text) = std::fs::read_to_string(file) else {
-            continue;
+        let why = match std::fs::metadata(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => format!("cannot be looked at ({error})"),
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => continue,
+            Ok(_) if file == Path::new("/dev/null") => continue,
+            Ok(_) => "is not empty".to_owned(),
         };
-        let sets = |line: &str| line.contains('=') && !line.trim_start().starts_with('#');
-        if let Some(line) = text.lines().find(|line| sets(line)) {
-            return Err(format!(
-                "{} sets variables (`{}`): NCCL would change the environment of a process that other threads may read; \
-                 set them before the process starts, and empty the file or name another (`NCCL_CONF_FILE=/dev/null`)",
-                file.display(),
-                line.trim()
-            ));
-        }
+        return Err(format!(
+            "NCCL's configuration file {} {why}: NCCL would change the environment of a process that other threads may read; \
+             set its variables before the process starts, and empty the file",
+            file.display()
+        ));
     }
     Ok(())
 }
@@ -138,7 +194,10 @@ fn library() -> DriverResult<&'static Nccl> {
 /// # Errors
 /// No NCCL is installed, or the installed one cannot be used. The message says what to do.
 pub fn nccl_version() -> DriverResult<u32> {
-    let nccl = library()?;
+    version_of(library()?)
+}
+
+fn version_of(nccl: &Nccl) -> DriverResult<u32> {
     let mut version: c_int = 0;
     // SAFETY: the pointer is to a live int.
     let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
@@ -189,9 +248,11 @@ impl NcclCommunicator {
         let mut made = vec![ptr::null_mut(); ordinals.len()];
         {
             let _entered = driver.context.enter()?;
-            // SAFETY: both arrays are of `count` elements.
-            let status = unsafe { (nccl.ncclCommInitAll)(made.as_mut_ptr(), count, ordinals.as_ptr()) };
-            nccl.check(CALL, status)?;
+            initialised(version_of(nccl)?, || {
+                // SAFETY: both arrays are of `count` elements.
+                let status = unsafe { (nccl.ncclCommInitAll)(made.as_mut_ptr(), count, ordinals.as_ptr()) };
+                nccl.check(CALL, status)
+            })?;
         }
         Ok(Self {
             nccl,
@@ -388,27 +449,61 @@ mod tests {
 
 #[cfg(test)]
 mod initial_environment {
-    use super::{initial_variable, is_relative_path, refuse_variables_from_files, value_of};
+    use std::path::PathBuf;
+
+    use super::{
+        configuration_files, home_of_the_user, initial_variable, is_relative_path, refuse_settings, value_of,
+    };
 
     #[test]
-    fn files_that_set_variables_are_refused() {
+    fn configuration_files_must_be_empty() {
         let folder = std::env::temp_dir().join(format!("cuda-rt-nccl-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let file = |name: &str, text: &str| {
+        let file = |name: &str, text: &[u8]| {
             let path = folder.join(name);
             std::fs::write(&path, text).unwrap();
             path
         };
-        let comments = file("comments", "# NCCL_DEBUG=INFO\n\n");
-        let sets = file("sets", "# ours\nNCCL_DEBUG=INFO\n");
-        let none = folder.join("none");
-        assert_eq!(refuse_variables_from_files(&[comments.clone(), none]), Ok(()));
-        let refused = refuse_variables_from_files(&[comments, sets.clone()]).unwrap_err();
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(
-            refused.starts_with(&format!("{} sets variables (`NCCL_DEBUG=INFO`)", sets.display())),
-            "{refused}"
+        let passes = [
+            file("empty", b""),
+            folder.join("none"),
+            PathBuf::from("/dev/null"),
+        ];
+        // NCCL before 2.26 knows no comments, and sets a variable called `#A`.
+        let refused = [
+            file("sets", b"NCCL_DEBUG=INFO\n"),
+            file("comment", b"#A=1\n"),
+            file("not_utf8", b"\xff\nA=1\n"),
+            folder.clone(),
+        ];
+        let (passed, refusals) = (
+            refuse_settings(&passes),
+            refused.clone().map(|file| refuse_settings(&[file])),
         );
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(passed, Ok(()));
+        for (file, refusal) in refused.iter().zip(refusals) {
+            let why = refusal.unwrap_err();
+            assert!(why.contains(&format!("{} is not empty", file.display())), "{why}");
+        }
+    }
+
+    #[test]
+    fn files_of_both_homes_count_unless_nccl_reads_a_named_one() {
+        let homes = || [Some(PathBuf::from("/a")), Some(PathBuf::from("/b"))];
+        let both = ["/a/.nccl.conf", "/b/.nccl.conf", "/etc/nccl.conf"].map(PathBuf::from);
+        assert_eq!(configuration_files(22808, None, homes()), both);
+        assert_eq!(configuration_files(22808, Some("".into()), homes()), both);
+        let named = || Some("/dev/null".into());
+        let one = ["/dev/null", "/etc/nccl.conf"].map(PathBuf::from);
+        assert_eq!(configuration_files(22808, named(), homes()), one);
+        let old = ["/a/.nccl.conf", "/b/.nccl.conf", "/dev/null", "/etc/nccl.conf"].map(PathBuf::from);
+        assert_eq!(configuration_files(21803, named(), homes()), old);
+    }
+
+    #[test]
+    fn the_user_has_a_home_whatever_the_environment_says() {
+        assert!(home_of_the_user().is_some_and(|home| home.is_absolute()));
     }
 
     #[test]
