@@ -11,37 +11,23 @@
 //! says so. With `--simulated` it runs a little of each on the simulated device, which shows only
 //! that the benchmark runs.
 
+#[path = "../tests/block_on/mod.rs"]
+mod block_on;
+
 use std::future::{Future, IntoFuture};
 use std::hint::spin_loop;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cuda_rt::{Device, DeviceBuffer, Handoff, OpenError, Query, Result, Stream};
 
+use block_on::block_on;
+
 cuda_rt::streams! { First; Second; Third; Fourth; }
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future.into_future());
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 type Buffers = DeviceBuffer<u8>;
 type Way = (&'static str, fn(Handoff<Buffers>) -> Result<Buffers>);

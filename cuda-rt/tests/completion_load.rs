@@ -2,16 +2,17 @@
 //! the processors busy.
 #![forbid(unsafe_code)]
 
-use std::future::{Future, IntoFuture};
-use std::pin::pin;
+mod block_on;
+
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Handoff};
+
+use block_on::block_on;
 
 cuda_rt::streams! { Compute; }
 
@@ -19,25 +20,6 @@ const FILLS: u32 = 2000;
 
 /// Busy threads for each processor: a thread that yields waits for all of them.
 const BUSY: usize = 4;
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future.into_future());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park_timeout(Duration::from_secs(60));
-    }
-}
 
 /// Measures how long `wait` takes for the fills of a lazy device on which nothing has run.
 fn timed(name: &str, wait: impl FnOnce(Handoff<DeviceBuffer<u32>>)) -> Duration {

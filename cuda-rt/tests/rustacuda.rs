@@ -123,6 +123,20 @@ unsafe fn argument<T: Copy>(parameters: *const *const c_void, index: usize) -> T
     unsafe { value.cast::<T>().read() }
 }
 
+/// A launch of one thread for each of `n` elements, in blocks of 256.
+fn shape(n: usize) -> LaunchShape {
+    LaunchShape {
+        grid: [n.div_ceil(256) as u32, 1, 1],
+        block: [256, 1, 1],
+        shared_bytes: 0,
+        extent: Extent {
+            x: n as u64,
+            y: 1,
+            z: 1,
+        },
+    }
+}
+
 #[test]
 fn types_passed_by_value_keep_all_their_bits() {
     for_each_device(|gpu| {
@@ -135,16 +149,7 @@ fn types_passed_by_value_keep_all_their_bits() {
                 offset,
             };
             let mut data = compute.alloc_zeroed::<f32>(N).unwrap();
-            let shape = LaunchShape {
-                grid: [2, 1, 1],
-                block: [256, 1, 1],
-                shared_bytes: 0,
-                extent: Extent {
-                    x: N as u64,
-                    y: 1,
-                    z: 1,
-                },
-            };
+            let shape = shape(N);
             let launch = compute
                 .foreign_kernel(&APPLY)
                 .write(&mut data)
@@ -175,16 +180,7 @@ fn attack_compare_padding_in_an_update_of_a_graph() {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let data = compute.alloc_zeroed::<f32>(N).unwrap();
         let gain = std::sync::atomic::AtomicU32::new(2);
-        let shape = LaunchShape {
-            grid: [2, 1, 1],
-            block: [256, 1, 1],
-            shared_bytes: 0,
-            extent: Extent {
-                x: N as u64,
-                y: 1,
-                z: 1,
-            },
-        };
+        let shape = shape(N);
         macro_rules! body {
             () => {
                 |stream, mut data| {

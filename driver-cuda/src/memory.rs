@@ -8,6 +8,7 @@ use super::ffi::{
     self, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps,
 };
+use super::library::Library;
 use super::stream;
 use cuda_rt_driver::{
     DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
@@ -246,6 +247,20 @@ pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> 
     unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
 }
 
+/// Enqueues a copy of `bytes` bytes by `call`. Without bytes it makes no call: an empty buffer's
+/// address is dangling, and CUDA must not see it.
+fn enqueue_copy(
+    context: &Context,
+    bytes: usize,
+    stream: RawStream,
+    call: impl Fn(&Library, ffi::CUstream) -> DriverResult<()>,
+) -> DriverResult<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    context.enqueue(|| call(context.library(), stream::handle(stream)))
+}
+
 /// # Safety
 /// As [`Copies::copy_to_device`](cuda_rt_driver::Copies::copy_to_device).
 pub(super) unsafe fn copy_to_device(
@@ -255,13 +270,10 @@ pub(super) unsafe fn copy_to_device(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    // An empty buffer's address is dangling: CUDA must not see it.
-    if bytes == 0 {
-        return Ok(());
-    }
-    let (library, stream) = (context.library(), stream::handle(stream));
-    // SAFETY: the ranges are live and in bounds, and the stream is live.
-    context.enqueue(|| unsafe { library.cuMemcpyHtoDAsync_v2(destination.0, source.as_ptr(), bytes, stream) })
+    enqueue_copy(context, bytes, stream, |library, stream| {
+        // SAFETY: the ranges are live and in bounds, and the stream is live.
+        unsafe { library.cuMemcpyHtoDAsync_v2(destination.0, source.as_ptr(), bytes, stream) }
+    })
 }
 
 /// # Safety
@@ -273,12 +285,10 @@ pub(super) unsafe fn copy_to_host(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let (library, stream) = (context.library(), stream::handle(stream));
-    // SAFETY: the ranges are live and in bounds, and the stream is live.
-    context.enqueue(|| unsafe { library.cuMemcpyDtoHAsync_v2(destination.as_ptr(), source.0, bytes, stream) })
+    enqueue_copy(context, bytes, stream, |library, stream| {
+        // SAFETY: the ranges are live and in bounds, and the stream is live.
+        unsafe { library.cuMemcpyDtoHAsync_v2(destination.as_ptr(), source.0, bytes, stream) }
+    })
 }
 
 /// # Safety
@@ -290,10 +300,8 @@ pub(super) unsafe fn copy(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let (library, stream) = (context.library(), stream::handle(stream));
-    // SAFETY: the ranges are live and in bounds, and the stream is live.
-    context.enqueue(|| unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) })
+    enqueue_copy(context, bytes, stream, |library, stream| {
+        // SAFETY: the ranges are live and in bounds, and the stream is live.
+        unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) }
+    })
 }

@@ -228,14 +228,19 @@ pub(crate) fn compare_layouts(kernel: &'static Kernel, ptx: &str) -> DriverResul
         || "the PTX has no layout table for it".to_owned(),
         |device| difference(kernel.layout, &device),
     );
-    Err(DriverError::with_detail(
+    Err(stale_parameters(kernel, &why))
+}
+
+/// The error for a kernel whose PTX takes other parameters than the host passes.
+fn stale_parameters(kernel: &Kernel, why: &str) -> DriverError {
+    DriverError::with_detail(
         "cuModuleGetFunction",
         ErrorCode::INVALID_IMAGE,
         format!(
             "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
             kernel.name, kernel.file, kernel.line
         ),
-    ))
+    )
 }
 
 /// The first difference between two layout tables. Their rows are rows of `device_std::rt::Row`.
@@ -268,16 +273,7 @@ fn difference(host: &[u64], device: &[u64]) -> String {
 /// address for each value, and checks neither number nor sizes.
 pub(crate) fn compare_parameters(kernel: &'static Kernel, ptx: &str) -> DriverResult<()> {
     let symbol = kernel.symbol.to_str().unwrap_or_default();
-    let refuse = |why: String| {
-        Err(DriverError::with_detail(
-            "cuModuleGetFunction",
-            ErrorCode::INVALID_IMAGE,
-            format!(
-                "parameters of kernel `{}` ({}:{}): {why}; {STALE}",
-                kernel.name, kernel.file, kernel.line
-            ),
-        ))
-    };
+    let refuse = |why: String| Err(stale_parameters(kernel, &why));
     let Some(taken) = device_std::ptx::parameters(ptx, symbol) else {
         // The text of a module that other code loaded may be missing. A kernel made by `#[kernel]`
         // has an output, and therefore a layout.

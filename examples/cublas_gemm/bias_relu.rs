@@ -10,7 +10,8 @@ use cuda_rt::{DeviceSlice, Error, ReadBy, Stream, StreamTag, WriteBy};
 // the PTX does. No `#[kernel]` function names this module.
 static MODULE: ModuleImage = unsafe { ModuleImage::new("bias_relu", include_str!("bias_relu.ptx")) };
 
-const fn word(kind: ParameterKind) -> Parameter {
+/// A parameter of 8 bytes.
+pub(crate) const fn word(kind: ParameterKind) -> Parameter {
     Parameter {
         size_bytes: 8,
         align_bytes: 8,

@@ -4,8 +4,9 @@
 use std::ffi::{c_int, c_void};
 
 use cuda_rt::driver::{DeviceAddress, Driver, RawStream};
-use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage, ParameterKind};
 
+use crate::bias_relu::word;
 use crate::blas::BlasError;
 
 // SAFETY: the PTX is empty. The module's only kernel is launched on simulated devices only, which
@@ -14,14 +15,6 @@ static MODULE: ModuleImage = unsafe { ModuleImage::new("stand-in", "") };
 
 const READ: ParameterKind = ParameterKind::Read { element_bytes: 4 };
 const WRITE: ParameterKind = ParameterKind::Write { element_bytes: 4 };
-
-const fn word(kind: ParameterKind) -> Parameter {
-    Parameter {
-        size_bytes: 8,
-        align_bytes: 8,
-        kind,
-    }
-}
 
 static SGEMM: Kernel = Kernel {
     name: "stand-in for cublasSgemm",

@@ -41,11 +41,49 @@ fn receive<D: Live, I, R: Bundle>(context: &Context<'_, D>, inbox: &Inbox<I, R>)
     Some(arrival)
 }
 
+/// Like [`receive`], from an inbox that several sinks share.
+fn receive_shared<D: Live, I, R: Bundle>(
+    context: &Context<'_, D>,
+    inbox: &Mutex<Inbox<I, R>>,
+) -> Option<Arrival<I, R>> {
+    // Nothing that panics happens under the lock.
+    receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Sends an item to the next stage. Returns false if that stage has ended.
+fn send<D: Live, I, R: Bundle>(
+    context: &Context<'_, D>,
+    outbox: &Outbox<I, R>,
+    (index, item, len): (u64, I, usize),
+    slot: SlotGuard<R>,
+) -> bool {
+    let sent_ns = context.clock.now_ns();
+    let arrival = Arrival {
+        index,
+        item,
+        len,
+        slot,
+        sent_ns,
+    };
+    outbox.send(arrival).is_ok()
+}
+
 fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
     if len > capacity {
         return Err(Cause::TooLong { len, capacity });
     }
     Ok(len)
+}
+
+/// The number of elements that a stage's closure says it made, if they fit in a buffer.
+fn made_len<D: Live>(
+    context: &Context<'_, D>,
+    made: Result<usize>,
+    capacity: usize,
+) -> Result<usize, Failed> {
+    made.map_err(Cause::Device)
+        .and_then(|len| at_most(len, capacity))
+        .map_err(|cause| context.fail(cause))
 }
 
 /// Fills pinned memory until the input or the pipeline ends.
@@ -75,15 +113,7 @@ pub(super) fn source<D: Live, I, T>(
             .map_err(|error| context.fail_at(1, index.saturating_sub(ring.slots() as u64), error))?
             .map_err(|cause| context.fail(cause))?;
         let Some((item, len)) = filled else { break };
-        let sent_ns = context.clock.now_ns();
-        let arrival = Arrival {
-            index,
-            item,
-            len,
-            slot,
-            sent_ns,
-        };
-        if outbox.send(arrival).is_err() {
+        if !send(context, &outbox, (index, item, len), slot) {
             break;
         }
     }
@@ -111,21 +141,8 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
                 context.around(index, stream, || body(stream, &item, output))
             })
             .flatten();
-        let len = made
-            .map_err(Cause::Device)
-            .and_then(|len| at_most(len, capacity))
-            .map_err(|cause| context.fail(cause))?;
-        let sent_ns = context.clock.now_ns();
-        if outbox
-            .send(Arrival {
-                index,
-                item,
-                len,
-                slot,
-                sent_ns,
-            })
-            .is_err()
-        {
+        let len = made_len(context, made, capacity)?;
+        if !send(context, &outbox, (index, item, len), slot) {
             break;
         }
     }
@@ -166,21 +183,8 @@ where
         // Return the input's slot before the item goes on, so that the slot's next user does not
         // wait for the stages behind.
         drop(from);
-        let len = made
-            .map_err(Cause::Device)
-            .and_then(|len| at_most(len, capacity))
-            .map_err(|cause| context.fail(cause))?;
-        let sent_ns = context.clock.now_ns();
-        if outbox
-            .send(Arrival {
-                index,
-                item,
-                len,
-                slot: to,
-                sent_ns,
-            })
-            .is_err()
-        {
+        let len = made_len(context, made, capacity)?;
+        if !send(context, &outbox, (index, item, len), to) {
             break;
         }
     }
@@ -222,19 +226,14 @@ pub(super) fn sink<D: Live, I, T>(
     inbox: &Mutex<Inbox<I, PinnedBuffer<T, Idle<D>>>>,
     mut body: impl FnMut(I, &[T]) -> Result<(), BoxError>,
 ) -> Result<(), Failed> {
-    loop {
-        // Nothing that panics happens under the lock.
-        let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(Arrival {
-            index,
-            item,
-            len,
-            mut slot,
-            ..
-        }) = arrival
-        else {
-            return Ok(());
-        };
+    while let Some(Arrival {
+        index,
+        item,
+        len,
+        mut slot,
+        ..
+    }) = receive_shared(context, inbox)
+    {
         let read = slot.host(|buffer| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
@@ -249,6 +248,7 @@ pub(super) fn sink<D: Live, I, T>(
         drop(slot);
         context.finished(index)?;
     }
+    Ok(())
 }
 
 /// Reads pinned memory beside other workers, and finishes its items in order with theirs.
@@ -258,19 +258,14 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
     work: impl Fn(I, &[T]) -> Result<O, BoxError>,
     order: &InOrder<F>,
 ) -> Result<(), Failed> {
-    loop {
-        // Nothing that panics happens under the lock.
-        let arrival = receive(context, &inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(Arrival {
-            index,
-            item,
-            len,
-            mut slot,
-            ..
-        }) = arrival
-        else {
-            return Ok(());
-        };
+    while let Some(Arrival {
+        index,
+        item,
+        len,
+        mut slot,
+        ..
+    }) = receive_shared(context, inbox)
+    {
         let Some(ticket) = order.ticket(index) else {
             return Ok(());
         };
@@ -298,6 +293,7 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
         }
         context.finished(index)?;
     }
+    Ok(())
 }
 
 /// Reads device memory on one stream, at most `ahead` items ahead of the GPU.

@@ -178,22 +178,24 @@ pairs! {
     a_communicator_that_was_aborted,
 }
 
+/// One test for each case, which `$on` runs.
+#[cfg(feature = "cuda")]
+macro_rules! tests {
+    ($on:ident; $($group:ident::$case:ident,)*) => { $(
+        #[test]
+        fn $case() {
+            $on($group::$case);
+        }
+    )* };
+}
+
 /// Cases that are meaningful only on a GPU.
 #[cfg(feature = "cuda")]
 mod cuda_only {
     use crate::cases::{errors, foreign, kernels};
     use crate::drivers::{in_child, on_cuda};
 
-    macro_rules! tests {
-        ($($group:ident::$case:ident,)*) => { $(
-            #[test]
-            fn $case() {
-                on_cuda($group::$case);
-            }
-        )* };
-    }
-
-    tests! {
+    tests! { on_cuda;
         errors::ptx_that_does_not_compile,
         errors::a_kernel_missing_from_its_ptx,
         errors::layouts_that_differ,
@@ -219,16 +221,7 @@ mod cust_only {
     use crate::cases::{errors, kernels};
     use crate::drivers::{in_child_on_cust, on_cust};
 
-    macro_rules! tests {
-        ($($group:ident::$case:ident,)*) => { $(
-            #[test]
-            fn $case() {
-                on_cust($group::$case);
-            }
-        )* };
-    }
-
-    tests! {
+    tests! { on_cust;
         errors::ptx_that_does_not_compile,
         errors::a_kernel_missing_from_its_ptx,
         errors::layouts_that_differ,

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use cuda_rt::checker::Check;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{
-    Bundle, Communicator, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, Reduction, Result, Scoped, Stream,
+    Bundle, Communicator, Device, DeviceBuffer, Graph, Grid1, Handoff, Idle, Live, Reduction, Result, Scoped,
+    Stream,
 };
 use device_kernels::scale;
 
@@ -375,15 +376,19 @@ fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
     }
 }
 
+/// A graph that fills a buffer with 1.
+fn graph_that_fills<D: Live>(one: &Stream<One<D>>) -> Graph<DeviceBuffer<u32, Idle<D>>, One<D>> {
+    let data = one.alloc_zeroed::<u32>(LEN).unwrap();
+    one.capture(data, |stream, mut data| stream.fill(&mut data, 1))
+        .unwrap()
+}
+
 /// As above, with an update by a second capture.
 #[test]
 fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
     in_many_orders(|gpu, plan, when| {
         let one = gpu.stream::<One<_>>().unwrap();
-        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
-        let mut graph = one
-            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
-            .unwrap();
+        let mut graph = graph_that_fills(&one);
         plan.arm(Some("update_graph"), 1, when);
         let new = one.alloc_zeroed::<u32>(LEN).unwrap();
         let replaced = until_unwound(|| {
@@ -403,10 +408,7 @@ fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
 fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     in_many_orders(|gpu, plan, _| {
         let one = gpu.stream::<One<_>>().unwrap();
-        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
-        let mut graph = one
-            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
-            .unwrap();
+        let mut graph = graph_that_fills(&one);
         plan.arm(Some("update_graph"), 1, When::Denied);
         let new = one.alloc_zeroed::<u32>(LEN).unwrap();
         let replaced = graph.replace(new, |stream, mut data| stream.fill(&mut data, 2));
@@ -422,10 +424,7 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
 fn a_body_that_panics_in_an_update_leaves_the_graph_as_it_was() {
     in_many_orders(|gpu, _, _| {
         let one = gpu.stream::<One<_>>().unwrap();
-        let data = one.alloc_zeroed::<u32>(LEN).unwrap();
-        let mut graph = one
-            .capture(data, |stream, mut data| stream.fill(&mut data, 1))
-            .unwrap();
+        let mut graph = graph_that_fills(&one);
         for panics_in in 1..=2 {
             let run = Cell::new(0);
             let updated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -3,6 +3,8 @@
 #![deny(unsafe_code)]
 
 mod attacks;
+#[path = "../block_on/mod.rs"]
+mod block_on;
 #[path = "../devices/cases.rs"]
 mod cases;
 #[allow(unsafe_code, reason = "`Driver` is an `unsafe` trait")]

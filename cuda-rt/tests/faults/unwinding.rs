@@ -2,12 +2,9 @@
 //! made and returns an error. No wrong bytes and no race may follow, on any thread.
 
 use std::cell::RefCell;
-use std::future::{Future, IntoFuture};
-use std::pin::pin;
+use std::future::IntoFuture;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::thread;
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::{DriverWithTools, ErrorCode};
@@ -15,6 +12,7 @@ use cuda_rt::pipeline::Pipeline;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
 
+use crate::block_on::block_on;
 use crate::driver::{ALL, DENIED, Plan, Unwinding, until_unwound};
 use crate::programs::{Download, LEN, Streams, Upload, program};
 
@@ -34,27 +32,6 @@ impl Program for Core {
 
 /// Waits of tasks and closures, whose queries another thread makes.
 struct Waits;
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<O>(future: impl Future<Output = O>) -> O {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    let late = Instant::now() + Duration::from_secs(60);
-    loop {
-        assert!(Instant::now() < late, "no one wakes it");
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park_timeout(Duration::from_secs(1)),
-        }
-    }
-}
 
 impl Program for Waits {
     fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {

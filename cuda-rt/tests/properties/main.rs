@@ -20,6 +20,8 @@
 //! (`vm.max_map_count`). For more than 10,000 plans start another process; each process tries other
 //! plans.
 
+#[path = "../block_on/mod.rs"]
+mod block_on;
 mod bytes;
 mod log;
 mod mutants;

@@ -3,6 +3,8 @@
 //! Modules are named after the modules of `runtime/src`. The attacks on a module are in its
 //! `attacks`. A single attack is beside the module's other tests.
 
+#[path = "../block_on/mod.rs"]
+mod block_on;
 mod buffers;
 #[path = "../devices/mod.rs"]
 mod devices;

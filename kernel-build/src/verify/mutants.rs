@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::check::Checker;
 use super::oracle::diverges;
-use super::parse::Module;
+use super::parse::{Function, Module};
 use super::{verify, verify_threads};
 
 /// Texts of PTX, with the number of entries and the least number of barriers and exchanges.
@@ -230,15 +230,17 @@ fn mutants_whose_threads_diverge_are_refused() {
     assert_eq!(outcomes["doubled"].refused, 0);
 }
 
+/// The first entry of the module.
+pub(super) fn entry<'m, 'a>(module: &'m Module<'a>) -> &'m Function<'a> {
+    let mut functions = module.functions.iter();
+    functions.find(|function| function.is_entry).unwrap()
+}
+
 fn judge(text: &str, kind: &str, outcome: &mut Outcome) {
     // The runs use the text with its own registers.
     let modules = Module::parse(text).unwrap();
     let checker = Checker::new(&modules[0]).unwrap();
-    let entry = modules[0]
-        .functions
-        .iter()
-        .find(|function| function.is_entry)
-        .unwrap();
+    let entry = entry(&modules[0]);
     let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
     let do_diverge = diverges(body, graph, 60);
     let is_refused = verify_threads(text).is_err();

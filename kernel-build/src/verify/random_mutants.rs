@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::check::Checker;
 use super::memory_oracle::forbidden_write;
-use super::mutants::{PROVED, read, split};
+use super::mutants::{PROVED, entry, read, split};
 use super::oracle::diverges;
 use super::parameters;
 use super::parse::Module;
@@ -188,11 +188,7 @@ fn is_wrong(text: &str) -> bool {
     let Ok(checker) = Checker::new(&modules[0]) else {
         return false;
     };
-    let entry = modules[0]
-        .functions
-        .iter()
-        .find(|function| function.is_entry)
-        .unwrap();
+    let entry = entry(&modules[0]);
     let (body, graph) = (entry.body.as_ref().unwrap(), checker.graph(entry.name).unwrap());
     let roles = parameters::compare(&modules[0], entry).unwrap();
     diverges(body, graph, 12) || forbidden_write(&modules[0], body, graph, &roles, 40).is_some()

@@ -7,6 +7,7 @@ use std::ops::{Index, IndexMut, Range};
 use std::ptr::NonNull;
 
 use super::range::RangeIndex;
+use super::slice::units;
 use cuda_rt_driver::DeviceAddress;
 
 /// A view of pinned host memory that a stream owns. The CPU cannot reach the elements through it.
@@ -34,23 +35,17 @@ impl<T, P> PinnedSlice<T, P> {
     /// PINNED-SLICE-1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
     pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
-        let data =
-            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
         // valid at any address that is not null (PINNED-SLICE-1).
-        unsafe { &*(data as *const Self) }
+        unsafe { &*(units(address, len) as *const Self) }
     }
 
     /// # Safety
     /// PINNED-SLICE-1 and PINNED-SLICE-2 hold for `'a`.
     #[inline]
     pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
-        let data = std::ptr::slice_from_raw_parts_mut(
-            std::ptr::without_provenance_mut::<()>(address.0 as usize),
-            len,
-        );
         // SAFETY: as in `from_raw`.
-        unsafe { &mut *(data as *mut Self) }
+        unsafe { &mut *(units(address, len) as *mut Self) }
     }
 
     /// Length in elements.

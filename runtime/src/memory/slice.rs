@@ -42,17 +42,21 @@ impl<T, P> fmt::Debug for DeviceSlice<T, P> {
 /// The address of a view or buffer of 0 bytes.
 pub(super) const DANGLING: DeviceAddress = DeviceAddress(256);
 
+/// A slice that carries an address and a length, and has no bytes.
+#[inline]
+pub(super) fn units(address: DeviceAddress, len: usize) -> *mut [()] {
+    std::ptr::slice_from_raw_parts_mut(std::ptr::without_provenance_mut(address.0 as usize), len)
+}
+
 impl<T, P> DeviceSlice<T, P> {
     /// # Safety
     /// SLICE-1 holds for `'a`, and no `&mut` overlaps it.
     #[inline]
     pub(crate) unsafe fn from_raw<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         debug_assert!(address.0 != 0);
-        let data =
-            std::ptr::slice_from_raw_parts(std::ptr::without_provenance::<()>(address.0 as usize), len);
         // SAFETY: `Self` is transparent over `[()]`, which has no bytes, needs no alignment, and is
         // valid at any address that is not null (SLICE-1).
-        unsafe { &*(data as *const Self) }
+        unsafe { &*(units(address, len) as *const Self) }
     }
 
     /// # Safety
@@ -60,12 +64,8 @@ impl<T, P> DeviceSlice<T, P> {
     #[inline]
     pub(crate) unsafe fn from_raw_mut<'a>(address: DeviceAddress, len: usize) -> &'a mut Self {
         debug_assert!(address.0 != 0);
-        let data = std::ptr::slice_from_raw_parts_mut(
-            std::ptr::without_provenance_mut::<()>(address.0 as usize),
-            len,
-        );
         // SAFETY: as in `from_raw`.
-        unsafe { &mut *(data as *mut Self) }
+        unsafe { &mut *(units(address, len) as *mut Self) }
     }
 
     /// Length in elements.

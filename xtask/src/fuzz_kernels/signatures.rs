@@ -81,24 +81,17 @@ impl<'a> Types<'a> {
                     is_scalar: true,
                 }
             }
-            2 => {
+            kind @ (2 | 3) => {
                 let (inner, count) = (self.any(depth - 1, max_align), self.random.below(6));
-                let name = format!("[{}; {count}]", inner.name);
+                let is_row = kind == 3;
                 Type {
-                    name,
+                    name: match is_row {
+                        true => format!("Row<{}, {count}>", inner.name),
+                        false => format!("[{}; {count}]", inner.name),
+                    },
                     size: inner.size * count,
                     align: inner.align,
-                    is_scalar: false,
-                }
-            }
-            3 => {
-                let (inner, count) = (self.any(depth - 1, max_align), self.random.below(6));
-                let name = format!("Row<{}, {count}>", inner.name);
-                Type {
-                    name,
-                    size: inner.size * count,
-                    align: inner.align,
-                    is_scalar: true,
+                    is_scalar: is_row,
                 }
             }
             _ => {

@@ -34,13 +34,20 @@ pub(crate) fn asking_the_captured_stream_ends_the_capture(driver: &Arc<dyn Drive
     ends_the_capture(driver, |stream| unsafe { driver.query_stream(stream) }.map(drop));
 }
 
-fn ends_the_capture(driver: &Arc<dyn Driver>, call: impl FnOnce(RawStream) -> DriverResult<()>) {
-    let rig = Rig::new(driver);
+/// A stream whose capture has begun and holds one step, and the block of that step.
+#[track_caller]
+pub(super) fn a_captured_step(rig: &Rig) -> (RawStream, Block) {
     let stream = rig.stream();
     let block = rig.zeroed(400, stream);
     rig.synchronize(stream);
     rig.begin_capture(stream);
     rig.step(block, 0, 1, 1, stream);
+    (stream, block)
+}
+
+fn ends_the_capture(driver: &Arc<dyn Driver>, call: impl FnOnce(RawStream) -> DriverResult<()>) {
+    let rig = Rig::new(driver);
+    let (stream, block) = a_captured_step(&rig);
     let error = call(stream).expect_err("it is captured");
     assert_eq!(error.code(), ErrorCode::STREAM_CAPTURE_UNSUPPORTED, "{error}");
     let error = rig.end_capture(stream).expect_err("it is no graph any more");
@@ -72,11 +79,7 @@ pub(crate) fn a_fork_that_goes_on_after_its_join_fails(driver: &Arc<dyn Driver>)
 /// HC07: captures of this driver are relaxed, and belong to no thread.
 pub(crate) fn a_capture_may_end_on_another_thread(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
-    let stream = rig.stream();
-    let block = rig.zeroed(400, stream);
-    rig.synchronize(stream);
-    rig.begin_capture(stream);
-    rig.step(block, 0, 1, 1, stream);
+    let (stream, block) = a_captured_step(&rig);
     let graph = std::thread::scope(|scope| {
         let ended = scope.spawn(|| {
             // SAFETY: the capture was begun above, and the other thread waits.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuda_rt::driver::{Driver, ErrorCode};
 
-use super::captures::works;
+use super::captures::{a_captured_step, works};
 use crate::support::{Rig, SLOW};
 
 pub(crate) fn a_captured_stream_runs_nothing_until_launched(driver: &Arc<dyn Driver>) {
@@ -169,11 +169,7 @@ pub(crate) fn an_unjoined_fork_fails_and_the_streams_go_on(driver: &Arc<dyn Driv
 /// the capture.
 pub(crate) fn other_threads_work_while_a_stream_is_captured(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
-    let stream = rig.stream();
-    let block = rig.zeroed(400, stream);
-    rig.synchronize(stream);
-    rig.begin_capture(stream);
-    rig.step(block, 0, 1, 1, stream);
+    let (stream, block) = a_captured_step(&rig);
     for _ in 0..2 {
         std::thread::scope(|scope| {
             scope.spawn(|| {

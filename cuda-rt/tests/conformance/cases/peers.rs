@@ -22,6 +22,16 @@ fn copy(here: &Rig, to: (&Rig, Block), from: (&Rig, Block), stream: RawStream) {
     unsafe { here.driver.copy_peer(target, source, to.1.bytes, stream) }.expect("copy between devices");
 }
 
+/// A rig of each device; the first device has access to the second.
+#[track_caller]
+fn rigs_with_access(here: &Arc<dyn Driver>, there: &Arc<dyn Driver>) -> (Rig, Rig) {
+    let (here, there) = (Rig::new(here), Rig::new(there));
+    here.driver
+        .peer_access(there.driver.peer())
+        .expect("ask for access");
+    (here, there)
+}
+
 fn numbered(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i * 11 + i / 253) as u8).collect()
 }
@@ -45,10 +55,7 @@ pub(crate) fn an_invalid_peer_is_refused(first: &Arc<dyn Driver>, _: &Arc<dyn Dr
 /// with the copy on the source's device and on the destination's.
 pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     for (here, there) in [(first, second), (second, first)] {
-        let (here, there) = (Rig::new(here), Rig::new(there));
-        here.driver
-            .peer_access(there.driver.peer())
-            .expect("ask for access");
+        let (here, there) = rigs_with_access(here, there);
         let (s, owner) = (here.stream(), there.stream());
         let (written, copied) = (there.event(), here.event());
         let (ours, theirs) = (here.zeroed(4096, s), there.zeroed(4096, owner));
@@ -74,10 +81,7 @@ pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, seco
 }
 
 pub(crate) fn copies_at_odd_offsets_and_lengths(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
-    let (here, there) = (Rig::new(first), Rig::new(second));
-    here.driver
-        .peer_access(there.driver.peer())
-        .expect("ask for access");
+    let (here, there) = rigs_with_access(first, second);
     let (s, owner) = (here.stream(), there.stream());
     let bytes = 70_000;
     let values = numbered(bytes);
@@ -137,10 +141,7 @@ pub(crate) fn access_is_to_later_allocations_too(first: &Arc<dyn Driver>, second
 
 /// The host sees an event of one device whose work waited for the other's.
 pub(crate) fn the_host_waits_for_both(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
-    let (here, there) = (Rig::new(first), Rig::new(second));
-    here.driver
-        .peer_access(there.driver.peer())
-        .expect("ask for access");
+    let (here, there) = rigs_with_access(first, second);
     let (s, owner) = (here.stream(), there.stream());
     let (written, copied) = (there.event(), here.event());
     let (ours, theirs) = (here.zeroed(4096, s), there.zeroed(4096, owner));

@@ -3,13 +3,12 @@
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
 
 use cuda_rt::{Live, Query, Stream};
 
 use super::{Side, on_named};
+use crate::block_on::block_on;
 use crate::object::{Instead, Lane, Object, State};
 use crate::plan::Settle;
 
@@ -115,29 +114,5 @@ impl<D: Live> Side<D> {
         self.lanes.gpu.trim_pinned(0);
         let result = self.lanes.gpu.trim(0);
         self.note(result);
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-const WOKEN_WITHIN: Duration = Duration::from_secs(60);
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let started = Instant::now();
-    loop {
-        assert!(started.elapsed() < WOKEN_WITHIN, "no one woke the task");
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            // The wait is bounded, so that a lost waker fails the test and does not hang it.
-            Poll::Pending => std::thread::park_timeout(WOKEN_WITHIN),
-        }
     }
 }

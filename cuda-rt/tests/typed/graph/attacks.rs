@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Call, SimConfig};
 use cuda_rt::{Captured, Device, DeviceBuffer, DeviceViewMut, Error, Grid1, Live, Result, Stream};
 use device_kernels::{saxpy, scale};
 
@@ -19,28 +19,6 @@ cuda_rt::streams! {
 const LEN: usize = 128;
 
 type View<'g, D> = DeviceViewMut<'g, f32, Captured<'g, Compute<D>>>;
-
-fn in_orders(body: impl for<'id> Fn(Device<cuda_rt::Scoped<'id>>)) {
-    let random = (0..12).map(|seed| SimConfig::default().seed(seed));
-    for config in random.chain([SimConfig::default().order(Order::Lazy)]) {
-        let simulator = Device::simulated(config, |gpu| {
-            let simulator = gpu.simulator().unwrap().clone();
-            body(gpu);
-            simulator
-        })
-        .unwrap();
-        let left = simulator.counters();
-        assert_eq!(
-            (
-                left.streams_live,
-                left.graphs_live,
-                left.allocations_live,
-                left.registrations_live
-            ),
-            (0, 0, 0, 0)
-        );
-    }
-}
 
 fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> DeviceBuffer<f32, Compute<D>> {
     stream
@@ -63,7 +41,7 @@ fn holds<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<f32, Compute<D>>, expect
 /// launch would use memory that the graph has freed.
 #[test]
 fn attack_use_a_temporary_after_its_end_through_an_update() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         fn body<'g, D: Live>(
             stream: &'g Stream<Captured<'g, Compute<D>>>,
@@ -92,7 +70,7 @@ fn attack_use_a_temporary_after_its_end_through_an_update() {
 /// Two waits swap places: the graph has the same nodes but other edges.
 #[test]
 fn attack_change_the_edges_and_not_the_nodes() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         fn body<'g, D: Live>(
             stream: &'g Stream<Captured<'g, Compute<D>>>,
@@ -134,7 +112,7 @@ fn attack_change_the_edges_and_not_the_nodes() {
 /// reads the result of the first, but the graph has no edge between them.
 #[test]
 fn attack_change_the_stream_of_a_launch() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         fn body<'g, D: Live>(
             stream: &'g Stream<Captured<'g, Compute<D>>>,
@@ -171,7 +149,7 @@ fn attack_change_the_stream_of_a_launch() {
 /// The body does one thing in its dry run and another when it is captured.
 #[test]
 fn attack_bodies_that_change_their_mind() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let pair = || (filled(&compute, 3.0), filled(&compute, 0.0));
         fn work<'g, D: Live>(
@@ -230,7 +208,7 @@ fn attack_bodies_that_change_their_mind() {
 /// are pending.
 #[test]
 fn attack_drop_bundles_and_graph_with_old_launches_pending() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         fn body<'g, D: Live>(
             stream: &'g Stream<Captured<'g, Compute<D>>>,
@@ -294,7 +272,7 @@ fn attack_forget_a_graph_after_an_update() {
 /// work.
 #[test]
 fn attack_threads_inside_a_body() {
-    in_orders(|gpu| {
+    nothing_is_left(|gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         fn body<'g, D: Live>(
             stream: &'g Stream<Captured<'g, Compute<D>>>,

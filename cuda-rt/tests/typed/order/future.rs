@@ -14,8 +14,9 @@ use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Handoff, HandoffFuture, Live, PinnedBuffer};
 
 use super::in_flight::{
-    Host, LEN, PATIENCE, Streams, block_on, configurations, join, nothing_is_left, poll_once, process_wide,
+    Host, LEN, PATIENCE, Streams, configurations, join, nothing_is_left, poll_once, process_wide,
 };
+use crate::block_on::block_on;
 use crate::devices::for_each_device;
 
 static_assertions::assert_impl_all!(HandoffFuture<PinnedBuffer<u32>>: Send, Unpin);

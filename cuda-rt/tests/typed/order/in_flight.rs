@@ -1,11 +1,10 @@
-//! Handoffs in flight, and a minimal executor that waits for them.
+//! Handoffs in flight, and futures that wait for them.
 #![forbid(unsafe_code)]
 
-use std::future::{Future, IntoFuture, poll_fn};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cuda_rt::simulator::{Order, SimConfig, Simulator};
@@ -20,29 +19,6 @@ pub(super) const LEN: usize = 64;
 
 /// A time limit that only a lost wake-up exceeds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The executor of one thread: it parks until it is woken.
-pub(super) struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-#[track_caller]
-pub(super) fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future.into_future());
-    let start = Instant::now();
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        thread::park_timeout(PATIENCE);
-        assert!(start.elapsed() < PATIENCE, "never woken");
-    }
-}
 
 /// Runs all futures; each is polled only when the task was woken.
 pub(super) async fn join<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output> {

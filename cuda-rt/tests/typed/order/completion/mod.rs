@@ -14,8 +14,9 @@ use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::Call;
 use cuda_rt::{Device, Handoff, Result};
 
+use crate::block_on::block_on;
 use crate::order::in_flight::{
-    Host, LEN, PATIENCE, Streams, block_on, configurations, join, nothing_is_left, process_wide,
+    Host, LEN, PATIENCE, Streams, configurations, join, nothing_is_left, process_wide,
 };
 
 #[test]

@@ -5,6 +5,8 @@ use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Handoff, Query};
 
+use crate::block_on::block_on;
+
 use super::{Compute, Copies, LEN, Other, contents, filled};
 
 /// The instances of a copy's two devices may be dropped before the copy has run.
@@ -79,25 +81,6 @@ fn attack_await_a_copy_whose_device_is_gone() {
                 assert!(owner_gpu.races().is_empty());
             })
             .unwrap();
-        }
-    }
-}
-
-/// Polls once, and again at each wake-up.
-fn block_on<F: std::future::IntoFuture>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: std::sync::Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = Box::pin(future.into_future());
-    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    let mut context = std::task::Context::from_waker(&waker);
-    loop {
-        match std::future::Future::poll(future.as_mut(), &mut context) {
-            std::task::Poll::Ready(output) => return output,
-            std::task::Poll::Pending => std::thread::park(),
         }
     }
 }

@@ -31,6 +31,17 @@ fn contents<D: Live>(
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
+/// The stream that copies between the devices, and the stream of the memory of the other device.
+fn copies_and_owner<D: Live, E: Live>(
+    here: &Device<D>,
+    there: &Device<E>,
+) -> (Stream<Copies<D>>, Stream<Compute<E>>) {
+    (
+        here.stream::<Copies<_>>().unwrap(),
+        there.stream::<Compute<_>>().unwrap(),
+    )
+}
+
 /// A handoff of a buffer that its stream filled.
 fn filled<D: Live>(stream: &Stream<Compute<D>>, value: u32) -> Result<Handoff<DeviceBuffer<u32, Idle<D>>>> {
     let mut buffer = stream.alloc_zeroed::<u32>(LEN)?;
@@ -43,11 +54,8 @@ fn filled<D: Live>(stream: &Stream<Compute<D>>, value: u32) -> Result<Handoff<De
 #[test]
 fn h37_a_copy_from_a_peer_is_ordered_on_both_sides() {
     for_each_pair(|here, there| {
-        let (copies, compute) = (
-            here.stream::<Copies<_>>().unwrap(),
-            here.stream::<Compute<_>>().unwrap(),
-        );
-        let owner = there.stream::<Compute<_>>().unwrap();
+        let (copies, owner) = copies_and_owner(here, there);
+        let compute = here.stream::<Compute<_>>().unwrap();
         let source = filled(&owner, 7).unwrap();
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         let source = copies.copy_from_peer(source, .., &mut ours).unwrap();
@@ -64,10 +72,7 @@ fn h37_a_copy_from_a_peer_is_ordered_on_both_sides() {
 #[test]
 fn h37_a_copy_to_a_peer_is_ordered_on_both_sides() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let target = filled(&owner, 1).unwrap();
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         copies.fill(&mut ours, 9).unwrap();
@@ -83,11 +88,8 @@ fn h37_a_copy_to_a_peer_is_ordered_on_both_sides() {
 #[test]
 fn copies_between_ranges_of_two_devices_write_those_ranges_only() {
     for_each_pair(|here, there| {
-        let (copies, compute) = (
-            here.stream::<Copies<_>>().unwrap(),
-            here.stream::<Compute<_>>().unwrap(),
-        );
-        let owner = there.stream::<Compute<_>>().unwrap();
+        let (copies, owner) = copies_and_owner(here, there);
+        let compute = here.stream::<Compute<_>>().unwrap();
         let mut source = owner.alloc_zeroed::<u32>(LEN).unwrap();
         owner.fill(&mut source[..100], 1).unwrap();
         owner.fill(&mut source[100..], 2).unwrap();
@@ -141,11 +143,8 @@ fn both_devices_copy_at_once_for_several_rounds() {
 #[test]
 fn a_source_dropped_under_the_copy_is_freed_behind_it_on_its_own_device() {
     for_each_pair(|here, there| {
-        let (copies, compute) = (
-            here.stream::<Copies<_>>().unwrap(),
-            here.stream::<Compute<_>>().unwrap(),
-        );
-        let owner = there.stream::<Compute<_>>().unwrap();
+        let (copies, owner) = copies_and_owner(here, there);
+        let compute = here.stream::<Compute<_>>().unwrap();
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         drop(
             copies
@@ -169,10 +168,7 @@ fn a_source_dropped_under_the_copy_is_freed_behind_it_on_its_own_device() {
 #[test]
 fn a_destination_dropped_under_the_copy_is_freed_after_it() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         let source = copies
             .copy_from_peer(filled(&owner, 3).unwrap(), .., &mut ours)
@@ -189,10 +185,7 @@ fn a_destination_dropped_under_the_copy_is_freed_after_it() {
 #[test]
 fn h22_memory_leaked_under_a_copy_is_the_only_leak() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         let source = copies
             .copy_from_peer(filled(&owner, 3).unwrap(), .., &mut ours)
@@ -212,10 +205,7 @@ fn h22_memory_leaked_under_a_copy_is_the_only_leak() {
 #[test]
 fn lengths_are_checked_before_anything_is_enqueued() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let mut ours = copies.alloc_zeroed::<u32>(8).unwrap();
         let source = filled(&owner, 3).unwrap();
         let before = here.simulator().map(|simulator| simulator.counters());
@@ -253,10 +243,7 @@ fn lengths_are_checked_before_anything_is_enqueued() {
 #[test]
 fn an_empty_copy_makes_no_call() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let mut ours = copies.alloc_zeroed::<u32>(0).unwrap();
         let source = filled(&owner, 3).unwrap();
         let before = here.simulator().map(|simulator| simulator.counters());
@@ -274,10 +261,7 @@ fn an_empty_copy_makes_no_call() {
 #[test]
 fn a_device_copies_from_itself() {
     for_each_pair(|here, _| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            here.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, here);
         assert_eq!(here.peer_access(here).unwrap(), PeerAccess::Direct);
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         let source = copies
@@ -331,10 +315,7 @@ fn copies_of_two_threads_meet() {
 #[test]
 fn the_host_waits_for_a_copy_through_either_side() {
     for_each_pair(|here, there| {
-        let (copies, owner) = (
-            here.stream::<Copies<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+        let (copies, owner) = copies_and_owner(here, there);
         let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
         let source = copies
             .copy_from_peer(filled(&owner, 3).unwrap(), .., &mut ours)
