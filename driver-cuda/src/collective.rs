@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::ffi;
 use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 use super::function_table::{self, function_table};
+use super::process_end::{self, Status};
 use super::{CudaDriver, stream};
 use cuda_rt_driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
@@ -22,6 +23,11 @@ const FILE_VARIABLE: &str = "CUDA_RT_NCCL";
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
 nccl_entry_points!(function_table [Nccl returns ncclResult_t]);
+use table::Nccl;
+
+impl Status for ncclResult_t {
+    const PROCESS_ENDS: Self = Self::ncclUnhandledCudaError;
+}
 
 impl Nccl {
     /// The first library that can be loaded; the error says why it cannot be used, or why there is
@@ -53,7 +59,7 @@ impl Nccl {
         // writes a new text over one that another thread reads.
         // SAFETY: the function accepts any number, and returns null or a string of the library that
         // is never freed or changed.
-        let detail = text(unsafe { (self.ncclGetErrorString)(status) });
+        let detail = text(unsafe { self.ncclGetErrorString(status) });
         Err(DriverError::with_detail(call, ErrorCode::nccl(status.0), detail))
     }
 }
@@ -200,7 +206,7 @@ pub fn nccl_version() -> DriverResult<u32> {
 fn version_of(nccl: &Nccl) -> DriverResult<u32> {
     let mut version: c_int = 0;
     // SAFETY: the pointer is to a live int.
-    let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
+    let status = unsafe { nccl.ncclGetVersion(&mut version) };
     nccl.check("ncclGetVersion", status)?;
     Ok(version.unsigned_abs())
 }
@@ -250,9 +256,10 @@ impl NcclCommunicator {
             let _entered = driver.context.enter()?;
             initialised(version_of(nccl)?, || {
                 // SAFETY: both arrays are of `count` elements.
-                let status = unsafe { (nccl.ncclCommInitAll)(made.as_mut_ptr(), count, ordinals.as_ptr()) };
+                let status = unsafe { nccl.ncclCommInitAll(made.as_mut_ptr(), count, ordinals.as_ptr()) };
                 nccl.check(CALL, status)
             })?;
+            process_end::shut_at_exit();
         }
         Ok(Self {
             nccl,
@@ -298,20 +305,20 @@ impl NcclCommunicator {
             Collective::AllReduce(by) => ("ncclAllReduce", {
                 // SAFETY: by this function's contract the ranges and the stream are live and belong
                 // to the rank; the communicator is live (NCCL-1).
-                unsafe { (nccl.ncclAllReduce)(send, receive, count, number, operation(by), comm, stream) }
+                unsafe { nccl.ncclAllReduce(send, receive, count, number, operation(by), comm, stream) }
             }),
             Collective::ReduceScatter(by) => ("ncclReduceScatter", {
                 // SAFETY: as above.
-                unsafe { (nccl.ncclReduceScatter)(send, receive, count, number, operation(by), comm, stream) }
+                unsafe { nccl.ncclReduceScatter(send, receive, count, number, operation(by), comm, stream) }
             }),
             Collective::AllGather => ("ncclAllGather", {
                 // SAFETY: as above.
-                unsafe { (nccl.ncclAllGather)(send, receive, count, number, comm, stream) }
+                unsafe { nccl.ncclAllGather(send, receive, count, number, comm, stream) }
             }),
             Collective::Broadcast { root } => ("ncclBroadcast", {
                 let root = c_int::try_from(root).unwrap_or(-1);
                 // SAFETY: as above; a rank that sends nothing passes its own memory.
-                unsafe { (nccl.ncclBroadcast)(send, receive, count, number, root, comm, stream) }
+                unsafe { nccl.ncclBroadcast(send, receive, count, number, root, comm, stream) }
             }),
         };
         nccl.check(call, status)
@@ -354,7 +361,7 @@ unsafe impl Communicator for NcclCommunicator {
         self.check_live(&ranks, "ncclGroupStart")?;
         let _entered = self.driver.context.enter()?;
         // SAFETY: the call has no arguments; the group is ended below, on this thread.
-        let begun = unsafe { (self.nccl.ncclGroupStart)() };
+        let begun = unsafe { self.nccl.ncclGroupStart() };
         self.nccl.check("ncclGroupStart", begun)?;
         let mut all = ranks.iter().zip(parts);
         // SAFETY: this function's contract, for each rank and its part.
@@ -362,7 +369,7 @@ unsafe impl Communicator for NcclCommunicator {
             self.enqueue_rank(*rank, collective, number, count, part)
         });
         // SAFETY: the group was begun above, on this thread.
-        let ended = unsafe { (self.nccl.ncclGroupEnd)() };
+        let ended = unsafe { self.nccl.ncclGroupEnd() };
         let ended = self.nccl.check("ncclGroupEnd", ended);
         // The first error of the two says what went wrong.
         made.and(ended)
@@ -376,7 +383,7 @@ unsafe impl Communicator for NcclCommunicator {
             let mut found = ncclResult_t::ncclSuccess;
             // SAFETY: NCCL-1, and the pointer is to a live number.
             self.nccl.check(CALL, unsafe {
-                (self.nccl.ncclCommGetAsyncError)(*comm, &mut found)
+                self.nccl.ncclCommGetAsyncError(*comm, &mut found)
             })?;
             self.nccl.check(CALL, found)?;
         }
@@ -388,7 +395,7 @@ unsafe impl Communicator for NcclCommunicator {
         for Rank(comm) in ranks {
             // SAFETY: the communicator is live (NCCL-1), and the list no longer has it. An error is
             // ignored: nothing more can be done.
-            unsafe { (self.nccl.ncclCommAbort)(comm) };
+            unsafe { self.nccl.ncclCommAbort(comm) };
         }
     }
 }
@@ -403,7 +410,7 @@ impl Drop for NcclCommunicator {
         for Rank(comm) in std::mem::take(&mut *self.lock()) {
             // SAFETY: the communicator is live (NCCL-1), and is not used again. An error leaks the
             // rank.
-            unsafe { (self.nccl.ncclCommDestroy)(comm) };
+            unsafe { self.nccl.ncclCommDestroy(comm) };
         }
         drop(entered);
     }

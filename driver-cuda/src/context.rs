@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::ffi::{self, CUstreamCaptureMode};
 use super::library::Library;
+use super::process_end;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// When a call on a stream or event makes sure that its context is current.
@@ -70,6 +71,7 @@ impl Context {
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer is to a live CUcontext, and the device is valid.
         unsafe { library.cuDevicePrimaryCtxRetain(&mut handle, device) }?;
+        process_end::shut_at_exit();
         Ok(Self {
             library,
             handle,

@@ -14,7 +14,7 @@ use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::context::Context;
 use super::ffi::cupti::{
@@ -23,6 +23,7 @@ use super::ffi::cupti::{
 };
 use super::ffi::{self, CUcontext};
 use super::function_table::{self, function_table};
+use super::process_end::{self, Status};
 use super::stream;
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::{RawStream, Trace, Traced};
@@ -46,6 +47,11 @@ const NAMES: [&str; 4] = [
 const VERSIONS: [RangeInclusive<u32>; 2] = [18..=28, 130_000..=130_599];
 
 cupti_entry_points!(function_table [Cupti returns CUptiResult]);
+use table::Cupti;
+
+impl Status for CUptiResult {
+    const PROCESS_ENDS: Self = Self::CUPTI_ERROR_NOT_INITIALIZED;
+}
 
 impl Cupti {
     /// The first library that can be loaded; the error says why it cannot be used, or why there is
@@ -56,7 +62,7 @@ impl Cupti {
         let cupti = Self::of(library).map_err(|missing| format!("{name} has no {missing}"))?;
         let mut version = 0;
         // SAFETY: the pointer is to a live u32.
-        let status = unsafe { (cupti.cuptiGetVersion)(&mut version) };
+        let status = unsafe { cupti.cuptiGetVersion(&mut version) };
         if status != CUptiResult::CUPTI_SUCCESS {
             return Err(format!("{name} does not say its version (status {})", status.0));
         }
@@ -150,7 +156,7 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
         loop {
             // SAFETY: by this function's contract `buffer` holds `valid` bytes of records. `record`
             // is the last record found in it, or null at first.
-            let status = unsafe { (cupti.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
+            let status = unsafe { cupti.cuptiActivityGetNextRecord(buffer, valid, &mut record) };
             if status != CUptiResult::CUPTI_SUCCESS || record.is_null() {
                 break;
             }
@@ -268,19 +274,22 @@ impl CuptiTrace {
         };
         // SAFETY: the callbacks have the form that CUPTI's documentation demands. Registering them
         // again changes nothing.
-        let registered = unsafe { (cupti.cuptiActivityRegisterCallbacks)(request_buffer, complete_buffer) };
+        let registered = unsafe { cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer) };
         told("cuptiActivityRegisterCallbacks", registered)?;
         // After an error, the drop disables the kinds that were enabled.
         for kind in KINDS {
             // SAFETY: CUPTI knows the kind, or refuses it.
-            let enabled = unsafe { (cupti.cuptiActivityEnable)(kind) };
+            let enabled = unsafe { cupti.cuptiActivityEnable(kind) };
             told("cuptiActivityEnable", enabled)?;
         }
         trace.flush();
         activities().clear();
         // SAFETY: the pointer is to a live u64.
-        let timed = unsafe { (cupti.cuptiGetTimestamp)(&mut trace.zero_ns) };
+        let timed = unsafe { cupti.cuptiGetTimestamp(&mut trace.zero_ns) };
         told("cuptiGetTimestamp", timed)?;
+        // CUPTI's handlers are registered by its first calls.
+        static FIRST: Once = Once::new();
+        FIRST.call_once(process_end::shut_at_exit);
         Ok(trace)
     }
 
@@ -289,7 +298,7 @@ impl CuptiTrace {
         const FORCED: u32 = CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.0;
         // SAFETY: this is not inside a callback of CUPTI. After an error records are missing;
         // nothing unsafe depends on them.
-        unsafe { (self.cupti.cuptiActivityFlushAll)(FORCED) };
+        unsafe { self.cupti.cuptiActivityFlushAll(FORCED) };
     }
 
     fn handle(&self) -> CUcontext {
@@ -308,7 +317,8 @@ impl CuptiTrace {
             // SAFETY: the context is live (CONTEXT-1), and by this function's contract the streams
             // are live. The pointer is to a live u32.
             let status = unsafe {
-                (self.cupti.cuptiGetStreamIdEx)(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
+                self.cupti
+                    .cuptiGetStreamIdEx(self.handle(), handle, OWN_DEFAULT_STREAM, &mut id)
             };
             (status == CUptiResult::CUPTI_SUCCESS).then_some(id)
         };
@@ -325,7 +335,7 @@ impl Trace for CuptiTrace {
         self.flush();
         let mut context = 0;
         // SAFETY: the context is live (CONTEXT-1), and the pointer is to a live u32.
-        let known = unsafe { (self.cupti.cuptiGetContextId)(self.handle(), &mut context) };
+        let known = unsafe { self.cupti.cuptiGetContextId(self.handle(), &mut context) };
         let known = known == CUptiResult::CUPTI_SUCCESS;
         // SAFETY: by this function's contract the streams are live.
         let streams = unsafe { self.stream_ids(streams) };
@@ -357,7 +367,7 @@ impl Drop for CuptiTrace {
         for kind in KINDS {
             // SAFETY: as in `begin`. A kind that cannot be disabled only costs time; its records
             // are dropped.
-            unsafe { (self.cupti.cuptiActivityDisable)(kind) };
+            unsafe { self.cupti.cuptiActivityDisable(kind) };
         }
         TRACING.store(false, Ordering::Release);
     }

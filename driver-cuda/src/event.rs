@@ -58,7 +58,7 @@ pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent)
 pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<bool> {
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
-    let status = unsafe { (context.library().cuEventQuery)(handle(event)) };
+    let status = unsafe { context.library().entries().cuEventQuery(handle(event)) };
     is_done("cuEventQuery", status)
 }
 

@@ -4,9 +4,39 @@ use std::fmt;
 
 use libloading::Library;
 
-/// Declares a table with a field for each entry point of a list in [`ffi`](super::ffi), as in
-/// `nccl_entry_points!(function_table [Nccl returns ncclResult_t])`.
+/// Declares a table of the entry points of a list in [`ffi`](super::ffi), as in
+/// `nccl_entry_points!(function_table [Nccl returns ncclResult_t])`. The table has a method for
+/// each entry point, which makes no call once the process ends
+/// ([`process_end`](super::process_end)).
 macro_rules! function_table {
+    // A function that returns no status returns text that is never freed.
+    (@method $status:ty, $name:ident($($argument:ident: $type:ty),*), $returned:ty) => {
+        /// # Safety
+        /// What the library's documentation demands of the call of this name.
+        #[allow(non_snake_case, reason = "the name is the library's")]
+        pub(in super::super) unsafe fn $name(&self, $($argument: $type),*) -> $returned {
+            // SAFETY: this method's contract is the call's own contract.
+            unsafe { (self.$name)($($argument),*) }
+        }
+    };
+    (@method $status:ty, $name:ident($($argument:ident: $type:ty),*)) => {
+        /// # Safety
+        /// What the library's documentation demands of the call of this name.
+        #[inline]
+        #[allow(
+            clippy::too_many_arguments,
+            dead_code,
+            non_snake_case,
+            reason = "names and arguments are the library's"
+        )]
+        pub(in super::super) unsafe fn $name(&self, $($argument: $type),*) -> $status {
+            let Some(_inside) = crate::process_end::enter() else {
+                return <$status as crate::process_end::Status>::PROCESS_ENDS;
+            };
+            // SAFETY: this method's contract is the call's own contract.
+            unsafe { (self.$name)($($argument),*) }
+        }
+    };
     (@returned $status:ty) => { $status };
     (@returned $status:ty, $returned:ty) => { $returned };
     (
@@ -14,21 +44,33 @@ macro_rules! function_table {
         $(since $since:literal $(until $until:literal)?:
             fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $returned:ty)?;)*
     ) => {
-        /// Every function of the library that this crate calls.
-        #[expect(non_snake_case, reason = "the names are the library's")]
-        pub(super) struct $table { $(
-            pub(super) $name:
-                unsafe extern "C" fn($($type),*) -> function_table!(@returned $status $(, $returned)?),
-        )* }
+        /// The table, whose fields nothing else can call.
+        mod table {
+            #[allow(unused_imports, reason = "not every list names all of the file's types")]
+            use super::*;
 
-        impl $table {
-            /// Looks up all entry points; the error is the first missing one.
-            fn of(library: &'static libloading::Library) -> Result<Self, super::function_table::Missing> {
-                Ok(Self { $(
-                    // SAFETY: the field's type is the signature in the library's header:
-                    // `ffi::bindings` compares them.
-                    $name: unsafe { super::function_table::symbol(library, stringify!($name), $since) }?,
-                )* })
+            /// Every function of the library that this crate calls.
+            #[expect(non_snake_case, reason = "the names are the library's")]
+            pub(in super::super) struct $table { $(
+                $name: unsafe extern "C" fn($($type),*)
+                    -> function_table!(@returned $status $(, $returned)?),
+            )* }
+
+            impl $table {
+                /// Looks up all entry points; the error is the first missing one.
+                pub(super) fn of(
+                    library: &'static libloading::Library,
+                ) -> Result<Self, crate::function_table::Missing> {
+                    Ok(Self { $(
+                        // SAFETY: the field's type is the signature in the library's header:
+                        // `ffi::bindings` compares them.
+                        $name: unsafe {
+                            crate::function_table::symbol(library, stringify!($name), $since)
+                        }?,
+                    )* })
+                }
+
+                $( function_table!(@method $status, $name($($argument: $type),*) $(, $returned)?); )*
             }
         }
     };

@@ -35,6 +35,7 @@ mod library;
 mod memory;
 mod module;
 mod peer;
+mod process_end;
 mod properties;
 mod stream;
 

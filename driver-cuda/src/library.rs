@@ -8,6 +8,7 @@ use super::error::check;
 use super::ffi;
 use super::ffi::driver::driver_entry_points;
 use super::function_table::{self, function_table};
+use super::process_end::{self, Status};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// Names of the library that NVIDIA's driver installs, in the order of trying.
@@ -20,7 +21,15 @@ const NAMES: &[&str] = if cfg!(windows) {
 /// The oldest driver that has all entry points, for messages.
 const OLDEST_DRIVER: &str = "CUDA 11.4 (driver 470)";
 
-driver_entry_points!(function_table [Library returns ffi::CUresult]);
+driver_entry_points!(function_table [Entries returns ffi::CUresult]);
+use table::Entries;
+
+impl Status for ffi::CUresult {
+    const PROCESS_ENDS: Self = Self::CUDA_ERROR_DEINITIALIZED;
+}
+
+/// The driver library.
+pub(super) struct Library(Entries);
 
 /// Declares a method for each entry point. The method returns the status as a `Result`.
 macro_rules! checked_methods {
@@ -37,7 +46,7 @@ macro_rules! checked_methods {
             )]
             pub(super) unsafe fn $name(&self, $($argument: $type),*) -> DriverResult<()> {
                 // SAFETY: this method's contract is the call's own contract.
-                check(stringify!($name), unsafe { (self.$name)($($argument),*) })
+                check(stringify!($name), unsafe { self.0.$name($($argument),*) })
             }
         )* }
     };
@@ -46,6 +55,12 @@ macro_rules! checked_methods {
 driver_entry_points!(checked_methods);
 
 impl Library {
+    /// The entry points that return their status.
+    #[inline]
+    pub(super) fn entries(&self) -> &Entries {
+        &self.0
+    }
+
     /// Loads the first of these libraries that exists, and looks up every entry point.
     fn find(names: &[&str]) -> DriverResult<Self> {
         let (name, library) = function_table::load(names).map_err(|why| {
@@ -54,7 +69,7 @@ impl Library {
                 format!("no CUDA driver library ({names}) was found: is NVIDIA's driver installed? ({why})");
             DriverError::with_detail("cuInit", ErrorCode::NO_DEVICE, detail)
         })?;
-        Self::of(library).map_err(|missing| {
+        Entries::of(library).map(Self).map_err(|missing| {
             let detail = format!("{name} lacks {missing}: needed is {OLDEST_DRIVER} or later");
             DriverError::with_detail(missing.name, ErrorCode::NOT_FOUND, detail)
         })
@@ -69,6 +84,7 @@ pub(super) fn library() -> DriverResult<&'static Library> {
             let library = Library::find(NAMES)?;
             // SAFETY: the flags must be 0, and are.
             unsafe { library.cuInit(0) }?;
+            process_end::shut_at_exit();
             Ok(library)
         })
         .as_ref()

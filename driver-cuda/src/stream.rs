@@ -53,6 +53,6 @@ pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> Driver
 pub(super) unsafe fn query(context: &Context, stream: RawStream) -> DriverResult<bool> {
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
-    let status = unsafe { (context.library().cuStreamQuery)(handle(stream)) };
+    let status = unsafe { context.library().entries().cuStreamQuery(handle(stream)) };
     is_done("cuStreamQuery", status)
 }

@@ -13,7 +13,7 @@ use super::types::numbers;
 macro_rules! cupti_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         /// The status that every function of CUPTI returns.
-        enum CUptiResult { CUPTI_SUCCESS = 0 }
+        enum CUptiResult { CUPTI_SUCCESS = 0, CUPTI_ERROR_NOT_INITIALIZED = 15 }
 
         /// The kind of a record.
         enum CUpti_ActivityKind {

@@ -14,7 +14,7 @@ pub(crate) type ncclComm_t = *mut ncclComm;
 macro_rules! nccl_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         /// The status that every function of NCCL returns, except functions that return text.
-        enum ncclResult_t { ncclSuccess = 0 }
+        enum ncclResult_t { ncclSuccess = 0, ncclUnhandledCudaError = 1 }
 
         enum ncclDataType_t {
             ncclInt8 = 0,

@@ -40,7 +40,7 @@ use self::closures::{Closures, Job};
 use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
-use cuda_rt_driver::{Backend, DriverResult};
+use cuda_rt_driver::{Backend, DriverResult, ErrorCode};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
 const SPIN: Duration = Duration::from_micros(50);
@@ -241,6 +241,10 @@ impl Watcher {
         match asked {
             Ok(false) => None,
             Ok(true) => Some(Answer::Over(Ok(()))),
+            // The process ends. No user code may run now, and nobody joins this thread.
+            Err(error) if error.code() == ErrorCode::DEINITIALIZED => loop {
+                std::thread::park();
+            },
             Err(error) => Some(Answer::Over(Err(error))),
         }
     }
