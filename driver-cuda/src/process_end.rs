@@ -19,13 +19,13 @@
 //!    handlers do not run then; the buffers of C's streams are not written.
 //!
 //! Steps 1 and 2 are Dekker's algorithm: one side writes its count and reads the gate, the other
-//! writes the gate and reads the counts. Between the two accesses each side needs a barrier, so that
-//! at least one sees the other. The frequent side leaves its barrier to the rare side where Linux
-//! can: `membarrier` makes every running thread of the process execute one. (The counters of
+//! writes the gate and reads the counts. Between the two accesses each side needs a barrier, so
+//! that at least one sees the other. The frequent side leaves its barrier to the rare side where
+//! Linux can: `membarrier` makes every running thread of the process execute one. (The counters of
 //! userspace RCU work like this: M. Desnoyers et al., "User-Level Implementations of Read-Copy
 //! Update", 2012.)
 //!
-//! Windows ends all other threads before any library is told of the end, so nothing is needed there.
+//! Windows ends all other threads before any library is told of the end, so it needs nothing.
 
 #[cfg(unix)]
 use std::cell::Cell;
