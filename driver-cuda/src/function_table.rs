@@ -121,10 +121,36 @@ pub(super) fn load(names: &[&str]) -> Result<(String, &'static Library), String>
         // SAFETY: these are NVIDIA's libraries, or the file that whoever started the process named
         // (docs/soundness.md, "What the proof rests on"). Their initialisers set up their own
         // state.
-        match unsafe { Library::new(*name) } {
+        match unsafe { open(name) } {
             Ok(library) => return Ok(((*name).to_owned(), Box::leak(Box::new(library)))),
             Err(why) => first = first.or_else(|| Some(why.to_string())),
         }
     }
     Err(first.unwrap_or_else(|| "no name was given".into()))
+}
+
+/// Loads a library from where the system's loader finds it.
+///
+/// # Safety
+/// The library's initialisers set up its own state only.
+#[cfg(not(windows))]
+unsafe fn open(name: &str) -> Result<Library, libloading::Error> {
+    // SAFETY: this function's contract.
+    unsafe { Library::new(name) }
+}
+
+/// Loads a library from Windows' own directory, where NVIDIA's driver is. Windows would otherwise
+/// look beside the program first, where other programs may write.
+///
+/// # Safety
+/// The library's initialisers set up its own state only.
+#[cfg(windows)]
+unsafe fn open(name: &str) -> Result<Library, libloading::Error> {
+    use libloading::os::windows::{LOAD_LIBRARY_SEARCH_SYSTEM32, Library as Opened};
+    let flags = match name {
+        "nvcuda.dll" => LOAD_LIBRARY_SEARCH_SYSTEM32,
+        _ => 0,
+    };
+    // SAFETY: this function's contract.
+    unsafe { Opened::load_with_flags(name, flags) }.map(Library::from)
 }
