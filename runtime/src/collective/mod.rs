@@ -122,10 +122,11 @@ impl<G> Communicator<G> {
     /// different lengths, ranks wait for ever for elements that never come.
     ///
     /// # Errors
-    /// [`CollectiveError::RankLength`], and [`Error::Driver`], after which the communicator is
-    /// aborted. The buffers are freed in their streams' order, or leaked if the collective may be
-    /// in flight. [`try_all_reduce`](Self::try_all_reduce) gives the buffers back if nothing was
-    /// enqueued.
+    /// [`CollectiveError::RankLength`]. [`CollectiveError::SharedUnit`] for a part of an allocation
+    /// that does not begin and end at a multiple of 16 bytes. [`Error::Driver`], after which the
+    /// communicator is aborted. The buffers are freed in their streams' order, or leaked if the
+    /// collective may be in flight. [`try_all_reduce`](Self::try_all_reduce) gives the buffers back
+    /// if nothing was enqueued.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)
@@ -311,7 +312,9 @@ impl<G> Communicator<G> {
             self.set_sticky_error(unwound("ncclGroupEnd"));
         });
         let parts = ranks.parts();
-        let counted = count_of(collective, &parts, during).map_err(Error::from);
+        let counted = count_of(collective, &parts, during)
+            .and_then(|count| check_units(&parts, during).map(|()| count))
+            .map_err(Error::from);
         let ready = counted.and_then(|count| {
             self.check().during(during)?;
             parts
@@ -356,6 +359,27 @@ impl<G> Communicator<G> {
             }
         }
     }
+}
+
+/// Refuses buffers that share 16 bytes with other owners.
+///
+/// Where a buffer begins or ends inside such a unit, NCCL reads the whole unit (`prims_ll.h` and
+/// `prims_ll128.h` of NCCL 2.28). Work of another stream may write the rest meanwhile.
+fn check_units(parts: &[RankPart<'_>], during: &'static str) -> Result<(), CollectiveError> {
+    for (rank, part) in parts.iter().enumerate() {
+        for (does, shared) in ["sends", "receives"].into_iter().zip(part.shared_units) {
+            if let Some((start, end)) = shared {
+                return Err(CollectiveError::SharedUnit {
+                    during,
+                    rank,
+                    does,
+                    start,
+                    end,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The count of elements for a collective, if every rank's lengths agree with the lengths of rank

@@ -80,6 +80,9 @@ pub(super) mod sealed {
         pub(in crate::collective) send_len: usize,
         /// In elements.
         pub(in crate::collective) receive_len: usize,
+        /// The sent and the received buffer's start and end in bytes behind a multiple of 16, if
+        /// others may own the rest of these 16 bytes.
+        pub(in crate::collective) shared_units: [Option<(usize, usize)>; 2],
         pub(in crate::collective) stream: &'a dyn RankStream,
     }
 
@@ -143,6 +146,7 @@ impl<'a, S: StreamTag> Stream<S> {
             },
             send_len: send.len(),
             receive_len: receive.len(),
+            shared_units: [send.shared_units(), receive.shared_units()],
             stream: self,
         }
     }

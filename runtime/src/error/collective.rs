@@ -31,6 +31,21 @@ pub enum CollectiveError {
         /// The elements that rank 0's buffer requires.
         expected: usize,
     },
+
+    /// A rank's buffer is a part of an allocation, or foreign memory, and shares a unit of 16 bytes
+    /// with its neighbour. NCCL reads whole units, while another stream may write the neighbour.
+    SharedUnit {
+        /// Our call.
+        during: &'static str,
+        /// The rank.
+        rank: usize,
+        /// `"sends"` or `"receives"`.
+        does: &'static str,
+        /// The bytes from the last multiple of 16 to the buffer's start.
+        start: usize,
+        /// The bytes from the last multiple of 16 to the buffer's end.
+        end: usize,
+    },
 }
 
 impl fmt::Display for CollectiveError {
@@ -49,6 +64,18 @@ impl fmt::Display for CollectiveError {
             } => write!(
                 f,
                 "{during}: rank {rank} {does} {len} elements, but rank 0's buffer requires {expected}"
+            ),
+            Self::SharedUnit {
+                during,
+                rank,
+                does,
+                start,
+                end,
+            } => write!(
+                f,
+                "{during}: rank {rank} {does} a part of an allocation that shares 16 bytes, which NCCL reads at once, with its \
+                 neighbour: it begins {start} and ends {end} bytes behind a multiple of 16; split where a multiple of 16 bytes \
+                 ends, or copy the part into an allocation of its own"
             ),
         }
     }

@@ -21,20 +21,26 @@ macro_rules! tuples {
 
             #[inline]
             unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+                // If one part unwinds, the parts after it must leak: a drop would treat them as
+                // idle.
+                let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
                 // SAFETY: this function's contract covers every part.
-                (unsafe { self.$first_index.attach(at) }, $(
+                (unsafe { parts.$first_index.take_back().attach(at) }, $(
                     // SAFETY: as above.
-                    unsafe { self.$index.attach(at) },
+                    unsafe { parts.$index.take_back().attach(at) },
                 )*)
             }
 
             #[inline]
             unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+                // If one part unwinds, the parts before it must leak: a drop would treat them as
+                // idle.
                 // SAFETY: this function's contract covers every part.
-                (unsafe { $first::idle_from(on.$first_index) }, $(
+                let parts = (Unless::leaked(unsafe { $first::idle_from(on.$first_index) }), $(
                     // SAFETY: as above.
-                    unsafe { $part::idle_from(on.$index) },
-                )*)
+                    Unless::leaked(unsafe { $part::idle_from(on.$index) }),
+                )*);
+                (parts.$first_index.take_back(), $(parts.$index.take_back(),)*)
             }
 
             unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
@@ -54,8 +60,7 @@ macro_rules! tuples {
             }
 
             unsafe fn retire(self, fence: &mut Fence) {
-                // If one part unwinds, the parts after it must leak: a drop would treat them as
-                // idle.
+                // As in `attach`.
                 let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
                 // SAFETY: this function's contract covers every part.
                 unsafe { parts.$first_index.take_back().retire(fence) };
@@ -78,11 +83,13 @@ macro_rules! tuples {
 
             #[inline]
             unsafe fn detach(self) -> Self::Idle {
+                // As in `idle_from`.
                 // SAFETY: this function's contract covers every part.
-                (unsafe { self.$first_index.detach() }, $(
+                let parts = (Unless::leaked(unsafe { self.$first_index.detach() }), $(
                     // SAFETY: as above.
-                    unsafe { self.$index.detach() },
-                )*)
+                    Unless::leaked(unsafe { self.$index.detach() }),
+                )*);
+                (parts.$first_index.take_back(), $(parts.$index.take_back(),)*)
             }
         }
     )* };
@@ -112,14 +119,18 @@ unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
 
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
+        // As in a tuple.
+        let parts = self.map(Unless::leaked);
         // SAFETY: this function's contract covers every element.
-        self.map(|part| unsafe { part.attach(at) })
+        parts.map(|part| unsafe { part.take_back().attach(at) })
     }
 
     #[inline]
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
+        // As in a tuple.
         // SAFETY: this function's contract covers every element.
-        on.map(|part| unsafe { R::idle_from(part) })
+        let parts = on.map(|part| Unless::leaked(unsafe { R::idle_from(part) }));
+        parts.map(Unless::take_back)
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
@@ -152,8 +163,10 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>, const N: usize> OwnedBy<S> for [R; N] {
 
     #[inline]
     unsafe fn detach(self) -> Self::Idle {
+        // As in a tuple.
         // SAFETY: this function's contract covers every element.
-        self.map(|part| unsafe { part.detach() })
+        let parts = self.map(|part| Unless::leaked(unsafe { part.detach() }));
+        parts.map(Unless::take_back)
     }
 }
 
@@ -165,13 +178,25 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
     type Ref<'v, S: StreamTag> = Vec<R::Ref<'v, S>>;
 
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
-        // SAFETY: this function's contract covers every element.
-        self.into_iter().map(|part| unsafe { part.attach(at) }).collect()
+        // As in a tuple. Unwinding leaks the iterator, and so the elements that are left.
+        let mut left = Unless::leaked(self.into_iter());
+        let mut attached = Vec::with_capacity(left.len());
+        while let Some(part) = left.next() {
+            // SAFETY: this function's contract covers every element.
+            attached.push(unsafe { part.attach(at) });
+        }
+        drop(left.take_back());
+        attached
     }
 
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
-        // SAFETY: this function's contract covers every element.
-        on.into_iter().map(|part| unsafe { R::idle_from(part) }).collect()
+        // As in a tuple.
+        let mut idle = Unless::leaked(Vec::with_capacity(on.len()));
+        for part in on {
+            // SAFETY: this function's contract covers every element.
+            idle.push(unsafe { R::idle_from(part) });
+        }
+        idle.take_back()
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
@@ -185,12 +210,13 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        // As in a tuple. The iterator holds wrapped elements, so an unwind leaks the rest.
-        let parts: Vec<_> = self.into_iter().map(Unless::leaked).collect();
-        for part in parts {
+        // As in `attach`. A destructor calls this, so it makes no vector: one could be too long.
+        let mut left = Unless::leaked(self.into_iter());
+        while let Some(part) = left.next() {
             // SAFETY: this function's contract covers every element.
-            unsafe { part.take_back().retire(fence) }
+            unsafe { part.retire(fence) }
         }
+        drop(left.take_back());
     }
 
     #[inline]
@@ -204,8 +230,13 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Vec<R> {
     type Idle = Vec<R::Idle>;
 
     unsafe fn detach(self) -> Self::Idle {
-        // SAFETY: this function's contract covers every element.
-        self.into_iter().map(|part| unsafe { part.detach() }).collect()
+        // As in `idle_from`.
+        let mut idle = Unless::leaked(Vec::with_capacity(self.len()));
+        for part in self {
+            // SAFETY: this function's contract covers every element.
+            idle.push(unsafe { part.detach() });
+        }
+        idle.take_back()
     }
 }
 

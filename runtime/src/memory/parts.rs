@@ -45,6 +45,11 @@ impl SplitBlock {
         }
     }
 
+    /// Whether this block of the pool ends where the part ends.
+    pub(super) fn ends_with(&self, address: DeviceAddress, bytes: usize) -> bool {
+        self.foreign.is_none() && self.address.0 + self.bytes as u64 == address.0 + bytes as u64
+    }
+
     /// Whether the part at `address`, of `bytes` bytes, is the whole block: no other part holds any
     /// of its bytes, and no other part with bytes was dropped, so `ended` is empty. Always false
     /// for foreign memory, which must keep its block.

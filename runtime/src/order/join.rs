@@ -4,11 +4,12 @@ use crate::error::Result;
 use crate::memory::Bundle;
 use crate::order::fence::Fence;
 use crate::order::handoff::Handoff;
+use crate::order::unless::Unless;
 use crate::stream::Stream;
 use crate::tag::{SameAs, StreamTag};
 
 mod sealed {
-    use super::{Bundle, Fence, Handoff};
+    use super::{Bundle, Fence, Handoff, Unless};
 
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a handoff, nor a tuple, array or `Vec` of handoffs",
@@ -38,11 +39,19 @@ mod sealed {
         type Bundle = Vec<H::Bundle>;
 
         fn joined(self) -> Handoff<Self::Bundle> {
-            let parts = self.into_iter().map(|handoff| handoff.joined().into_parts());
-            let (parts, fences): (_, Vec<_>) = parts.unzip();
+            // Unwinding drops handoffs, which frees their bundles behind their fences.
+            let handoffs: Vec<_> = self.into_iter().map(Parts::joined).collect();
+            let mut fences = Vec::with_capacity(handoffs.len());
+            let mut parts = Unless::leaked(Vec::with_capacity(handoffs.len()));
+            for handoff in handoffs {
+                let (part, fence) = handoff.into_parts();
+                fences.push(fence);
+                parts.push(part.take_back());
+            }
+            let fence = Fence::all(fences);
             // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their
             // fences are.
-            unsafe { Handoff::pending(parts, Fence::all(fences)) }
+            unsafe { Handoff::pending(parts.take_back(), fence) }
         }
     }
 
@@ -50,15 +59,18 @@ mod sealed {
         type Bundle = [H::Bundle; N];
 
         fn joined(self) -> Handoff<Self::Bundle> {
+            // As for a `Vec`.
+            let handoffs = self.map(Parts::joined);
             let mut fences = Vec::with_capacity(N);
-            let parts = self.map(|handoff| {
-                let (part, fence) = handoff.joined().into_parts();
+            let parts = handoffs.map(|handoff| {
+                let (part, fence) = handoff.into_parts();
                 fences.push(fence);
                 part
             });
+            let fence = Fence::all(fences);
             // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their
             // fences are.
-            unsafe { Handoff::pending(parts, Fence::all(fences)) }
+            unsafe { Handoff::pending(parts.map(Unless::take_back), fence) }
         }
     }
 
@@ -72,10 +84,13 @@ mod sealed {
 
                 fn joined(self) -> Handoff<Self::Bundle> {
                     let ($($value,)*) = self;
-                    $(let $value = $value.joined().into_parts();)*
+                    // As for a `Vec`.
+                    $(let $value = $value.joined();)*
+                    $(let $value = $value.into_parts();)*
+                    let fence = Fence::all([$($value.1,)*]);
                     // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of
                     // their fences are.
-                    unsafe { Handoff::pending(($($value.0,)*), Fence::all([$($value.1,)*])) }
+                    unsafe { Handoff::pending(($($value.0.take_back(),)*), fence) }
                 }
             }
         )* };

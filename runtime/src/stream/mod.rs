@@ -190,7 +190,7 @@ impl<S: StreamTag> Stream<S> {
         // SAFETY: every use is ordered before the fence, and the fence before the present end of
         // this stream. Bundle and stream are on one device: equal tags name one instance. The fence
         // may be dropped, which returns its event to the pool: the wait is enqueued.
-        Ok(unsafe { bundle.attach(self.at()) })
+        Ok(unsafe { bundle.take_back().attach(self.at()) })
     }
 
     /// Takes over an idle bundle. Calls nothing: no work of an idle bundle is pending.

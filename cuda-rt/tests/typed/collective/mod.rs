@@ -17,7 +17,7 @@ cuda_rt::streams! {
     Other;
 }
 
-const LEN: usize = 129;
+const LEN: usize = 132;
 
 type Ranks<A, B> = (Communicator<(A, B)>, Stream<Compute<A>>, Stream<Compute<B>>);
 
@@ -175,6 +175,47 @@ fn buffers_may_be_dropped_under_a_collective() {
         drop(filled(&here, 2 * LEN, 100_u32));
         assert_eq!(contents(&there, &b), [3; LEN]);
         assert!(first.races().is_empty());
+    });
+}
+
+#[test]
+fn h38_parts_that_share_a_unit_of_nccl_are_refused() {
+    for_each_pair(|first, second| {
+        let Some((ranks, here, there)) = ranks(first, second) else {
+            return;
+        };
+        let refusal = |a, b| {
+            let refused = ranks.try_all_reduce(Reduction::Sum, (here.rank(a), there.rank(b)));
+            refused.err().map(|Refused { error, value }| {
+                assert!(value.is_some(), "{error}");
+                match error {
+                    Error::Collective(CollectiveError::SharedUnit {
+                        rank,
+                        does,
+                        start,
+                        end,
+                        ..
+                    }) => (rank, does, start, end),
+                    error => panic!("{error}"),
+                }
+            })
+        };
+        // The last part may end anywhere: nothing else has bytes behind the allocation's end.
+        for (mid, head, tail) in [
+            (513, Some((0, "sends", 0, 1)), Some((0, "sends", 1, 0))),
+            (516, Some((0, "sends", 0, 4)), Some((0, "sends", 4, 0))),
+            (512, None, None),
+        ] {
+            let mut all = filled(&here, 1025, 1_u8);
+            let after = all.split_off(mid);
+            let len = after.len();
+            assert_eq!(refusal(all, filled(&there, mid, 2)), head);
+            assert_eq!(refusal(after, filled(&there, len, 2)), tail);
+        }
+        let mut all = filled(&there, 1024, 1_u8);
+        let after = all.split_off(8);
+        assert_eq!(refusal(filled(&here, 8, 1), all), Some((1, "sends", 0, 8)));
+        drop(after);
     });
 }
 

@@ -1,6 +1,9 @@
 //! Fan-in and fan-out: handoffs of several streams are joined and split.
 #![forbid(unsafe_code)]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cuda_rt::checker::Check;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Bundle, Device, DeviceBuffer, Handoff, Stream, StreamTag};
@@ -200,4 +203,48 @@ fn a_diamond_of_streams_reads_one_upload() {
         assert_eq!(read(gpu, &compute, &a), [6; LEN]);
         assert_eq!(read(gpu, &compute, &b), [6; LEN]);
     });
+}
+
+/// As many elements of no size as a `usize` counts: a vector of anything with a size is refused
+/// this length by a panic.
+fn many<H>() -> Vec<[H; 0]> {
+    let all: Box<[[H; 0]]> = Box::new([const { [] }; usize::MAX]);
+    all.into_vec()
+}
+
+fn many_like<R: Bundle>(_: &Handoff<R>) -> Vec<[Handoff<R>; 0]> {
+    many()
+}
+
+/// If a join unwinds half-way, what it took apart is not taken for idle.
+#[test]
+fn h10_a_join_that_panics_gives_no_pending_memory_back() {
+    for way in 0..4 {
+        let config = SimConfig::new().seed(3).order(Order::Lazy).check(Check::Record);
+        Device::simulated(config, |gpu| {
+            let (left, right) = (
+                gpu.stream::<Left<_>>().unwrap(),
+                gpu.stream::<Right<_>>().unwrap(),
+            );
+            let from = filled(&left, 7);
+            let mut host = left.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            left.copy_to_host(&from, &mut host).unwrap();
+            let pending = left.release(host).unwrap();
+            let other = Handoff::ready(gpu.pinned::<u32>(1).unwrap());
+            let many = many_like(&other);
+            let joined = catch_unwind(AssertUnwindSafe(|| match way {
+                0 => drop(Handoff::join((pending, many))),
+                1 => drop(Handoff::join([(pending, Vec::new()), (other, many)])),
+                2 => drop(Handoff::join(vec![(pending, Vec::new()), (other, many)])),
+                _ => drop(right.acquire_all((pending, many))),
+            }));
+            assert!(joined.is_err(), "way {way}: there is no such vector");
+            // Idle pinned memory would be this block.
+            let mine = gpu.pinned_from(&[1_u32; LEN]).unwrap();
+            left.synchronize().unwrap();
+            assert_eq!(mine[..], [1; LEN], "way {way}");
+            assert_eq!(gpu.races(), [], "way {way}");
+        })
+        .unwrap();
+    }
 }

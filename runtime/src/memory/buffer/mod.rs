@@ -23,6 +23,9 @@ use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 use cuda_rt_driver::DeviceAddress;
 
+/// NCCL reads memory in units of this size.
+const UNIT_BYTES: u64 = 16;
+
 impl<T, P> fmt::Debug for DeviceBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -49,6 +52,24 @@ impl<T, P> DeviceBuffer<T, P> {
 
     pub(crate) fn address(&self) -> DeviceAddress {
         self.memory().address
+    }
+
+    /// The buffer's start and end in bytes behind a multiple of [`UNIT_BYTES`], if other owners may
+    /// have bytes in the same units. They have none in units of a whole allocation: the pool's
+    /// allocations begin at multiples of 256 bytes.
+    pub(crate) fn shared_units(&self) -> Option<(usize, usize)> {
+        let Memory {
+            address, len, split, ..
+        } = self.memory();
+        let bytes = len * size_of::<T>();
+        let block = split.as_ref()?;
+        let behind = |address: u64| (address % UNIT_BYTES) as usize;
+        let start = behind(address.0);
+        let end = match block.ends_with(*address, bytes) {
+            true => 0,
+            false => behind(address.0 + bytes as u64),
+        };
+        (bytes > 0 && (start, end) != (0, 0)).then_some((start, end))
     }
 
     pub(crate) fn core(&self) -> &DeviceCore {

@@ -112,8 +112,11 @@ macro_rules! __bundle {
             ) -> <Self as $crate::Bundle>::On<__S> {
                 let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
                 $(let $plain = $crate::__private::Exact($plain);)*
+                // If one part unwinds, the parts after it must leak: a drop would treat them as
+                // idle.
+                $(let $part = $crate::__private::Unless::leaked($part);)*
                 let __made = $name {
-                    $($member: $crate::__private::Attach::part(__with, $part),)*
+                    $($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part)),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -130,8 +133,10 @@ macro_rules! __bundle {
             ) -> Self {
                 let $name { $($member: $part,)* $($plain_member: $plain,)* } = __on;
                 $(let $plain = $crate::__private::Exact($plain);)*
+                // If one part unwinds, the parts before it must leak.
+                $(let $part = $crate::__private::Unless::leaked($crate::__private::Back::part(__with, $part));)*
                 let __made = $name {
-                    $($member: $crate::__private::Back::part(__with, $part),)*
+                    $($member: $crate::__private::Unless::take_back($part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(
@@ -179,8 +184,7 @@ macro_rules! __bundle {
 
             fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
                 let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                // If one part unwinds, the parts after it must leak: a drop would treat them as
-                // idle.
+                // As in `attach_parts`.
                 $(let $part = $crate::__private::Unless::leaked($part);)*
                 $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
             }
@@ -215,8 +219,10 @@ macro_rules! __bundle {
             fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
                 let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
                 $(let $plain = $crate::__private::Exact($plain);)*
+                // If one part unwinds, the parts before it must leak.
+                $(let $part = $crate::__private::Unless::leaked($crate::__private::Detach::part(__with, $part));)*
                 let __made = $name {
-                    $($member: $crate::__private::Detach::part(__with, $part),)*
+                    $($member: $crate::__private::Unless::take_back($part),)*
                     $($plain_member: $plain.0,)*
                 };
                 $(

@@ -4,6 +4,7 @@ use std::mem::ManuallyDrop;
 
 use crate::memory::Bundle;
 use crate::order::fence::Fence;
+use crate::order::unless::Unless;
 
 /// A bundle in transit: released by one stream, and not yet acquired by another stream or by the
 /// host.
@@ -73,15 +74,16 @@ impl<R: Bundle> Handoff<R> {
         &mut self.bundle
     }
 
-    /// Takes the bundle and its fence out. No destructor waits for the fence from now on.
+    /// Takes the bundle and its fence out. No destructor waits for the fence from now on, so the
+    /// bundle is leaked until the caller takes it back: its type calls it idle, and it may not be.
     #[inline]
-    pub(crate) fn into_parts(self) -> (R, Fence) {
+    pub(crate) fn into_parts(self) -> (Unless<R>, Fence) {
         let mut handoff = ManuallyDrop::new(self);
         // SAFETY: the bundle is taken once: the handoff is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut handoff.bundle) };
         // SAFETY: as above.
         let fence = unsafe { ManuallyDrop::take(&mut handoff.fence) };
-        (bundle, fence)
+        (Unless::leaked(bundle), fence)
     }
 }
 

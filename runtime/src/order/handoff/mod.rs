@@ -10,6 +10,7 @@ pub use def::Handoff;
 use crate::error::{During, Refused, Result};
 use crate::memory::{Bundle, ToHost};
 use crate::order::fence::Fence;
+use crate::order::unless::Unless;
 use crate::tag::Live;
 use cuda_rt_driver::CallSite;
 
@@ -134,6 +135,7 @@ impl<R: Bundle> Handoff<R> {
     #[inline]
     pub(crate) fn settled(self, passed: CallSite) -> R {
         let (bundle, _fence) = self.into_parts();
+        let bundle = bundle.take_back();
         bundle.note_host_access(ToHost(passed));
         bundle
     }
@@ -148,11 +150,13 @@ macro_rules! split {
             /// One handoff for each part. They share the fence, and each can be acquired by a
             /// different stream.
             pub fn split(self) -> ($(Handoff<$part>,)*) {
-                let (($($value,)*), mut fence) = self.into_parts();
+                let (parts, mut fence) = self.into_parts();
+                let ($($value,)*) = parts.take_back();
+                $(let $value = (Unless::leaked($value), fence.share());)*
                 ($(
                     // SAFETY: HANDOFF-1 held for the whole, so it holds for each part with the same
                     // fence.
-                    unsafe { Handoff::pending($value, fence.share()) },
+                    unsafe { Handoff::pending($value.0.take_back(), $value.1) },
                 )*)
             }
         }
@@ -177,19 +181,28 @@ impl<R: Bundle, const N: usize> Handoff<[R; N]> {
     /// One handoff for each element; they share the event.
     pub fn split(self) -> [Handoff<R>; N] {
         let (parts, mut fence) = self.into_parts();
-        // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
-        parts.map(|part| unsafe { Handoff::pending(part, fence.share()) })
+        let parts = parts.take_back().map(Unless::leaked);
+        parts.map(|part| {
+            let fence = fence.share();
+            // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
+            unsafe { Handoff::pending(part.take_back(), fence) }
+        })
     }
 }
 
 impl<R: Bundle> Handoff<Vec<R>> {
     /// One handoff for each element; they share the event.
     pub fn split(self) -> Vec<Handoff<R>> {
+        let len = self.pending_ref().len();
+        let mut handoffs = Vec::with_capacity(len);
         let (parts, mut fence) = self.into_parts();
-        parts
-            .into_iter()
+        let mut left = Unless::leaked(parts.take_back().into_iter());
+        while left.len() > 0 {
+            let fence = fence.share();
             // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
-            .map(|part| unsafe { Handoff::pending(part, fence.share()) })
-            .collect()
+            handoffs.extend(left.next().map(|part| unsafe { Handoff::pending(part, fence) }));
+        }
+        drop(left.take_back());
+        handoffs
     }
 }
