@@ -6,12 +6,29 @@
 //! compilations must not differ in anything that a source can see, or it could show the search
 //! another program than the program that is built. One function makes both commands; they differ
 //! only in [`Purpose`].
+//!
+//! The user's configuration of cargo adds no flag of rustc to them. Cargo takes flags from one place
+//! only, and the first place is the variable [`RUSTFLAGS`]. So the flags are in this variable, and
+//! cargo reads neither `build.rustflags` nor `target.….rustflags`. Counterexample: cargo joins a
+//! setting `target.….rustflags` on the command line with the setting of the same name in each
+//! configuration file; there, the flag `-Cpasses=globalopt` turned statics into registers before the
+//! search.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
+
+/// The variable that holds the flags of rustc, separated by [`SEPARATOR`].
+const RUSTFLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
+const SEPARATOR: &str = "\x1f";
+/// Flags of both compilations. LLVM writes no jump table: the verifier refuses them, because the
+/// index of `brx.idx` may lie outside the table.
+const ALWAYS: [&str; 2] = [
+    "-Csymbol-mangling-version=v0",
+    "-Cllvm-args=-min-jump-table-entries=4294967295",
+];
 
 /// The inputs of both compilations.
 pub(crate) struct Compilation<'c> {
@@ -86,14 +103,13 @@ impl Compilation<'_> {
         let lines = if self.lines { WITH_LINES } else { WITHOUT_LINES };
         let settings = PROFILE_SETTINGS.iter().chain(&lines);
         let settings = settings.map(|setting| format!("profile.{PROFILE}.{setting}"));
-        let architecture = format!("-Ctarget-cpu={}", self.architecture);
-        let mut flags = vec!["-Csymbol-mangling-version=v0", &architecture];
-        flags.extend(purpose.flags());
-        // These settings replace `build.rustflags` and `build.build-dir` of the user's
-        // configuration.
         let configuration = [
-            format!("target.{TARGET}.rustflags={flags:?}"),
+            // This setting replaces `build.build-dir` of the user's configuration.
             format!("build.build-dir={:?}", self.target_dir.display().to_string()),
+            // rustc inherits cargo's environment, and sources can read it. The flags of the two
+            // compilations differ, so the sources see an empty variable.
+            format!("env.{RUSTFLAGS}.value=\"\""),
+            format!("env.{RUSTFLAGS}.force=true"),
         ];
         for setting in settings.chain(configuration) {
             arguments.extend(["--config".to_owned(), setting]);
@@ -104,9 +120,18 @@ impl Compilation<'_> {
         arguments
     }
 
+    /// The flags of rustc for all crates that are compiled for the GPU.
+    fn flags(&self, purpose: Purpose) -> String {
+        let architecture = format!("-Ctarget-cpu={}", self.architecture);
+        let flags = ALWAYS.iter().copied().chain([architecture.as_str()]);
+        let flags: Vec<&str> = flags.chain(purpose.flags().iter().copied()).collect();
+        flags.join(SEPARATOR)
+    }
+
     /// Compiles, and returns cargo's messages.
     pub(crate) fn run(&self, purpose: Purpose) -> Result<String, BuildError> {
         let mut cargo = self.toolchain.cargo();
+        cargo.env(RUSTFLAGS, self.flags(purpose));
         let output = cargo.args(self.arguments(purpose)).output();
         let output = output.map_err(BuildError::NoRustup)?;
         if !output.status.success() {
@@ -142,7 +167,9 @@ mod tests {
             "--crate-type=",
         ];
         let seen = |purpose| {
-            let arguments = compilation.arguments(purpose).into_iter();
+            let flags = compilation.flags(purpose);
+            let flags = flags.split(SEPARATOR).map(str::to_owned);
+            let arguments = compilation.arguments(purpose).into_iter().chain(flags);
             let words = arguments.flat_map(|argument| {
                 let words = argument.split(['"', '[', ']', ' ']).map(str::to_owned);
                 words
@@ -161,6 +188,8 @@ mod tests {
             "--profile",
             "build.build-dir=",
             "-Ztrim-paths",
+            "env.CARGO_ENCODED_RUSTFLAGS.value=",
+            "env.CARGO_ENCODED_RUSTFLAGS.force=true",
         ] {
             assert!(kernels.iter().any(|known| known == word), "{word}: {kernels:?}");
         }

@@ -53,6 +53,19 @@ pub enum BuildError {
         /// The missing part of the toolchain.
         missing: Box<BuildError>,
     },
+    /// The kernels of a [committed](crate::Kernels::committed) text include a file that its hash does
+    /// not cover. Without the toolchain, the text could be used for another content of this file.
+    #[error(
+        "the kernels include {}, which the hash in the committed PTX does not cover: move the file into {}, or do not commit the PTX",
+        file.display(),
+        covered.display()
+    )]
+    UncoveredSource {
+        /// The file.
+        file: PathBuf,
+        /// The directory whose files the hash covers.
+        covered: PathBuf,
+    },
     /// The compiler does not build for this architecture.
     #[error("the compiler does not build for `{asked}`, but for {known}")]
     Architecture {

@@ -74,7 +74,7 @@ mod tests {
     const PTX: &str = "\
 .version 7.0
 .target sm_80
-.visible .global .align 8 .b8 __cuda_rt_layout_a__1[8] = {1};
+.visible .global .align 8 .u64 __cuda_rt_layout_a__1[4] = {1};
 .visible .global .align 8 .u64 __cuda_rt_parameters_a__1[1] = {34359738392};
 .visible .entry a__1(
 .param .align 8 .b8 extent[24]
@@ -101,6 +101,7 @@ ret;
         let error = inspect("p", ".visible .entry b__2(\n", "").unwrap_err();
         assert!(matches!(error, BuildError::NoLayoutTable { entry } if entry == "b__2"));
         let second = "ret; } .visible .global .align 8 .u64 __cuda_rt_parameters_b__2[1] = {34359738392}; \
+                      .visible .global .align 8 .u64 __cuda_rt_layout_b__2[4] = {1}; \
                       .visible .entry b__2(.param .align 8 .b8 extent[24]) { ret;";
         let error = inspect("p", &PTX.replace("ret;", second), "").unwrap_err();
         assert!(

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::compilation::{Compilation, Purpose};
+use crate::compiled;
 use crate::error::BuildError;
 use crate::inspect::inspect;
 use crate::shim;
@@ -58,6 +59,8 @@ pub struct Module {
     pub entries: Vec<String>,
     /// The compiler, as `rustc --version` prints it.
     pub compiler: String,
+    /// The source files of the kernels' own crate, which the compiler read.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Kernels {
@@ -69,13 +72,16 @@ impl Kernels {
     }
 
     /// Kernels in a module of the build script's package. `path` is the module's file:
-    /// `"src/kernels.rs"`, or `"src/kernels/mod.rs"` for a module with submodules in files of their
-    /// own.
+    /// `"src/kernels.rs"` or `"src/kernels/mod.rs"`. Submodules in files of their own lie in
+    /// `src/kernels`.
     ///
     /// For the GPU, the file is compiled again, as the only module of a library that depends on
     /// `device-std` alone, in the package's version. So the module cannot refer to other modules of
     /// the package. It refers to itself by `crate::kernels::…`. `kernel_module!` stands in the
     /// package's root, not in this file.
+    ///
+    /// The package declares the module by its name, `mod kernels;`, and not by a `#[path]`. Then its
+    /// submodules are the same files for the host and for the GPU.
     ///
     /// The library forbids `unsafe` code. Kernels that need `unsafe` code go into a
     /// [package](Self::new) of their own.
@@ -126,7 +132,10 @@ impl Kernels {
     /// its sources. [`build`](Self::build) writes the file if `CUDA_RT_UPDATE_PTX=1` is set, but
     /// never with [`debug_info`](Self::debug_info).
     ///
-    /// The file holds a hash of its sources. It is never used for other sources.
+    /// The file holds a hash of its sources. It is never used for other sources. The hash covers the
+    /// `Cargo.toml` and `src` of a package, or the file and the directory of a module. A build with
+    /// the toolchain refuses kernels that include any other file
+    /// ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
         self.committed = Some(path.into());
         self
@@ -172,10 +181,11 @@ impl Kernels {
     ) -> Result<Module, BuildError> {
         // Cargo prints absolute paths, and `statics` compares them with this one.
         let target_dir = &std::path::absolute(target_dir).map_err(BuildError::io(target_dir))?;
+        let shim_dir = target_dir.join("shim");
         let (package, remap) = match &self.source {
             Source::Package(path) => (path.clone(), None),
             Source::Module(path) => {
-                let shim = shim::write(toolchain, path, &target_dir.join("shim"))?;
+                let shim = shim::write(toolchain, path, &shim_dir)?;
                 (shim.package, Some(shim.remap))
             }
         };
@@ -195,6 +205,7 @@ impl Kernels {
             ptx: String::new(),
             entries: Vec::new(),
             compiler: toolchain.version.clone(),
+            files: Vec::new(),
         };
         for architecture in &architectures {
             toolchain.check_architecture(architecture)?;
@@ -206,7 +217,7 @@ impl Kernels {
                 lines: self.debug_info,
                 target_dir: &target_dir.join(architecture),
             };
-            let (ptx, entries) = compile_for(&compilation, &library)?;
+            let (ptx, entries, files) = compile_for(&compilation, &library)?;
             if !module.ptx.is_empty() && entries != module.entries {
                 return Err(BuildError::OtherEntries {
                     architecture: architecture.clone(),
@@ -215,20 +226,26 @@ impl Kernels {
             }
             module.ptx.push_str(&ptx);
             module.entries = entries;
+            module.files.extend(files);
+        }
+        module.files.sort();
+        module.files.dedup();
+        if let (Source::Module(_), Ok(shim)) = (&self.source, shim_dir.canonicalize()) {
+            module.files.retain(|file| !file.starts_with(&shim));
         }
         Ok(module)
     }
 }
 
-/// Builds the text for one architecture. Returns the text and its entries.
+/// Builds the text for one architecture. Returns the text, its entries and its source files.
 fn compile_for(
     compilation: &Compilation<'_>,
     library: &Library,
-) -> Result<(String, Vec<String>), BuildError> {
+) -> Result<(String, Vec<String>, Vec<PathBuf>), BuildError> {
     let built = compilation.directory().join("deps");
     let file = |extension| built.join(&library.name).with_extension(extension);
     // The text of an earlier build must never pass for the text of this one.
-    for path in [file("s"), file("ll")] {
+    for path in [file("s"), file("ll"), file("d")] {
         if path.exists() {
             fs::remove_file(&path).map_err(BuildError::io(&path))?;
         }
@@ -242,7 +259,8 @@ fn compile_for(
     let entries = inspect(&library.package, &ptx, &llvm_ir)?;
     let (package, compiler) = (&library.package, &compilation.toolchain.version);
     let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");
-    Ok((ptx, entries))
+    let files = compiled::files(&file("d"), &library.workspace)?;
+    Ok((ptx, entries, files))
 }
 
 fn library(toolchain: &Toolchain, package: &Path, manifest: &Path) -> Result<Library, BuildError> {
@@ -265,6 +283,8 @@ struct Library {
     package: String,
     /// The library's name with underscores, as in the names of its files.
     name: String,
+    /// The directory in which cargo runs the compiler.
+    workspace: PathBuf,
 }
 
 impl Library {
@@ -284,6 +304,7 @@ impl Library {
         Some(Self {
             package: package["name"].as_str()?.to_owned(),
             name: library["name"].as_str()?.replace('-', "_"),
+            workspace: PathBuf::from(metadata["workspace_root"].as_str()?),
         })
     }
 }

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod compilation;
+mod compiled;
 mod environment;
 mod error;
 mod inspect;

@@ -37,8 +37,8 @@ impl Kernels {
     }
 
     /// Writes `kernels.ptx` into `OUT_DIR`, and returns its path. Only a build script may call
-    /// this. The function also asks cargo to run the script again when the kernels change. For
-    /// packages that the kernels depend on, the script itself must print `cargo::rerun-if-changed`.
+    /// this. The function also asks cargo to run the script again when the kernels change, or a file
+    /// that they include. For packages that the kernels depend on, the script itself must print `cargo::rerun-if-changed`.
     ///
     /// The script of the kernels' own package runs again inside the build for the GPU. In that
     /// build, the function writes no file.
@@ -46,7 +46,8 @@ impl Kernels {
     /// # Errors
     /// The errors of [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
     /// [committed](Self::committed) file, a missing toolchain is an error only if the file belongs
-    /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read.
+    /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that its
+    /// hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn build(&self) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");
@@ -61,22 +62,32 @@ impl Kernels {
             println!("cargo::rerun-if-changed={}", file.display());
         }
         println!("cargo::rerun-if-env-changed={UPDATE}");
-        let ptx = self.text(&sources, &out.join("kernels-target"))?;
+        let target_dir = out.join("kernels-target");
+        let (ptx, files) = self.text(&sources, &target_dir)?;
+        // Files that this build has made would always look new to cargo.
+        let made = target_dir.canonicalize().unwrap_or(target_dir);
+        for file in files.iter().filter(|file| !file.starts_with(&made)) {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
         fs::write(&path, ptx).map_err(BuildError::io(&path))?;
         Ok(path)
     }
 
-    fn text(&self, sources: &Sources, target_dir: &Path) -> Result<String, BuildError> {
+    /// The text, and the source files that the compiler read, if it ran.
+    fn text(&self, sources: &Sources, target_dir: &Path) -> Result<(String, Vec<PathBuf>), BuildError> {
         let Some(committed) = &self.committed else {
-            return Ok(self.compile(target_dir)?.ptx);
+            let module = self.compile(target_dir)?;
+            return Ok((module.ptx, module.files));
         };
         println!("cargo::rerun-if-changed={}", committed.display());
         let note = sources.note(&self.architectures())?;
         let toolchain = match self.find_toolchain() {
             Ok(toolchain) => toolchain,
-            Err(missing) => return fall_back(committed, &note, missing),
+            Err(missing) => return Ok((fall_back(committed, &note, missing)?, Vec::new())),
         };
-        let ptx = note.clone() + &self.compile_with(&toolchain, target_dir)?.ptx;
+        let module = self.compile_with(&toolchain, target_dir)?;
+        sources.must_cover(&module.files)?;
+        let ptx = note.clone() + &module.ptx;
         if self.debug_info {
             // The text holds paths of this machine, so it is not committed.
         } else if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
@@ -88,7 +99,7 @@ impl Kernels {
                 committed.display()
             );
         }
-        Ok(ptx)
+        Ok((ptx, module.files))
     }
 }
 

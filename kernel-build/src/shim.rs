@@ -30,14 +30,18 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
         path: owner.to_owned(),
     })?;
 
-    let name = module_name(&module)
-        .ok_or_else(|| BuildError::not_a_crate(&module, "its file has no name".to_owned()))?;
+    let (parent, name) = place(&module)
+        .ok_or_else(|| BuildError::not_a_crate(&module, "its file has no name in `.rs`".to_owned()))?;
     let mut text = toml_manifest(package, &device_std);
     replace(&directory.join("Cargo.toml"), &text)?;
     // The package may forbid `unsafe` in its root, but its root is not compiled here.
+    //
+    // The path stands at the module around it, and means a directory there. So rustc finds the file
+    // by its name, and then its submodules where the host finds them: those of `kernels.rs` in
+    // `kernels`. A path at the module itself would move them beside the file.
     text = format!(
         "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\n\
-         #[path = {module:?}]\nmod {name};\n"
+         #[path = {parent:?}]\nmod {AROUND} {{\n    pub mod {name};\n}}\n#[allow(unused_imports)]\npub use {AROUND}::{name};\n"
     );
     replace(&directory.join("src/lib.rs"), &text)?;
     // The same versions as in the user's package, if they are locked.
@@ -65,13 +69,19 @@ fn owner(module: &Path) -> Option<PathBuf> {
         .find(|path| path.join("Cargo.toml").is_file())
 }
 
-/// The module's name: `kernels` for `kernels.rs` and for `kernels/mod.rs`.
-fn module_name(module: &Path) -> Option<&str> {
-    let stem = module.file_stem()?.to_str()?;
-    if stem == "mod" {
-        return module.parent()?.file_name()?.to_str();
-    }
-    Some(stem)
+/// The module around the user's module.
+const AROUND: &str = "__cuda_rt_directory";
+
+/// The directory in which a module is found, and its name: `src` and `kernels`, for
+/// `src/kernels.rs` and for `src/kernels/mod.rs`.
+fn place(module: &Path) -> Option<(&Path, &str)> {
+    let file = if module.ends_with("mod.rs") {
+        module.parent()?
+    } else {
+        module.extension().filter(|extension| *extension == "rs")?;
+        module
+    };
+    Some((file.parent()?, file.file_stem()?.to_str()?))
 }
 
 fn metadata(toolchain: &Toolchain, owner: &Path) -> Result<Value, BuildError> {
@@ -153,8 +163,9 @@ mod tests {
 
     #[test]
     fn a_module_has_the_name_of_its_file_or_directory() {
-        for (path, name) in [("src/kernels.rs", "kernels"), ("src/gpu/mod.rs", "gpu")] {
-            assert_eq!(module_name(Path::new(path)), Some(name));
+        for (path, name) in [("/src/kernels.rs", "kernels"), ("/src/gpu/mod.rs", "gpu")] {
+            assert_eq!(place(Path::new(path)), Some((Path::new("/src"), name)));
         }
+        assert_eq!(place(Path::new("/src/kernels.txt")), None);
     }
 }

@@ -23,14 +23,44 @@ impl Sources {
         }
     }
 
-    /// `kernels.rs`, or the directory of `kernels/mod.rs`.
+    /// `kernels.rs` and the directory `kernels`, if there is one.
     pub(crate) fn of_module(file: &Path) -> Self {
-        let directory = file.parent().unwrap_or(Path::new(""));
-        let part = if file.ends_with("mod.rs") { directory } else { file };
+        let directory = if file.ends_with("mod.rs") {
+            file.parent().unwrap_or(Path::new("")).to_owned()
+        } else {
+            file.with_extension("")
+        };
+        let parts = [
+            (file, !file.ends_with("mod.rs")),
+            (&directory, directory.is_dir()),
+        ];
+        let parts = parts.into_iter().filter(|(_, is_part)| *is_part);
         Self {
-            root: part.parent().unwrap_or(Path::new("")).to_owned(),
-            parts: part.file_name().map(PathBuf::from).into_iter().collect(),
+            root: directory.parent().unwrap_or(Path::new("")).to_owned(),
+            parts: parts
+                .filter_map(|(part, _)| part.file_name().map(PathBuf::from))
+                .collect(),
         }
+    }
+
+    /// Refuses a file that the note does not cover.
+    pub(crate) fn must_cover(&self, files: &[PathBuf]) -> Result<(), BuildError> {
+        let parts = self.watched().filter_map(|part| part.canonicalize().ok());
+        let parts: Vec<PathBuf> = parts.collect();
+        let is_covered = |file: &&PathBuf| parts.iter().any(|part| file.starts_with(part));
+        match files.iter().find(|file| !is_covered(file)) {
+            None => Ok(()),
+            Some(file) => Err(BuildError::UncoveredSource {
+                file: file.clone(),
+                covered: self.directory(),
+            }),
+        }
+    }
+
+    /// The directory whose files the note covers.
+    fn directory(&self) -> PathBuf {
+        let last = self.parts.last().map_or(Path::new(""), PathBuf::as_path);
+        self.root.join(last).with_extension("")
     }
 
     /// Paths that cargo must watch.
@@ -143,10 +173,35 @@ mod tests {
         assert_eq!(before, Sources::of_module(&file).note(&[]).unwrap());
 
         fs::create_dir(directory.path().join("src/kernels")).unwrap();
+        let before = Sources::of_module(&file).note(&[]).unwrap();
+        fs::write(directory.path().join("src/kernels/deep.rs"), "b").unwrap();
+        assert_ne!(before, Sources::of_module(&file).note(&[]).unwrap());
         let file = directory.path().join("src/kernels/mod.rs");
         fs::write(&file, "a").unwrap();
         let before = Sources::of_module(&file).note(&[]).unwrap();
         fs::write(directory.path().join("src/kernels/sub.rs"), "b").unwrap();
         assert_ne!(before, Sources::of_module(&file).note(&[]).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_the_note_does_not_cover_is_refused() {
+        let directory = package(&[("src/kernels.rs", "a"), ("src/main.rs", "x")]);
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir(root.join("src/kernels")).unwrap();
+        let of_module = Sources::of_module(&root.join("src/kernels.rs"));
+        let of_package = Sources::of_package(&root);
+        let covered = ["src/kernels.rs", "src/kernels/deep.rs"].map(|file| root.join(file));
+        of_module.must_cover(&covered).unwrap();
+        of_package.must_cover(&covered).unwrap();
+        let error = of_module.must_cover(&[root.join("src/deep.rs")]).unwrap_err();
+        let words = error.to_string();
+        assert!(
+            words.contains("deep.rs") && words.contains("src/kernels, or"),
+            "{words}"
+        );
+        for outside in ["build/table.rs", "src2/lib.rs"] {
+            let error = of_package.must_cover(&[root.join(outside)]).unwrap_err();
+            assert!(matches!(error, BuildError::UncoveredSource { .. }), "{error}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Checks the accesses to memory, in a function and by the functions that it calls.
 
-use super::body::{Kind, Operand};
+use super::body::{Kind, Name, Operand};
+use super::bytes::Bytes;
 use super::check::Check;
-use super::instruction::{Effect, arguments, results};
+use super::instruction::{Effect, arguments, callee, results, width};
 use super::origin::Origin;
 use super::parameters::Role;
 use super::uniform::Summary;
@@ -13,6 +14,9 @@ const WRITES_INPUT: &str = "may write to an input, which other kernels may read 
 const WRITES_PARAMETERS: &str = "may write to the entry's parameters, which all threads share";
 const WRITES_UNKNOWN: &str =
     "writes through an address, and the verifier does not know the memory to which it points";
+const ORDERS_LOCAL: &str = "is an atomic or ordered access to local memory, which a GPU does not have: a variable of \
+    one thread needs no atomic, so use a plain variable or a `Cell`; for a value that threads share, use an `Atomic` \
+    parameter";
 const READS_WRITTEN: &str = "reads through the read-only cache what the kernel may write";
 
 impl Check<'_, '_, '_> {
@@ -33,8 +37,12 @@ impl Check<'_, '_, '_> {
             if !origin.is_only(Origin::PARAMETERS) {
                 self.memory_refusal("reads a parameter at an address that the verifier does not know");
             }
-            if !writes {
-                self.must_be_written(std::slice::from_ref(address));
+            if let Operand::Address(base, offset) = address
+                && let Operand::Name(parameter) = **base
+                && !writes
+            {
+                let read = Bytes::of_access(*offset, width(self.instruction.opcode));
+                self.must_be_written(parameter, &read);
             }
             return;
         }
@@ -44,38 +52,67 @@ impl Check<'_, '_, '_> {
             }
             self.written(origin, summary);
         }
+        if matches!(effect, Effect::Atomic { .. }) || !access.is_weak {
+            self.ordered(origin, summary);
+        }
         if access.is_read_only && !writes {
             self.read_cached(origin, summary);
         }
     }
 
-    /// Refuses a read of a parameter of a call, unless the same block wrote it before: its value
-    /// would differ.
-    pub(super) fn must_be_written(&self, operands: &[Operand<'_>]) {
+    /// The bytes of a parameter of a call that instructions before this one, in the same block, have
+    /// written.
+    fn written_before(&self, parameter: Name) -> Bytes {
         let block = &self.analysis.graph.blocks[self.block].instructions;
         let before = block
             .iter()
             .take_while(|(instruction, _)| !std::ptr::eq(*instruction, self.instruction));
-        let mut known = Vec::new();
+        let mut written = Bytes::default();
         for (instruction, effect) in before {
-            let written = match effect {
-                Effect::Store(access) if access.space == Some(Space::Param) => &instruction.operands[..1],
-                Effect::Call => results(instruction),
-                _ => &[],
-            };
-            written
-                .iter()
-                .for_each(|operand| operand.each_name(&mut |name| known.push(name)));
-        }
-        let given = self.function.results.len() + self.function.parameters.len();
-        for operand in operands {
-            operand.each_name(&mut |name| {
-                let is_of_call = self.body.names[name.0].1 == Kind::Variable(Space::Param) && name.0 >= given;
-                if is_of_call && !known.contains(&name) {
-                    self.memory_refusal(
-                        "reads a parameter of a call, and nothing before it wrote the parameter",
-                    );
+            match (effect, instruction.operands.first()) {
+                (Effect::Store(access), Some(Operand::Address(base, offset)))
+                    if access.space == Some(Space::Param) && **base == Operand::Name(parameter) =>
+                {
+                    written.add_all(&Bytes::of_access(*offset, width(instruction.opcode)));
                 }
+                (Effect::Call, _) => {
+                    for (at, result) in results(instruction).iter().enumerate() {
+                        if *result == Operand::Name(parameter) {
+                            let name = callee(instruction).unwrap_or("");
+                            written.add_all(&self.checker.written_result(name, at).0);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        written
+    }
+
+    /// Refuses a read of bytes of a parameter of a call, unless the same block wrote them before:
+    /// each thread may find other bytes there.
+    fn must_be_written(&self, parameter: Name, read: &Bytes) {
+        let results = self.function.results.len();
+        let given = results + self.function.parameters.len();
+        if self.body.names[parameter.0].1 != Kind::Variable(Space::Param) {
+            return;
+        }
+        if parameter.0 < results {
+            self.memory_refusal("reads the result of its own function");
+        } else if parameter.0 >= given && !self.written_before(parameter).contains(read) {
+            self.memory_refusal(
+                "reads bytes of a parameter of a call, and nothing before it wrote these bytes",
+            );
+        }
+    }
+
+    /// Checks that the parameters of a call are written, as far as the called function reads them.
+    pub(super) fn arguments_must_be_written(&self, name: &str) {
+        for (at, argument) in arguments(self.instruction).iter().enumerate() {
+            argument.each_name(&mut |parameter| {
+                let size = self.body.sizes.get(&parameter).copied().unwrap_or(u64::MAX);
+                let read = self.checker.read_of_parameter(name, at);
+                self.must_be_written(parameter, &read.unwrap_or(Bytes::of_size(size)));
             });
         }
     }
@@ -95,7 +132,22 @@ impl Check<'_, '_, '_> {
         if called.reads_cached != Origin::NONE {
             self.read_cached(accessed(called.reads_cached), summary);
         }
+        if called.orders != Origin::NONE {
+            self.ordered(accessed(called.orders), summary);
+        }
         summary.writes_shared |= called.writes_shared;
+    }
+
+    /// Checks an atomic operation, or an access with a memory order. PTX has them for global and
+    /// shared memory, and for generic addresses of these (PTX ISA, chapter 9, "ld", "st", "atom",
+    /// "red"). On local memory their effect is not defined.
+    fn ordered(&self, origin: Origin, summary: &mut Summary) {
+        if origin.has(Origin::LOCAL) {
+            self.memory_refusal(ORDERS_LOCAL);
+        }
+        if !self.function.is_entry {
+            summary.orders |= origin.given();
+        }
     }
 
     /// Checks a write to memory of this origin.

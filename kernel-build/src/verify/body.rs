@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::directives::{self, name, number};
 use super::error::{Refusal, text};
+use super::instruction::JUMP_TABLE;
 use super::lex::Cursor;
 use super::variable::{Space, Variable, is_literal, type_size, variable};
 
@@ -29,10 +30,10 @@ pub(super) struct Body<'a> {
     pub(super) types: HashMap<Name, &'a str>,
     /// The size of each variable in bytes, if the text gives it.
     pub(super) sizes: HashMap<Name, u64>,
+    /// The alignment of each variable in bytes.
+    pub(super) aligns: HashMap<Name, u64>,
     /// The size of the static shared memory that the body declares, in bytes.
     pub(super) shared_bytes: u64,
-    /// The targets of `brx.idx`, by the name of their list.
-    pub(super) targets: HashMap<&'a str, Vec<&'a str>>,
 }
 
 /// A statement of a body.
@@ -113,7 +114,7 @@ where
     };
     for parameter in outer {
         parser.declare(parameter.name, Kind::Variable(Space::Param), parameter.line)?;
-        parser.size_of_last(parameter.size);
+        parser.layout_of_last(parameter);
     }
     cursor.expect("{")?;
     let mut depth = 1;
@@ -146,10 +147,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Notes the size of the variable that was declared last.
-    fn size_of_last(&mut self, bytes: Option<u64>) {
+    /// Notes the size and the alignment of the variable that was declared last.
+    fn layout_of_last(&mut self, variable: &Variable<'a>) {
         let last = Name(self.body.names.len() - 1);
-        self.body.sizes.extend(bytes.map(|bytes| (last, bytes)));
+        self.body.sizes.extend(variable.size.map(|bytes| (last, bytes)));
+        self.body.aligns.insert(last, variable.align);
     }
 
     fn lookup(&mut self, word: &str) -> Option<Name> {
@@ -194,24 +196,19 @@ impl<'a> Parser<'a> {
                 if matches!(variable.space, Space::Global | Space::Const) {
                     return text(line, "a variable of the module is declared inside a function");
                 }
+                // In a loop, each turn may find another value in it.
+                if variable.space == Space::Local && self.scopes.len() > 1 {
+                    return text(line, "a variable in local memory is declared in an inner scope");
+                }
                 self.declare(variable.name, Kind::Variable(variable.space), line)?;
-                self.size_of_last(variable.size);
+                self.layout_of_last(&variable);
                 cursor.expect(";")
             }
             Some(_) if cursor.peek_second() == Some(":") => {
                 let word = name(cursor)?;
                 cursor.next()?;
-                if cursor.take(".branchtargets") {
-                    let mut labels = vec![name(cursor)?];
-                    while cursor.take(",") {
-                        labels.push(name(cursor)?);
-                    }
-                    cursor.expect(";")?;
-                    // The list of an inner scope would hide the outer list of this name.
-                    if self.body.targets.insert(word, labels).is_some() {
-                        return text(line, format!("the list of targets `{word}` is declared twice"));
-                    }
-                    return Ok(());
+                if cursor.peek() == Some(".branchtargets") {
+                    return text(line, format!("`{word}: .branchtargets` {JUMP_TABLE}"));
                 }
                 if matches!(cursor.peek(), Some(".callprototype" | ".calltargets")) {
                     return text(line, "calls through a pointer are not supported");

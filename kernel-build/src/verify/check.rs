@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
+use super::bytes::Bytes;
 use super::error::{Refusal, text};
 use super::graph::Graph;
 use super::instruction::{Collective, ENDS_THE_LAUNCH, Effect, PATHS, PRINTS, arguments, callee, effect};
@@ -14,6 +15,7 @@ use super::parse::{Function, Module};
 use super::reason::{place, reasons, reasons_of};
 use super::uniform::{Analysis, Differs, Given, Summary, is_uniform};
 use super::variable::Space;
+use super::written::{Unwritten, read_of_parameter, written_result};
 
 /// Prefix of the registers in the marks of `device-std` (`block/opening.rs`).
 const OPENS_SHARED_MEMORY: &str = "cuda_rt_same_";
@@ -107,7 +109,8 @@ impl<'b, 'a> Checker<'b, 'a> {
         let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
             return roles.to_vec();
         };
-        let origins = Origins::new(self.module, function, body, graph, roles);
+        let unwritten = Unwritten::new(body, graph);
+        let origins = Origins::new(self.module, function, body, graph, roles, &unwritten);
         let mut written = Origin::NONE;
         let blocks = graph.blocks.iter().zip(&graph.is_reachable);
         for (block, _) in blocks.filter(|(_, is_reachable)| **is_reachable) {
@@ -150,6 +153,30 @@ impl<'b, 'a> Checker<'b, 'a> {
             role => *role,
         });
         here.collect()
+    }
+
+    /// A function of the module with a body, and its graph.
+    fn defined(&self, name: &str) -> Option<(&'b Function<'a>, &'b Body<'a>, &Graph<'b, 'a>)> {
+        let graph = self.graphs.get(name)?;
+        let (function, body) = defined(self.module).find(|(function, _)| function.name == name)?;
+        Some((function, body, graph))
+    }
+
+    /// The bytes of a result that the function may write, and those that it writes on all paths.
+    /// No byte for a function that the module does not define.
+    pub(super) fn written_result(&self, name: &str, at: usize) -> (Bytes, Bytes) {
+        match self.defined(name) {
+            Some((function, _, graph)) if at < function.results.len() => written_result(graph, Name(at)),
+            _ => Default::default(),
+        }
+    }
+
+    /// The bytes of a parameter that the function may read. `None` if the module does not define
+    /// the function.
+    pub(super) fn read_of_parameter(&self, name: &str, at: usize) -> Option<Bytes> {
+        let (function, body, graph) = self.defined(name)?;
+        let at = (at < function.parameters.len()).then_some(Name(function.results.len() + at))?;
+        Some(read_of_parameter(body, graph, at))
     }
 
     #[cfg(test)]
@@ -237,7 +264,8 @@ impl<'b, 'a> Checker<'b, 'a> {
         let mut summary = Summary::default();
         for result in 0..function.results.len() {
             summary.result = summary.result.max(analysis.differs[result]);
-            if graph.may_return_before(&|instruction| writes_parameter(instruction, Name(result))) {
+            let (some, all) = written_result(graph, Name(result));
+            if some != all {
                 summary.result = Differs::ByThread;
             }
         }
@@ -418,7 +446,7 @@ impl Check<'_, '_, '_> {
             argument.each_name(&mut |name| most = most.max(self.analysis.differs[name.0]));
             differs.push(most);
         }
-        self.must_be_written(arguments(self.instruction));
+        self.arguments_must_be_written(name);
         let called = self.checker.call(self.kernel, name, &differs);
         if called.has_barrier {
             self.must_be_together(Differs::ByWarp, "of the block");
@@ -438,17 +466,6 @@ fn writes(instruction: &Instruction<'_>, register: Name) -> bool {
         first.each_name(&mut |name| found |= name == register);
     }
     found && !instruction.opcode.starts_with("st.") && !instruction.opcode.starts_with("bar")
-}
-
-/// Whether the instruction writes the result of its function.
-fn writes_parameter(instruction: &Instruction<'_>, result: Name) -> bool {
-    let mut found = false;
-    if instruction.opcode.starts_with("st.param") {
-        instruction.operands[..1]
-            .iter()
-            .for_each(|to| to.each_name(&mut |name| found |= name == result));
-    }
-    found
 }
 
 /// The functions with a barrier or an exchange, in their own code or in functions that they call.

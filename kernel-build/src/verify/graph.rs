@@ -84,7 +84,6 @@ impl<'b, 'a> Builder<'b, 'a> {
 
     fn instruction(
         &mut self,
-        body: &'b Body<'a>,
         instruction: &'b Instruction<'a>,
         never_returns: &dyn Fn(&str) -> bool,
     ) -> Result<(), Refusal> {
@@ -116,7 +115,7 @@ impl<'b, 'a> Builder<'b, 'a> {
             });
             if effect != Effect::Branch {
                 self.start(then);
-                self.plain(body, instruction, effect, never_returns)?;
+                self.plain(instruction, effect, never_returns);
             }
             self.start(after);
             return Ok(());
@@ -126,37 +125,18 @@ impl<'b, 'a> Builder<'b, 'a> {
             self.end(End::Next(target));
             return Ok(());
         }
-        self.plain(body, instruction, effect, never_returns)
+        self.plain(instruction, effect, never_returns);
+        Ok(())
     }
 
     fn plain(
         &mut self,
-        body: &'b Body<'a>,
         instruction: &'b Instruction<'a>,
         effect: Effect,
         never_returns: &dyn Fn(&str) -> bool,
-    ) -> Result<(), Refusal> {
-        let line = instruction.line;
+    ) {
         self.blocks[self.current].instructions.push((instruction, effect));
         match effect {
-            Effect::BranchTable => {
-                let (by, list) = match instruction.operands.as_slice() {
-                    [Operand::Name(by), Operand::Symbol(list)] => (*by, body.targets.get(list)),
-                    _ => return text(line, "the verifier does not know this form of `brx`"),
-                };
-                let Some(list) = list else {
-                    return text(line, "the list of targets is missing");
-                };
-                let targets = list
-                    .iter()
-                    .map(|label| self.label(label, line))
-                    .collect::<Result<_, _>>()?;
-                self.end(End::Choice {
-                    by,
-                    at: instruction,
-                    targets,
-                });
-            }
             Effect::Return | Effect::Exit => self.end(End::Return),
             Effect::Trap => self.end(End::Trap),
             Effect::Call if callee(instruction).is_some_and(never_returns) => self.end(End::Trap),
@@ -167,7 +147,6 @@ impl<'b, 'a> Builder<'b, 'a> {
             }
             _ => {}
         }
-        Ok(())
     }
 }
 
@@ -199,9 +178,7 @@ impl<'b, 'a> Graph<'b, 'a> {
                     let block = builder.label(label, *line)?;
                     builder.start(block);
                 }
-                Statement::Instruction(instruction) => {
-                    builder.instruction(body, instruction, never_returns)?
-                }
+                Statement::Instruction(instruction) => builder.instruction(instruction, never_returns)?,
             }
         }
         if builder.is_open {
@@ -257,23 +234,6 @@ impl<'b, 'a> Graph<'b, 'a> {
         let mut targets = self.living_targets(block);
         let first = targets.next();
         targets.any(|target| Some(target) != first)
-    }
-
-    /// Whether a path leads from the start to the function's end with no instruction of this kind.
-    pub(super) fn may_return_before(&self, is: &dyn Fn(&Instruction<'_>) -> bool) -> bool {
-        let mut seen = vec![false; self.blocks.len()];
-        let mut open = vec![0];
-        while let Some(block) = open.pop() {
-            let Block { instructions, end } = &self.blocks[block];
-            if std::mem::replace(&mut seen[block], true) || instructions.iter().any(|(i, _)| is(i)) {
-                continue;
-            }
-            if matches!(end, End::Return) {
-                return true;
-            }
-            open.extend(self.targets(block));
-        }
-        false
     }
 
     fn find_doomed(&mut self, meets: &dyn Fn(&str) -> bool) {

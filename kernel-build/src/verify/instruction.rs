@@ -2,7 +2,7 @@
 //! Set").
 
 use super::body::{Instruction, Operand};
-use super::variable::Space;
+use super::variable::{Space, type_size};
 
 /// A function of CUDA that kernels may call. It ends the launch.
 pub(super) const ENDS_THE_LAUNCH: &str = "__assertfail";
@@ -28,7 +28,6 @@ pub(super) enum Effect {
     Collective(Collective),
     Call,
     Branch,
-    BranchTable,
     Return,
     Exit,
     Trap,
@@ -68,6 +67,10 @@ const COMPUTE: &[&str] = &[
 pub(super) const PATHS: &str = "(paths)";
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
 
+/// Why a jump table is refused. `kernel-build` asks LLVM for none (`compilation.rs`).
+pub(super) const JUMP_TABLE: &str = "is a jump table: if its index lies outside the table, the thread \
+    continues anywhere, and the verifier does not know the index";
+
 /// The effect of an instruction; `Err` says why the verifier refuses it.
 pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static str> {
     let mut parts = instruction.opcode.split('.');
@@ -93,7 +96,7 @@ pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static s
             returns: false,
         },
         "bra" => Effect::Branch,
-        "brx" => Effect::BranchTable,
+        "brx" => return Err(JUMP_TABLE),
         "call" => Effect::Call,
         "ret" => Effect::Return,
         "exit" => Effect::Exit,
@@ -137,6 +140,19 @@ fn access(parts: &[&str]) -> Access {
         is_weak: !parts.iter().any(|part| orders.contains(part)),
         is_read_only: parts.contains(&"nc"),
     }
+}
+
+/// The number of bytes that an access of memory reads or writes.
+pub(super) fn width(opcode: &str) -> Option<u64> {
+    let (mut lanes, mut bytes) = (1, None);
+    for part in opcode.split('.').skip(1) {
+        match part {
+            "v2" => lanes = 2,
+            "v4" => lanes = 4,
+            part => bytes = type_size(&format!(".{part}")).or(bytes),
+        }
+    }
+    Some(bytes? * lanes)
 }
 
 /// Whether the instruction reads, and whether it writes, the carry flag, which no operand names.

@@ -20,6 +20,7 @@
 
 mod access;
 mod body;
+mod bytes;
 mod check;
 mod definitions;
 mod directives;
@@ -35,6 +36,7 @@ mod parse;
 mod reason;
 mod uniform;
 mod variable;
+mod written;
 
 pub use check::Proved;
 pub use error::{Place, Reasons, Refusal};
@@ -94,7 +96,7 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
 }
 
 /// Makes a text provable. If the proof fails, it writes a value into the registers that a path
-/// reads before any write.
+/// reads before any write. If the proof still fails, it does the same for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.
@@ -102,7 +104,11 @@ pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
     if verify(&ptx).is_ok() {
         return Ok(ptx);
     }
-    definitions::write_unwritten(&ptx)
+    let ptx = definitions::write_unwritten(&ptx)?;
+    if verify(&ptx).is_ok() {
+        return Ok(ptx);
+    }
+    written::write_local(&ptx)
 }
 
 fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
@@ -137,6 +143,8 @@ mod oracle;
 mod random_mutants;
 #[cfg(test)]
 mod refused;
+#[cfg(test)]
+mod refused_memory;
 #[cfg(test)]
 mod spaces;
 #[cfg(test)]

@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 
 use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
+use super::bytes::Bytes;
 use super::error::{Refusal, text};
-use super::instruction::{Access, Collective, ENDS_THE_LAUNCH, Effect, PRINTS, effect, uses_carry};
+use super::instruction::{Access, Collective, ENDS_THE_LAUNCH, Effect, PRINTS, effect, uses_carry, width};
 use super::parse::{Function, Module};
 use super::variable::{Space, type_size};
 
@@ -171,17 +172,10 @@ impl Grammar<'_, '_> {
                 only(&["uni"])?;
                 self.call(&instruction.operands)
             }
-            // The graph looks for the label, or for the list of labels.
+            // The graph looks for the label.
             Effect::Branch => {
                 only(&["uni"])?;
                 require(matches!(read, [Operand::Symbol(_)]), FORM)
-            }
-            Effect::BranchTable => {
-                only(&["idx", "uni"])?;
-                let [by, Operand::Symbol(_)] = read else {
-                    return Err(FORM);
-                };
-                require(self.is_register(by), FORM)
             }
             Effect::Return | Effect::Exit | Effect::Trap => require(read.is_empty(), FORM),
         }
@@ -319,18 +313,11 @@ impl Grammar<'_, '_> {
         let Some((name, Space::Param)) = self.variable(base) else {
             return Ok(());
         };
-        let (mut lanes, mut bytes) = (1, None);
-        for part in opcode.split('.').skip(1) {
-            match part {
-                "v2" => lanes = 2,
-                "v4" => lanes = 4,
-                part => bytes = type_size(&format!(".{part}")).or(bytes),
-            }
-        }
-        let end = bytes.and_then(|bytes| u64::try_from(*offset).ok()?.checked_add(bytes * lanes));
+        let accessed = Bytes::of_access(*offset, width(opcode));
         let size = self.body.sizes.get(&name);
+        let is_inside = size.is_some_and(|size| Bytes::of_size(*size).contains(&accessed));
         require(
-            end.zip(size).is_some_and(|(end, size)| end <= *size),
+            is_inside && !accessed.is_empty(),
             "reaches beyond the parameter that it names",
         )
     }
@@ -352,11 +339,21 @@ impl Grammar<'_, '_> {
             [Operand::List(results), rest @ ..] => (results.as_slice(), rest),
             rest => (&[][..], rest),
         };
-        let arguments = match rest {
-            [Operand::Symbol(_)] => &[][..],
-            [Operand::Symbol(_), Operand::List(arguments)] => arguments.as_slice(),
+        let (name, arguments) = match rest {
+            [Operand::Symbol(name)] => (name, &[][..]),
+            [Operand::Symbol(name), Operand::List(arguments)] => (name, arguments.as_slice()),
             _ => return Err("calls through a pointer, or has a form that the verifier does not know"),
         };
+        let called = self
+            .module
+            .functions
+            .iter()
+            .find(|function| function.name == *name);
+        let passed = (results.len(), arguments.len());
+        require(
+            called.is_none_or(|called| passed == (called.results.len(), called.parameters.len())),
+            "passes other parameters than the function takes",
+        )?;
         let is_parameter = |operand: &Operand<'_>| matches!(self.variable(operand), Some((_, Space::Param)));
         for result in results.iter().filter(|result| !is_parameter(result)) {
             self.destination(result)?;

@@ -9,8 +9,9 @@
 //! - a number from outside: from a parameter, from memory, from another lane or from a special
 //!   register ([`Origin::NUMBER`]). It may equal any address.
 //!
-//! Two ways to combine values differ. A sum of an address and a number is an address in the same
-//! memory, for rustc checks the bounds. A choice between an address and a number (`selp`, two
+//! Ways to combine values differ. A sum of an address and a number is an address in the same memory,
+//! for rustc checks the bounds. A sum of two addresses, and what is put together from parts of
+//! addresses, is a number. A choice between an address and a number (`selp`, two
 //! paths, `min`, bits) may be the number, so nothing is known about it. In a function, arguments
 //! and what comes from them may be numbers too.
 //!
@@ -27,6 +28,7 @@ use super::instruction::{
 use super::parameters::Role;
 use super::parse::{Function, Module};
 use super::variable::Space;
+use super::written::Unwritten;
 
 /// A set of kinds of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +139,7 @@ struct In<'f, 'a> {
     module: &'f Module<'a>,
     function: &'f Function<'a>,
     body: &'f Body<'a>,
+    unwritten: &'f Unwritten,
 }
 
 /// Sums of an address and numbers.
@@ -153,10 +156,12 @@ impl Origins {
         body: &Body<'_>,
         graph: &Graph<'_, '_>,
         roles: &[Role],
+        unwritten: &Unwritten,
     ) -> Self {
         let parameters = Origin(u64::MAX >> Origin::FIRST << Origin::FIRST);
         let memory = Origin::LOCAL | Origin::SHARED | Origin::MODULE | Origin::PARAMETERS;
-        let certain = if function.is_entry {
+        // Without roles, a parameter may be a number.
+        let certain = if function.is_entry && !roles.is_empty() {
             memory | parameters
         } else {
             memory
@@ -171,6 +176,7 @@ impl Origins {
             module,
             function,
             body,
+            unwritten,
         };
         origins.parameters(place, roles);
         origins.run(place, graph);
@@ -221,19 +227,32 @@ impl Origins {
             Effect::Compute => {
                 let values: Vec<Origin> = read.iter().map(|o| self.value(module, body, o)).collect();
                 let base = instruction.opcode.split('.').next().unwrap_or("");
-                let from = self.computed(base, &values);
+                let mut from = self.computed(base, &values);
+                // A part of an address is a number, and so is what is put together from parts.
+                let has_parts = |operands: &[Operand<'_>]| {
+                    operands.iter().any(|operand| matches!(operand, Operand::List(_)))
+                };
+                if from.is_address() && (has_parts(written) || has_parts(read)) {
+                    from |= Origin::NUMBER;
+                }
                 self.give(written, from);
             }
             Effect::Differ => self.give(written, Origin::NUMBER),
             Effect::Load(access) => {
                 let Some(address) = read.first() else { return };
-                let wide = instruction.opcode.ends_with("64");
-                let from = self.loaded(place, access, address, wide);
+                let mut from = self.loaded(place, access, address, is_wide(instruction));
+                if from.is_address() && !is_wide(instruction) || place.unwritten.has(instruction) {
+                    from |= Origin::NUMBER;
+                }
                 self.give(written, from);
             }
             Effect::Store(access) => {
                 let [address, value] = read else { return };
-                let value = self.value(module, body, value);
+                let mut value = self.value(module, body, value);
+                // The other part of an address may come from somewhere else.
+                if value.is_address() && !is_wide(instruction) {
+                    value |= Origin::NUMBER;
+                }
                 if access.space == Some(Space::Param) {
                     address.each_name(&mut |name| self.of[name.0] |= value.and(self.followed));
                 } else {
@@ -286,13 +305,17 @@ impl Origins {
             } else {
                 any
             };
-            // The distance between two addresses is a number.
-            let is_distance = base.starts_with("sub") && values.get(1).is_some_and(|v| v.is_address());
-            return if is_distance { sum | Origin::NUMBER } else { sum };
+            // A sum of two addresses, a product of one, and a distance from one are numbers.
+            let factors = if base.starts_with("mad") { 2 } else { 0 };
+            let is_number = values.iter().filter(|value| is_certain(value)).count() > 1
+                || values.iter().take(factors).any(is_certain)
+                || base.starts_with("sub") && values.get(1).is_some_and(|value| value.is_address());
+            return if is_number { sum | Origin::NUMBER } else { sum };
         }
         match (base, values) {
             // The condition is no part of an address. But bit by bit, conditions can make a number.
             ("selp" | "slct", [one, other, _]) if (*one | *other).is_address() => *one | *other,
+            ("or", [one, other]) if one.is_address() && other.is_address() => any | Origin::NUMBER,
             _ if MOVES.contains(&base) || !any.is_address() => any,
             // Products, bits and parts of an address may be any number.
             _ => any | Origin::NUMBER,
@@ -368,6 +391,7 @@ impl Origins {
             module,
             function,
             body,
+            ..
         } = place;
         let mut origin = Origin::NONE;
         if access.space == Some(Space::Param) {
@@ -448,6 +472,11 @@ impl Origins {
         }
         accessed
     }
+}
+
+/// Whether an access holds whole addresses.
+fn is_wide(instruction: &Instruction<'_>) -> bool {
+    instruction.opcode.ends_with("64")
 }
 
 fn symbol_origin(module: &Module<'_>, symbol: &str) -> Origin {

@@ -1,6 +1,11 @@
 //! Compares the parameters of an entry with the parameters that a launch passes. `#[kernel]` puts a
 //! table of them beside the entry.
 //!
+//! `#[kernel]` also leaves a layout table, which the host compares with its own when the kernel is
+//! first used (`compare_layouts` of `driver-cuda`). A launch passes an address for each row of a
+//! buffer, as the row's use says. So both tables must give each parameter the same role: an input
+//! of the layout table must not be an output here.
+//!
 //! rustc makes the table from the entry's own types, and one macro makes the table and the launch.
 //! LLVM may still compile the types in another way: for a value of no size, the entry has no
 //! parameter at all.
@@ -9,6 +14,15 @@ use super::error::Refusal;
 use super::parse::{Function, Module};
 
 const PREFIX: &str = "__cuda_rt_parameters_";
+const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
+
+/// The words of a row of the layout table, and the uses in its last word (`device_std::rt::Row`).
+const ROW: usize = 4;
+const VALUE: u64 = 1;
+const BOOL: u64 = 2;
+const READS: u64 = 3;
+const SHARED: u64 = 4;
+const WRITES: u64 = 5;
 
 /// The role of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +33,16 @@ pub(super) enum Role {
     Reads,
     /// The address of memory that the launch may write.
     Writes,
+}
+
+impl Role {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Value => "a value",
+            Self::Reads => "the address of an input",
+            Self::Writes => "the address of an output",
+        }
+    }
 }
 
 /// A parameter that a launch passes.
@@ -88,5 +112,91 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
             ));
         }
     }
+    let layout = format!("{LAYOUT_PREFIX}{}", entry.name);
+    let table = module.variables.iter().find(|v| v.name == layout);
+    let Some(told) = table.and_then(|table| by_layout(&table.words()?)) else {
+        return refuse(format!(
+            "the layout table `{layout}` is missing, or has a form that the verifier does not know"
+        ));
+    };
+    let told = told.iter().map(Some).chain(std::iter::repeat(None));
+    let both = passed
+        .iter()
+        .map(Some)
+        .chain(std::iter::repeat(None))
+        .zip(told)
+        .enumerate();
+    for (at, (passed, told)) in both {
+        match (passed, told) {
+            (None, None) => break,
+            (passed, told) if passed == told => {}
+            (passed, told) => {
+                let words = |site: Option<&CallSite>| {
+                    site.map_or("nothing".to_owned(), |site| {
+                        format!(
+                            "{} of {} bytes aligned to {}",
+                            site.role.words(),
+                            site.size,
+                            site.align
+                        )
+                    })
+                };
+                return refuse(format!(
+                    "parameter {at} is {} in the table of parameters, and {} in the layout table",
+                    words(passed),
+                    words(told)
+                ));
+            }
+        }
+    }
     Ok(passed.iter().map(|passed| passed.role).collect())
+}
+
+/// The parameters of a kernel with this layout table: one for each scalar, an address and a length
+/// for each buffer, and the extent of the launch at the end. The first row is about the launch.
+fn by_layout(words: &[u64]) -> Option<Vec<CallSite>> {
+    let (rows, []) = words.as_chunks::<ROW>() else {
+        return None;
+    };
+    let (_, rows) = rows.split_first()?;
+    let of = |size, align, role| CallSite { size, align, role };
+    let buffer = |role| [of(8, 8, role), of(8, 8, Role::Value)];
+    let mut told = Vec::new();
+    for [_, size, align, used] in rows {
+        match used & 0xff {
+            VALUE | BOOL => told.push(of(*size, *align, Role::Value)),
+            READS => told.extend(buffer(Role::Reads)),
+            WRITES => told.extend(buffer(Role::Writes)),
+            SHARED => {}
+            _ => return None,
+        }
+    }
+    told.push(of(24, 8, Role::Value));
+    Some(told)
+}
+
+/// A layout table for a test: its declaration, for an entry with these words in its table of
+/// parameters. Behind each address must stand the word of a length, and at the end the word of an
+/// extent.
+#[cfg(test)]
+pub(super) fn layout_for_tests(entry: &str, words: &[u64]) -> String {
+    let mut rows = vec![[1, 0, 0, 0]];
+    let mut words = words[..words.len() - 1].iter().map(|word| CallSite::of(*word));
+    while let Some(CallSite { size, align, role }) = words.next() {
+        let used = match role {
+            Role::Value => VALUE,
+            Role::Reads => READS,
+            Role::Writes => WRITES | 0x100,
+        };
+        rows.push([0, size, align, used]);
+        if role != Role::Value {
+            words.next();
+        }
+    }
+    let words: Vec<String> = rows.as_flattened().iter().map(u64::to_string).collect();
+    format!(
+        ".visible .global .align 8 .u64 {LAYOUT_PREFIX}{entry}[{}] = {{{}}};\n",
+        words.len(),
+        words.join(", ")
+    )
 }

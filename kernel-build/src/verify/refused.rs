@@ -2,28 +2,45 @@
 //! hand. Each was accepted once, though threads diverged, or an input was written. Each has a twin
 //! that is accepted.
 
+use super::parameters::layout_for_tests;
 use super::verify;
 
 /// A parameter: its declaration, and its word in the table.
-type Parameter = (&'static str, u64);
-const POINTER: u64 = 8 | 8 << 32;
-const INPUT: Parameter = (".param .u64 input", POINTER | 1 << 48);
-const OUTPUT: Parameter = (".param .u64 output", POINTER | 2 << 48);
-const OTHER: Parameter = (".param .u64 other", POINTER | 2 << 48);
-const NUMBER: Parameter = (".param .u64 number", POINTER);
+pub(super) type Parameter = (&'static str, u64);
+pub(super) const POINTER: u64 = 8 | 8 << 32;
+pub(super) const INPUT: Parameter = (".param .u64 input", POINTER | 1 << 48);
+pub(super) const OUTPUT: Parameter = (".param .u64 output", POINTER | 2 << 48);
+pub(super) const OTHER: Parameter = (".param .u64 other", POINTER | 2 << 48);
+pub(super) const NUMBER: Parameter = (".param .u64 number", POINTER);
+
+/// The last parameter of each entry.
+const EXTENT: Parameter = (".param .align 8 .b8 extent[24]", 24 | 8 << 32);
+
+/// Adds a length behind each address, and the extent, as `#[kernel]` does.
+fn with_lengths(parameters: &[Parameter]) -> (Vec<String>, Vec<u64>) {
+    let mut all = Vec::new();
+    for (at, (declared, word)) in parameters.iter().enumerate() {
+        all.push(((*declared).to_owned(), *word));
+        if *word != POINTER {
+            all.push((format!(".param .u64 length{at}"), POINTER));
+        }
+    }
+    all.push((EXTENT.0.to_owned(), EXTENT.1));
+    all.into_iter().unzip()
+}
 
 /// A branch on `%r1` around a barrier.
-const BRANCH: &str = "setp.eq.s32 %p1, %r1, 0;\n@%p1 bar.sync 0;";
-const OWN: &str = "mov.u32 %r5, %tid.x;\n";
+pub(super) const BRANCH: &str = "setp.eq.s32 %p1, %r1, 0;\n@%p1 bar.sync 0;";
+pub(super) const OWN: &str = "mov.u32 %r5, %tid.x;\n";
 
-struct Text {
+pub(super) struct Text {
     functions: &'static str,
     parameters: Vec<Parameter>,
     body: String,
 }
 
 impl Text {
-    fn of(body: impl Into<String>) -> Self {
+    pub(super) fn of(body: impl Into<String>) -> Self {
         Self {
             functions: "",
             parameters: vec![NUMBER],
@@ -31,25 +48,26 @@ impl Text {
         }
     }
 
-    fn with(self, functions: &'static str) -> Self {
+    pub(super) fn with(self, functions: &'static str) -> Self {
         Self { functions, ..self }
     }
 
-    fn taking(self, parameters: &[Parameter]) -> Self {
+    pub(super) fn taking(self, parameters: &[Parameter]) -> Self {
         Self {
             parameters: parameters.to_vec(),
             ..self
         }
     }
 
-    /// The words of the refusal, if there is one.
-    fn refusal(&self) -> Option<String> {
-        let words: Vec<String> = self.parameters.iter().map(|(_, word)| word.to_string()).collect();
-        let declared: Vec<&str> = self.parameters.iter().map(|(declared, _)| *declared).collect();
-        let text = format!(
+    /// The whole text.
+    pub(super) fn ptx(&self) -> String {
+        let (declared, words) = with_lengths(&self.parameters);
+        let layout = layout_for_tests("k", &words);
+        let words: Vec<String> = words.iter().map(u64::to_string).collect();
+        format!(
             ".version 7.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 dynamic[];\n\
              .global .align 4 .b8 table[4] = {{1}};\n\
-             .visible .global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{}}};\n{}\n\
+             .visible .global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{}}};\n{layout}{}\n\
              .visible .entry k({})\n{{\n.local .align 8 .b8 depot[8];\n\
              .reg .pred %p<9>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<20>;\n{}\nret;\n}}\n",
             words.len(),
@@ -57,12 +75,16 @@ impl Text {
             self.functions,
             declared.join(", "),
             self.body,
-        );
-        verify(&text).err().map(|refusal| refusal.to_string())
+        )
+    }
+
+    /// The words of the refusal, if there is one.
+    fn refusal(&self) -> Option<String> {
+        verify(&self.ptx()).err().map(|refusal| refusal.to_string())
     }
 
     #[track_caller]
-    fn refused(&self, words: &str) {
+    pub(super) fn refused(&self, words: &str) {
         match self.refusal() {
             Some(refusal) => assert!(refusal.contains(words), "{}\n{refusal}", self.body),
             None => panic!("accepted:\n{}\n{}", self.functions, self.body),
@@ -70,7 +92,7 @@ impl Text {
     }
 
     #[track_caller]
-    fn accepted(&self) {
+    pub(super) fn accepted(&self) {
         if let Some(refusal) = self.refusal() {
             panic!("{}\n{}\n{refusal}", self.functions, self.body);
         }
@@ -124,16 +146,20 @@ fn an_operand_that_is_no_declared_register_is_refused() {
         .accepted();
 }
 
+/// The thread continues anywhere if the index lies outside the table.
 #[test]
-fn a_second_list_of_branch_targets_with_one_name_is_refused() {
-    let lists = |second: &str| {
-        format!(
-            "{OWN}and.b32 %r1, %r5, 1;\nmov.u32 %r2, %ctaid.x;\n{{\nT: .branchtargets A, B;\nbrx.idx %r1, T;\n}}\n\
-             A: add.s32 %r3, %r2, 1;\nB:\n{{\n{second}: .branchtargets X, Y;\nbrx.idx %r2, {second};\n}}\nX: bar.sync 0;\nY:"
-        )
-    };
-    Text::of(lists("T")).refused("declared twice");
-    Text::of(lists("U")).accepted();
+fn a_jump_table_is_refused() {
+    let table = "T: .branchtargets A, B;";
+    for index in [
+        "and.b32 %r1, %r5, 1;\n",
+        "mov.u32 %r1, %ctaid.x;\n",
+        "mov.b32 %r1, 1;\n",
+    ] {
+        Text::of(format!("{OWN}{index}{table}\nbrx.idx %r1, T;\nA: ret;\nB:")).refused("is a jump table");
+        Text::of(format!("{OWN}{index}brx.idx.uni %r1, T;\nA: ret;\nB:")).refused("is a jump table");
+    }
+    let chosen = "setp.eq.s32 %p1, %r5, 0;\n@%p1 bra B;\nbra A;\nA: ret;\nB:";
+    Text::of(format!("{OWN}{chosen}")).accepted();
 }
 
 #[test]

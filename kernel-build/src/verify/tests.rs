@@ -1,5 +1,6 @@
 //! Small texts of PTX, each with one cause of a refusal, and twins that are accepted.
 
+use super::parameters::layout_for_tests;
 use super::{Refusal, provable, verify, verify_threads};
 
 /// A module with one entry. The entry has this body, and takes an address and a number.
@@ -12,7 +13,7 @@ fn module(before: &str, body: &str) -> String {
         ".version 7.0\n.target sm_80\n.address_size 64\n{before}\n\
          .extern .shared .align 16 .b8 dynamic[];\n\
          .global .align 4 .b8 table[8] = {{1, 2, 3}};\n\
-         .visible .entry k(.param .u64 address, .param .u32 number)\n{{\n\
+         .visible .entry k(.param .u64 address, .param .u64 length, .param .u32 number, .param .align 8 .b8 extent[24])\n{{\n\
          .local .align 8 .b8 depot[16];\n\
          .reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\
          mov.u32 %r1, %tid.x;\nld.param.b32 %r2, [number];\nld.param.b64 %rd1, [address];\n\
@@ -113,13 +114,6 @@ fn a_value_that_leaves_a_loop_at_different_times_differs() {
 }
 
 #[test]
-fn a_table_of_branches_by_a_value_that_differs_is_refused() {
-    let table = |by: &str| format!("T: .branchtargets A, B;\nbrx.idx {by}, T;\nA: bar.sync 0;\nB:");
-    accepted(&table("%r2"));
-    refused(&table("%r1"));
-}
-
-#[test]
 fn a_register_that_a_path_leaves_unwritten_differs() {
     let words = refused("@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;");
     assert!(words.contains("a path that never wrote it"), "{words}");
@@ -161,10 +155,7 @@ fn two_values_of_one_register_are_kept_apart() {
 /// more.
 #[test]
 fn provable_writes_registers_that_a_path_leaves_unwritten() {
-    let whole = |body: &str| {
-        let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
-        entry(body) + &table
-    };
+    let whole = |body: &str| entry(body) + &tables(WRITES);
     let unwritten = "@%p2 bra L;\nmov.b32 %r3, 1;\nL: setp.eq.s32 %p3, %r3, 0;\n@%p3 bar.sync 0;";
     verify(&whole(unwritten)).unwrap_err();
     let written = provable(whole(unwritten)).unwrap();
@@ -219,6 +210,7 @@ fn a_value_read_from_memory_that_threads_write_differs() {
         "ld.global.nc.b32 %r3, [%rd1];\n",
         "mov.b64 %rd2, table;\nld.global.b32 %r3, [%rd2];\n",
         "mov.b64 %rd2, depot;\nst.local.b32 [%rd2], %r2;\nld.local.b32 %r3, [%rd2];\n",
+        "mov.b64 %rd2, depot;\ncvta.local.u64 %rd3, %rd2;\nadd.s64 %rd4, %rd3, 4;\nst.v2.b32 [%rd4+4], {%r2, %r2};\nld.local.b32 %r3, [%rd2+12];\n",
         "ld.shared.b32 %r3, [dynamic];\n",
         "st.shared.b32 [dynamic], %r1;\nbar.sync 0;\nld.shared.b32 %r3, [dynamic];\nbar.sync 0;\nst.shared.b32 [dynamic], %r1;\n",
     ] {
@@ -279,15 +271,35 @@ fn recursion_is_refused_and_its_cycle_is_named() {
     assert!(refusal.to_string().contains("may not recurse"), "{refusal}");
 }
 
-/// Verifies a whole text, with its table of parameters.
-fn whole(table: &str, body: &str) -> Result<(), String> {
-    let text = module(FUNCTIONS, body)
-        + &format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{table}}};\n");
+/// The tables of an entry whose parameters have these words. A length stands behind each address,
+/// and the extent at the end.
+fn tables(words: &[u64]) -> String {
+    let mut all = Vec::new();
+    for word in words {
+        all.push(*word);
+        if word >> 48 != 0 {
+            all.push(LENGTH);
+        }
+    }
+    all.push(24 | 8 << 32);
+    let listed: Vec<String> = all.iter().map(u64::to_string).collect();
+    format!(
+        ".visible .global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{}}};\n{}",
+        all.len(),
+        listed.join(", "),
+        layout_for_tests("k", &all)
+    )
+}
+
+/// Verifies a whole text, with its tables.
+fn whole(table: &[u64], body: &str) -> Result<(), String> {
+    let text = module(FUNCTIONS, body) + &tables(table);
     verify(&text).map(drop).map_err(|refusal| refusal.to_string())
 }
 
-const WRITES: &str = "562984313159688, 17179869188";
-const READS: &str = "281509336449032, 17179869188";
+const LENGTH: u64 = 8 | 8 << 32;
+const WRITES: &[u64] = &[LENGTH | 2 << 48, 4 | 4 << 32];
+const READS: &[u64] = &[LENGTH | 1 << 48, 4 | 4 << 32];
 
 #[test]
 fn only_outputs_may_be_written() {
@@ -339,22 +351,20 @@ fn an_output_that_is_only_read_counts_as_an_input() {
         }
     }
     // Two outputs are different memory.
-    let two = "562984313159688, 562984313159688";
+    let two = [WRITES[0], WRITES[0]];
     let body = format!("{cached}ld.param.b64 %rd3, [other];\nst.global.b32 [%rd3], 1;");
     let text = module(FUNCTIONS, &body)
-        .replace(".param .u32 number", ".param .u64 other")
+        .replace(".param .u32 number", ".param .u64 other, .param .u64 beside")
         .replace("ld.param.b32 %r2, [number]", "mov.b32 %r2, 7");
-    let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{two}}};\n");
+    let table = tables(&two);
     verify(&(text.clone() + &table)).unwrap();
     verify(&(text.replace("[%rd3], 1", "[%rd1], 1") + &table)).unwrap_err();
     // A function reads memory that its caller writes.
     let function = ".func gets(.param .b64 in) { .reg .b64 %a; .reg .b32 %b; ld.param.b64 %a, [in]; ld.global.nc.b32 %b, [%a]; ret; }\n";
     let calls = "{ .param .b64 a; st.param.b64 [a], %rd1; call.uni gets, (a); }\n";
     let text = |then: &str| module(function, &format!("{calls}{then}"));
-    let table =
-        |role: &str| format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{role}}};\n");
-    verify(&(text("") + &table(READS))).unwrap();
-    let refusal = verify(&(text("st.global.b32 [%rd1], 1;") + &table(WRITES)));
+    verify(&(text("") + &tables(READS))).unwrap();
+    let refusal = verify(&(text("st.global.b32 [%rd1], 1;") + &tables(WRITES)));
     let refusal = refusal.unwrap_err().to_string();
     assert!(refusal.contains("read-only cache"), "{refusal}");
 }
@@ -401,7 +411,7 @@ fn threads_that_open_different_shared_memory_are_refused() {
 
 #[test]
 fn variables_that_a_kernel_could_change_are_refused() {
-    let table = format!(".visible .global .align 8 .u64 __cuda_rt_parameters_k[2] = {{{WRITES}}};\n");
+    let table = tables(WRITES);
     assert!(verify(&(entry("") + &table)).is_ok());
     for variable in [".global .align 4 .b8 count[4];", ".shared .align 4 .b8 tile[64];"] {
         let refusal = verify(&(module(variable, "") + &table)).unwrap_err();
@@ -413,23 +423,26 @@ fn variables_that_a_kernel_could_change_are_refused() {
 #[test]
 fn an_entry_with_other_parameters_than_its_launch_is_refused() {
     whole(WRITES, "").unwrap();
-    for (table, words) in [
+    let extent = tables(WRITES);
+    for (from, to, words) in [
         (
-            "562984313159688",
-            "a launch passes 1 parameters, and the entry takes 2",
+            "17179869188, ",
+            "",
+            "a launch passes 3 parameters, and the entry takes 4",
         ),
-        ("562984313159688, 17179869184", "parameter 1 has no size"),
+        ("17179869188, ", "17179869184, ", "parameter 2 has no size"),
         (
-            "562984313159688, 34359738376",
-            "parameter 1 is passed as 8 bytes aligned to 8, and taken as 4 bytes aligned to 4",
+            "17179869188, ",
+            "34359738376, ",
+            "parameter 2 is passed as 8 bytes aligned to 8, and taken as 4 bytes aligned to 4",
         ),
     ] {
-        let text = entry("")
-            + &format!(
-                ".global .align 8 .u64 __cuda_rt_parameters_k[{}] = {{{table}}};\n",
-                table.split(',').count()
-            );
-        let refusal = verify(&text).unwrap_err().to_string();
+        let mut table = extent.replacen(from, to, 1);
+        assert_ne!(table, extent);
+        if to.is_empty() {
+            table = table.replace("parameters_k[4]", "parameters_k[3]");
+        }
+        let refusal = verify(&(entry("") + &table)).unwrap_err().to_string();
         assert!(refusal.contains(words), "{refusal}");
     }
     assert!(
@@ -445,6 +458,56 @@ fn a_refusal_names_the_source_line() {
     let text = module("", ".loc 1 42 7\n@%p1 bar.sync 0;") + ".file 1 \"src/lib.rs\"\n";
     let words = verify_threads(&text).unwrap_err().to_string();
     assert!(words.contains("src/lib.rs:42"), "{words}");
+}
+
+/// The host compares its own layout table with the table in the PTX. Both tables of the PTX must give
+/// each parameter the same role: the host passes the address of an input for a row that reads.
+#[test]
+fn the_two_tables_must_agree_about_each_parameter() {
+    let table = tables(WRITES);
+    let layout = table.lines().last().unwrap();
+    assert!(
+        layout.contains("= {1, 0, 0, 0, 0, 8, 8, 261, 0, 4, 4, 1}"),
+        "{layout}"
+    );
+    for (from, to, words) in [
+        // The entry writes what the host passes as an input.
+        (
+            "261",
+            "3",
+            "parameter 0 is the address of an output of 8 bytes aligned to 8 in the table of parameters, \
+             and the address of an input",
+        ),
+        ("261", "1", "parameter 0 is the address of an output"),
+        (
+            "4, 4, 1}",
+            "8, 8, 1}",
+            "parameter 2 is a value of 4 bytes aligned to 4 in the table of parameters",
+        ),
+        (
+            "4, 4, 1}",
+            "4, 4, 4}",
+            "and a value of 24 bytes aligned to 8 in the layout table",
+        ),
+        (
+            "k[12] = {1, 0, 0, 0",
+            "k[16] = {1, 0, 0, 0, 0, 1, 1, 2",
+            "parameter 0 is the address of an output",
+        ),
+        (
+            "4, 4, 1}",
+            "4, 4, 9}",
+            "the layout table `__cuda_rt_layout_k` is missing",
+        ),
+        ("k[12]", "k[13]", "is missing"),
+        ("layout_k", "layout_j", "is missing"),
+    ] {
+        let changed = layout.replace(from, to);
+        assert_ne!(layout, changed);
+        let refusal = verify(&(entry("") + &table.replace(layout, &changed)));
+        let refusal = refusal.unwrap_err().to_string();
+        assert!(refusal.contains(words), "{refusal}");
+    }
 }
 
 /// Each text is an error, and never a panic.
@@ -469,6 +532,8 @@ fn a_text_that_is_not_ptx_is_an_error() {
         "L: L: ret;",
         ".reg .b32 %x, %x;",
         "brx.idx %r1, T;",
+        "T: .branchtargets A, B;",
+        "{ .local .b8 inner[4]; }",
         "call (%r1), %rd1, (%r2), proto;",
     ] {
         let error = verify_threads(&entry(body)).unwrap_err().to_string();

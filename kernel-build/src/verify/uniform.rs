@@ -33,6 +33,7 @@ use super::origin::{Origin, Origins};
 use super::parameters::Role;
 use super::parse::{Function, Module};
 use super::variable::Space;
+use super::written::Unwritten;
 
 /// Which threads may have different values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +76,9 @@ pub(super) struct Summary {
     pub(super) reads_cached: Origin,
     /// The function writes shared memory, through an address of any kind.
     pub(super) writes_shared: bool,
+    /// The parameters through which the function makes accesses that other threads must see at
+    /// once; [`Origin::UNKNOWN`] for any memory.
+    pub(super) orders: Origin,
 }
 
 /// Known facts about the function's parameters.
@@ -92,6 +96,7 @@ pub(super) struct Analysis<'b, 'a> {
     body: &'b Body<'a>,
     pub(super) graph: &'b Graph<'b, 'a>,
     pub(super) origins: Origins,
+    unwritten: Unwritten,
     pub(super) differs: Vec<Differs>,
     causes: Vec<Option<Cause<'b, 'a>>>,
     /// For each block, whether it lies in a region, and the branch of the region.
@@ -115,12 +120,14 @@ impl<'b, 'a> Analysis<'b, 'a> {
         given: Given<'_>,
         ask: &Ask<'_>,
     ) -> Self {
+        let unwritten = Unwritten::new(body, graph);
         let mut analysis = Self {
             module,
             function,
             body,
             graph,
-            origins: Origins::new(module, function, body, graph, given.roles),
+            origins: Origins::new(module, function, body, graph, given.roles, &unwritten),
+            unwritten,
             differs: vec![Differs::Never; body.names.len()],
             causes: vec![None; body.names.len()],
             region: vec![(Differs::Never, None); graph.blocks.len()],
@@ -261,6 +268,10 @@ impl<'b, 'a> Analysis<'b, 'a> {
                     Some(Space::Param | Space::Const) => {}
                     _ if is_read_only || from.is_only(Origin::MODULE) => {}
                     _ if access.is_read_only && !from.is_unknown() => {}
+                    _ if from.is_only(Origin::LOCAL) && self.unwritten.has(instruction) => source(
+                        Differs::ByThread,
+                        "a path may read this local memory before any write",
+                    ),
                     _ if from.is_only(Origin::LOCAL) => {
                         if differs < self.local.0 {
                             (differs, cause) = (self.local.0, Cause::Local(instruction));

@@ -4,6 +4,7 @@
 mod aliases;
 mod openings;
 mod proof;
+mod sources;
 mod statics;
 
 use std::fs;

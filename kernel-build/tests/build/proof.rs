@@ -184,6 +184,57 @@ fn a_barrier_in_a_function_that_is_not_inlined_is_proved() {
     assert!(called.count() >= 2, "{ptx}");
 }
 
+/// A GPU has no atomics on local memory: their effect there is not defined.
+#[test]
+fn an_atomic_of_one_thread_is_refused_and_a_cell_builds() {
+    let kernel = |name: &str, variable: &str, add: &str| {
+        package(
+            name,
+            &format!(
+                "use core::cell::Cell;
+                 use core::sync::atomic::{{AtomicU32, Ordering::Relaxed}};
+                 #[inline(never)]
+                 fn add(to: &{variable}, by: u32) {{ {add} }}
+                 #[kernel]
+                 fn sum(i: Index1, mut out: PerThread<u32>) {{
+                     let total = {variable}::new(1);
+                     add(&total, i.get() as u32);
+                     add(&total, 3);
+                     if let Some(out) = out.get_mut(i) {{ *out = total.into_inner(); }}
+                 }}"
+            ),
+        )
+    };
+    let atomic = kernel("local-atomic", "AtomicU32", "to.fetch_add(by, Relaxed);");
+    let Some(result) = compile(atomic.path()) else {
+        return;
+    };
+    let error = result.map(|module| module.ptx).unwrap_err().to_string();
+    assert!(error.contains("use a plain variable or a `Cell`"), "{error}");
+    let cell = kernel("local-cell", "Cell::<u32>", "to.set(to.get() + by);");
+    assert_eq!(compile(cell.path()).unwrap().unwrap().entries.len(), 1);
+}
+
+/// The verifier refuses jump tables, so LLVM writes none.
+#[test]
+fn a_match_with_many_arms_has_no_jump_table() {
+    let arms: String = (0..40)
+        .map(|arm| format!("{arm} => x.rotate_left({arm}) ^ x.wrapping_mul({arm} + 7),"))
+        .collect();
+    let kernel = format!(
+        "#[kernel]
+         fn choose(i: Index1, by: &[u32], mut out: PerThread<u32>) {{
+             let chosen = by.get(i.get()).copied().unwrap_or(0);
+             if let Some(out) = out.get_mut(i) {{ let x = *out; *out = match chosen {{ {arms} _ => 0 }}; }}
+         }}"
+    );
+    let Some(result) = compile(package("many-arms", &kernel).path()) else {
+        return;
+    };
+    let ptx = result.unwrap().ptx;
+    assert!(!ptx.contains("brx") && ptx.matches("setp.").count() > 20, "{ptx}");
+}
+
 /// The stack of a recursive kernel has no known bound.
 #[test]
 fn recursion_is_refused() {
