@@ -53,8 +53,9 @@ pub enum BuildError {
         /// The missing part of the toolchain.
         missing: Box<BuildError>,
     },
-    /// The kernels of a [committed](crate::Kernels::committed) text include a file that its hash does
-    /// not cover. Without the toolchain, the text could be used for another content of this file.
+    /// The kernels of a [committed](crate::Kernels::committed) text include a file that its hash
+    /// does not cover. Without the toolchain, the text could be used for another content of this
+    /// file.
     #[error(
         "the kernels include {}, which the hash in the committed PTX does not cover: move the file into {}, or do not commit the PTX",
         file.display(),

@@ -80,8 +80,8 @@ impl Kernels {
     /// the package. It refers to itself by `crate::kernels::…`. `kernel_module!` stands in the
     /// package's root, not in this file.
     ///
-    /// The package declares the module by its name, `mod kernels;`, and not by a `#[path]`. Then its
-    /// submodules are the same files for the host and for the GPU.
+    /// The package declares the module by its name, `mod kernels;`, and not by a `#[path]`. Then
+    /// its submodules are the same files for the host and for the GPU.
     ///
     /// The library forbids `unsafe` code. Kernels that need `unsafe` code go into a
     /// [package](Self::new) of their own.
@@ -132,9 +132,9 @@ impl Kernels {
     /// its sources. [`build`](Self::build) writes the file if `CUDA_RT_UPDATE_PTX=1` is set, but
     /// never with [`debug_info`](Self::debug_info).
     ///
-    /// The file holds a hash of its sources. It is never used for other sources. The hash covers the
-    /// `Cargo.toml` and `src` of a package, or the file and the directory of a module. A build with
-    /// the toolchain refuses kernels that include any other file
+    /// The file holds a hash of its sources. It is never used for other sources. The hash covers
+    /// the `Cargo.toml` and `src` of a package, or the file and the directory of a module. A build
+    /// with the toolchain refuses kernels that include any other file
     /// ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn committed(mut self, path: impl Into<PathBuf>) -> Self {
         self.committed = Some(path.into());

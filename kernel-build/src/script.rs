@@ -37,8 +37,9 @@ impl Kernels {
     }
 
     /// Writes `kernels.ptx` into `OUT_DIR`, and returns its path. Only a build script may call
-    /// this. The function also asks cargo to run the script again when the kernels change, or a file
-    /// that they include. For packages that the kernels depend on, the script itself must print `cargo::rerun-if-changed`.
+    /// this. The function also asks cargo to run the script again when the kernels change, or a
+    /// file that they include. For packages that the kernels depend on, the script itself must
+    /// print `cargo::rerun-if-changed`.
     ///
     /// The script of the kernels' own package runs again inside the build for the GPU. In that
     /// build, the function writes no file.
@@ -46,8 +47,8 @@ impl Kernels {
     /// # Errors
     /// The errors of [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
     /// [committed](Self::committed) file, a missing toolchain is an error only if the file belongs
-    /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that its
-    /// hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
+    /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that
+    /// its hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn build(&self) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");

@@ -60,8 +60,8 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    /// The bytes of a parameter of a call that instructions before this one, in the same block, have
-    /// written.
+    /// The bytes of a parameter of a call that instructions before this one, in the same block,
+    /// have written.
     fn written_before(&self, parameter: Name) -> Bytes {
         let block = &self.analysis.graph.blocks[self.block].instructions;
         let before = block

@@ -9,11 +9,11 @@
 //! - a number from outside: from a parameter, from memory, from another lane or from a special
 //!   register ([`Origin::NUMBER`]). It may equal any address.
 //!
-//! Ways to combine values differ. A sum of an address and a number is an address in the same memory,
-//! for rustc checks the bounds. A sum of two addresses, and what is put together from parts of
-//! addresses, is a number. A choice between an address and a number (`selp`, two
-//! paths, `min`, bits) may be the number, so nothing is known about it. In a function, arguments
-//! and what comes from them may be numbers too.
+//! Ways to combine values differ. A sum of an address and a number is an address in the same
+//! memory, for rustc checks the bounds. A sum of two addresses, and what is put together from parts
+//! of addresses, is a number. A choice between an address and a number (`selp`, two paths, `min`,
+//! bits) may be the number, so nothing is known about it. In a function, arguments and what comes
+//! from them may be numbers too.
 //!
 //! The analysis first finds the addresses that are certain, and then the other values. So a value
 //! that becomes an address late, in a loop, does not count as a number before.
@@ -129,6 +129,8 @@ pub(super) struct Origins {
     in_local: Origin,
     /// The kinds that are certain to be addresses.
     certain: Origin,
+    /// The kinds that are addresses and no numbers: a sum of two of them is an address of neither.
+    no_number: Origin,
     /// The kinds that the analysis follows now.
     followed: Origin,
 }
@@ -160,8 +162,7 @@ impl Origins {
     ) -> Self {
         let parameters = Origin(u64::MAX >> Origin::FIRST << Origin::FIRST);
         let memory = Origin::LOCAL | Origin::SHARED | Origin::MODULE | Origin::PARAMETERS;
-        // Without roles, a parameter may be a number.
-        let certain = if function.is_entry && !roles.is_empty() {
+        let certain = if function.is_entry {
             memory | parameters
         } else {
             memory
@@ -170,6 +171,8 @@ impl Origins {
             of: vec![Origin::NONE; body.names.len()],
             in_local: Origin::NONE,
             certain,
+            // Without roles, a parameter may be a number.
+            no_number: if roles.is_empty() { memory } else { certain },
             followed: certain,
         };
         let place = In {
@@ -307,8 +310,10 @@ impl Origins {
             };
             // A sum of two addresses, a product of one, and a distance from one are numbers.
             let factors = if base.starts_with("mad") { 2 } else { 0 };
-            let is_number = values.iter().filter(|value| is_certain(value)).count() > 1
-                || values.iter().take(factors).any(is_certain)
+            let is_no_number =
+                |value: &&Origin| value.is_address() && value.without(self.no_number) == Origin::NONE;
+            let is_number = values.iter().filter(is_no_number).count() > 1
+                || values.iter().take(factors).any(|value| is_no_number(&value))
                 || base.starts_with("sub") && values.get(1).is_some_and(|value| value.is_address());
             return if is_number { sum | Origin::NUMBER } else { sum };
         }

@@ -102,6 +102,14 @@ fn local_memory_that_a_path_leaves_unwritten_differs() {
         ("st.local.b32 [%rd5], 1;", "%rd1"),
         ("@%p2 st.local.b32 [%rd1], 1;", "%rd1"),
         ("@%p2 bra L;\nst.local.b32 [%rd1], 1;\nL:", "%rd1"),
+        (
+            "@%p2 bra L;\nst.local.b32 [%rd1], 1;\nbra M;\nL: add.s32 %r6, %r2, 1;\nM:",
+            "%rd1",
+        ),
+        (
+            "@%p2 bra L;\nadd.s32 %r6, %r2, 1;\nbra M;\nL: st.local.b32 [%rd1], 1;\nM:",
+            "%rd1",
+        ),
         ("@%p2 add.s64 %rd1, %rd1, 4;\nst.local.b32 [%rd1], 1;", "depot"),
         // The loop reads before it writes.
         (

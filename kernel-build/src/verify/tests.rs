@@ -460,8 +460,8 @@ fn a_refusal_names_the_source_line() {
     assert!(words.contains("src/lib.rs:42"), "{words}");
 }
 
-/// The host compares its own layout table with the table in the PTX. Both tables of the PTX must give
-/// each parameter the same role: the host passes the address of an input for a row that reads.
+/// The host compares its own layout table with the table in the PTX. Both tables of the PTX must
+/// give each parameter the same role: the host passes the address of an input for a row that reads.
 #[test]
 fn the_two_tables_must_agree_about_each_parameter() {
     let table = tables(WRITES);

@@ -1,11 +1,11 @@
 //! The bytes of local memory, and of results, that each path has written.
 //!
 //! Nothing writes local memory before the function does, so each thread may find other bytes there.
-//! A load counts as a load of written memory only if all paths to it have written each of its bytes.
-//! This is a forward data-flow analysis with an intersection where paths meet ("definite
+//! A load counts as a load of written memory only if all paths to it have written each of its
+//! bytes. This is a forward data-flow analysis with an intersection where paths meet ("definite
 //! assignment"). An address is known if it is a variable and a constant offset. A store at an
-//! unknown address writes no byte for certain. A load at an unknown address may read any byte, so it
-//! needs all variables written.
+//! unknown address writes no byte for certain. A load at an unknown address may read any byte, so
+//! it needs all variables written.
 //!
 //! Memory that was written is never unwritten again: a function declares its local variables in its
 //! outermost scope (`body.rs`), and each call has variables of its own.
@@ -290,8 +290,8 @@ impl<'p, 'b, 'a> Places<'p, 'b, 'a> {
 const LARGEST: u64 = 4096;
 
 /// Writes 0 into the local variables of each function that may read a byte which nothing wrote, at
-/// the function's start. There the variables hold no value of the program, so a write cannot destroy
-/// one. Variables of more than [`LARGEST`] bytes stay as they are.
+/// the function's start. There the variables hold no value of the program, so a write cannot
+/// destroy one. Variables of more than [`LARGEST`] bytes stay as they are.
 ///
 /// # Errors
 /// A text that the verifier cannot read.

@@ -1,5 +1,5 @@
-//! The files and the flags that a build uses: the submodules of a module, files that a committed text
-//! does not cover, and flags of cargo's configuration.
+//! The files and the flags that a build uses: the submodules of a module, files that a committed
+//! text does not cover, and flags of cargo's configuration.
 
 use std::fs;
 use std::path::Path;
