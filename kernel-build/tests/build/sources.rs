@@ -7,7 +7,7 @@ use std::process::Command;
 
 use kernel_build::Kernels;
 
-use crate::{TURN, compile_with, package};
+use crate::{BUILD, compile_with, package};
 
 /// The directory of the build in another process.
 const PACKAGE: &str = "CUDA_RT_TEST_PACKAGE";
@@ -20,7 +20,7 @@ const KERNEL: &str = "#[kernel]
 /// Runs `builds_in_another_process` in the directory of a package. Returns what it printed, or
 /// `None` without a nightly compiler.
 fn build_in(package: &Path, variables: &[(&str, &str)]) -> Option<String> {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _build = BUILD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args([
