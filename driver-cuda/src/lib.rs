@@ -229,7 +229,7 @@ impl Streams for CudaDriver {
         self.report(unsafe { event::wait(&self.context, stream, event) })
     }
 
-    cuda_rt_driver::stream_calls! { |this|
+    cuda_rt_driver::stream_calls! { |this: &CudaDriver|
         foreign(_name, _stream, _uses, body) => {
             let _entered = this.report(this.context.enter())?;
             body();
@@ -312,7 +312,7 @@ impl Memory for CudaDriver {
 }
 
 impl Copies for CudaDriver {
-    cuda_rt_driver::copy_calls! { |this|
+    cuda_rt_driver::copy_calls! { |this: &CudaDriver|
         copy_to_device(destination, source, bytes, stream) => {
             // SAFETY: the same contract.
             this.report(unsafe { memory::copy_to_device(&this.context, destination, source, bytes, stream) })
@@ -358,7 +358,7 @@ impl Peers for CudaDriver {
         ))
     }
 
-    cuda_rt_driver::peer_calls! { |this|
+    cuda_rt_driver::peer_calls! { |this: &CudaDriver|
         copy_peer(destination, source, bytes, stream) => {
             // SAFETY: the same contract.
             this.report(unsafe { this.copy_between(destination, source, bytes, stream) })
@@ -371,7 +371,7 @@ impl Kernels for CudaDriver {
         self.report(self.modules.function(&self.context, kernel).map(drop))
     }
 
-    cuda_rt_driver::kernel_calls! { |this|
+    cuda_rt_driver::kernel_calls! { |this: &CudaDriver|
         launch(kernel, shape, parameters, stream) => {
             // SAFETY: the same contract.
             let launched =
@@ -419,7 +419,7 @@ impl Graphs for CudaDriver {
         self.report(unsafe { graph::destroy(&self.context, graph) })
     }
 
-    cuda_rt_driver::graph_calls! { |this|
+    cuda_rt_driver::graph_calls! { |this: &CudaDriver|
         set_launch(graph, node, kernel, shape, parameters) => {
             let function = this.report(this.modules.function(&this.context, kernel))?;
             // SAFETY: the same contract; the function is the kernel's own.

@@ -44,15 +44,17 @@
 //!
 //! // 1. Passed on as they are.
 //! impl Streams for Counting {
-//!     cuda_rt_driver::stream_calls! { forward to |this| &*this.0;
+//!     cuda_rt_driver::stream_calls! { forward to |this: &Counting| -> &dyn Driver { &*this.0 };
 //!         create_stream, destroy_stream, synchronize_stream, query_stream, wait_event, foreign,
 //!     }
 //! }
 //!
 //! // 2. With a body of the driver's own, in which `call` makes the call on a driver.
 //! impl Kernels for Counting {
-//!     cuda_rt_driver::kernel_calls! { forward to |this| &*this.0; prepare, launch_padded }
-//!     cuda_rt_driver::kernel_calls! { |this, call|
+//!     cuda_rt_driver::kernel_calls! { forward to |this: &Counting| -> &dyn Driver { &*this.0 };
+//!         prepare, launch_padded,
+//!     }
+//!     cuda_rt_driver::kernel_calls! { |this: &Counting, call(&dyn Driver)|
 //!         launch(kernel, shape, _parameters, stream) => {
 //!             println!("{} on {stream:?} as {shape:?}", kernel.name);
 //!             call(&*this.0)
@@ -62,7 +64,7 @@
 //!
 //! // 3. All of a group in one way.
 //! impl Events for Counting {
-//!     cuda_rt_driver::event_calls! { each |this, name, call|
+//!     cuda_rt_driver::event_calls! { each |this: &Counting, name, call(&dyn Driver)|
 //!         this.counted(name, || call(&*this.0))
 //!     }
 //! }
@@ -108,3 +110,9 @@ pub use raw::{DeviceAddress, DriverResult, RawEvent, RawGraph, RawNode, RawPeer,
 pub use simulated::Simulated;
 pub use tools::{DriverWithTools, Tools};
 pub use work::{Engine, Kind};
+
+/// Names for the code that the macros write.
+#[doc(hidden)]
+pub mod __private {
+    pub use core;
+}

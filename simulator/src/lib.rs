@@ -245,7 +245,7 @@ impl Streams for SimDevice {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
     }
 
-    cuda_rt_driver::stream_calls! { |_this|
+    cuda_rt_driver::stream_calls! { |_this: &SimDevice|
         foreign(_name, _stream, _uses, body) => {
             // There is no context to make current.
             body();
@@ -345,7 +345,7 @@ impl Memory for SimDevice {
 }
 
 impl Copies for SimDevice {
-    cuda_rt_driver::copy_calls! { |this|
+    cuda_rt_driver::copy_calls! { |this: &SimDevice|
         copy_to_device(destination, source, bytes, stream) => {
             let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
             let op = Op::Copy {
@@ -419,7 +419,7 @@ impl Peers for SimDevice {
         self.ranks(ranks).map(|ranks| Box::new(ranks) as _)
     }
 
-    cuda_rt_driver::peer_calls! { |this|
+    cuda_rt_driver::peer_calls! { |this: &SimDevice|
         copy_peer(destination, source, bytes, stream) => {
             this.copy_between(destination, source, bytes, stream)
         };
@@ -431,7 +431,7 @@ impl Kernels for SimDevice {
         self.enter(Call::Prepare, |_| Ok(()))
     }
 
-    cuda_rt_driver::kernel_calls! { |this|
+    cuda_rt_driver::kernel_calls! { |this: &SimDevice|
         launch(kernel, shape, parameters, stream) => {
             this.enter(Call::Launch, |state| {
                 state.stream(Call::Launch, stream)?;
@@ -479,7 +479,7 @@ impl Graphs for SimDevice {
         self.enter(Call::DestroyGraph, |state| state.destroy_graph(graph))
     }
 
-    cuda_rt_driver::graph_calls! { |this|
+    cuda_rt_driver::graph_calls! { |this: &SimDevice|
         set_launch(graph, node, kernel, shape, parameters) => {
             this.enter(Call::SetLaunch, |state| {
                 if !this.is_valid(kernel, shape, parameters) {

@@ -7,7 +7,7 @@ use cuda_rt::driver::{DriverResult, RawEvent};
 struct Mine;
 
 impl Mine {
-    cuda_rt::driver::event_calls! { |_this|
+    cuda_rt::driver::event_calls! { |_this: &Mine|
         #[unsafe(export_name = "getpid")]
         create_event(_timing) => Ok(RawEvent(0));
     }

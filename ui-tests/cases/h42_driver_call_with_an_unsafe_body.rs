@@ -8,7 +8,7 @@ use cuda_rt::driver::{DriverResult, RawEvent};
 struct Mine(usize);
 
 impl Mine {
-    cuda_rt::driver::event_calls! { |this|
+    cuda_rt::driver::event_calls! { |this: &Mine|
         query_event(_event) => {
             *std::ptr::with_exposed_provenance_mut::<u64>(this.0) = 7;
             Ok(true)

@@ -26,7 +26,7 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Streams for Checked<D> {
-    cuda_rt_driver::stream_calls! { |this, call|
+    cuda_rt_driver::stream_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         create_stream(priority) => this.follow(call, |monitor, stream| monitor.create_stream(stream.0));
         destroy_stream(stream) => this.follow(call, |monitor, ()| monitor.destroy_stream(stream.0));
         synchronize_stream(stream) => this.synchronize(|monitor| monitor.stream_contents(stream.0), call);
@@ -65,9 +65,9 @@ impl<D: Driver + ?Sized> Streams for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Events for Checked<D> {
-    cuda_rt_driver::event_calls! { forward to |this| &*this.inner; create_event, elapsed_ms }
+    cuda_rt_driver::event_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner }; create_event, elapsed_ms }
 
-    cuda_rt_driver::event_calls! { |this, call|
+    cuda_rt_driver::event_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         destroy_event(event) => this.follow(call, |monitor, ()| monitor.destroy_event(event.0));
         record_event(event, stream) => {
             this.follow(call, |monitor, ()| monitor.record_event(event.0, stream.0))
@@ -83,11 +83,11 @@ impl<D: Driver + ?Sized> Events for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Memory for Checked<D> {
-    cuda_rt_driver::memory_calls! { forward to |this| &*this.inner;
+    cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
         memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
     }
 
-    cuda_rt_driver::memory_calls! { |this, call|
+    cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]
         alloc(bytes, stream) => {
             let at = CallSite::here("alloc");
@@ -117,7 +117,7 @@ impl<D: Driver + ?Sized> Memory for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Copies for Checked<D> {
-    cuda_rt_driver::copy_calls! { |this, call|
+    cuda_rt_driver::copy_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]
         copy_to_device(destination, source, bytes, stream) => {
             let accesses = [(Read, host(source, bytes)), (Write, device(destination, bytes))];
@@ -145,9 +145,9 @@ impl<D: Driver + ?Sized> Copies for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Peers for Checked<D> {
-    cuda_rt_driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access }
+    cuda_rt_driver::peer_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner }; peer, peer_access }
 
-    cuda_rt_driver::peer_calls! { |this, call|
+    cuda_rt_driver::peer_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]
         copy_peer(destination, source, bytes, stream) => {
             let accesses = [(Read, device(source.1, bytes)), (Write, device(destination.1, bytes))];
@@ -162,9 +162,9 @@ impl<D: Driver + ?Sized> Peers for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Kernels for Checked<D> {
-    cuda_rt_driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+    cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner }; prepare }
 
-    cuda_rt_driver::kernel_calls! { |this, call|
+    cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]
         launch(kernel, shape, parameters, stream) => {
             let at = CallSite::here(kernel.name);
@@ -183,7 +183,7 @@ impl<D: Driver + ?Sized> Kernels for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Graphs for Checked<D> {
-    cuda_rt_driver::graph_calls! { |this, call|
+    cuda_rt_driver::graph_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         begin_capture(stream) => this.follow(call, |monitor, ()| monitor.begin_capture(stream.0));
         end_capture(stream) => this.finish_capture(call, |monitor, graph| {
             monitor.end_capture(stream.0, graph.map(|graph| graph.0));

@@ -172,33 +172,45 @@ unsafe impl Driver for Unwinding {
 }
 
 impl Streams for Unwinding {
-    cuda_rt::driver::stream_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::stream_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Events for Unwinding {
-    cuda_rt::driver::event_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::event_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Memory for Unwinding {
-    cuda_rt::driver::memory_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::memory_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Copies for Unwinding {
-    cuda_rt::driver::copy_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::copy_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Kernels for Unwinding {
-    cuda_rt::driver::kernel_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::kernel_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Graphs for Unwinding {
-    cuda_rt::driver::graph_calls! { each |this, name, call| this.plan.call(name, || call(&*this.inner)) }
+    cuda_rt::driver::graph_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
 }
 
 impl Peers for Unwinding {
-    cuda_rt::driver::peer_calls! { forward to |this| &*this.inner; peer }
+    cuda_rt::driver::peer_calls! { forward to |this: &Unwinding| -> &dyn DriverWithTools { &*this.inner }; peer }
 
-    cuda_rt::driver::peer_calls! { |this, call|
+    cuda_rt::driver::peer_calls! { |this: &Unwinding, call(&dyn Driver)|
         peer_access(peer) => this.plan.call("peer_access", || call(&*this.inner));
         copy_peer(to, from, bytes, stream) => this.plan.call("copy_peer", || call(&*this.inner));
         communicator(ranks) => {

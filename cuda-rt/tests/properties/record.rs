@@ -124,7 +124,7 @@ unsafe impl Driver for Recorder {
 }
 
 impl Streams for Recorder {
-    cuda_rt::driver::stream_calls! { |this, call|
+    cuda_rt::driver::stream_calls! { |this: &Recorder, call(&SimDriver)|
         create_stream(priority) => this.record(call, |_, stream| Some(Call::CreateStream(stream.0)));
         destroy_stream(stream) => this.record(call, |_, ()| Some(Call::DestroyStream(stream.0)));
         synchronize_stream(stream) => this.record(call, |_, ()| Some(Call::SynchronizeStream(stream.0)));
@@ -133,16 +133,16 @@ impl Streams for Recorder {
         });
     }
 
-    cuda_rt::driver::stream_calls! { |_this|
+    cuda_rt::driver::stream_calls! { |_this: &Recorder|
         query_stream(_stream) => unreachable!("plans ask events");
         foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
     }
 }
 
 impl Events for Recorder {
-    cuda_rt::driver::event_calls! { forward to |this| &*this.inner; elapsed_ms }
+    cuda_rt::driver::event_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; elapsed_ms }
 
-    cuda_rt::driver::event_calls! { |this, call|
+    cuda_rt::driver::event_calls! { |this: &Recorder, call(&SimDriver)|
         create_event(timing) => this.record(call, |_, event| {
             Some(Call::CreateEvent { event: event.0, timing })
         });
@@ -156,11 +156,11 @@ impl Events for Recorder {
 }
 
 impl Memory for Recorder {
-    cuda_rt::driver::memory_calls! { forward to |this| &*this.inner;
+    cuda_rt::driver::memory_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
         memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
     }
 
-    cuda_rt::driver::memory_calls! { |this, call|
+    cuda_rt::driver::memory_calls! { |this: &Recorder, call(&SimDriver)|
         alloc(bytes, stream) => this.record(call, |calls, address| {
             Some(Call::Alloc { life: calls.begin(address.0, bytes), stream: stream.0 })
         });
@@ -177,7 +177,7 @@ impl Memory for Recorder {
 }
 
 impl Copies for Recorder {
-    cuda_rt::driver::copy_calls! { |this, call|
+    cuda_rt::driver::copy_calls! { |this: &Recorder, call(&SimDriver)|
         copy_to_device(destination, source, bytes, stream) => this.record(call, |calls, ()| {
             (bytes > 0).then(|| Call::Copy {
                 direction: Direction::ToDevice,
@@ -217,18 +217,18 @@ impl Copies for Recorder {
 }
 
 impl Peers for Recorder {
-    cuda_rt::driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access }
+    cuda_rt::driver::peer_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; peer, peer_access }
 
-    cuda_rt::driver::peer_calls! { |_this|
+    cuda_rt::driver::peer_calls! { |_this: &Recorder|
         copy_peer(_to, _from, _bytes, _stream) => unreachable!("plans exchange pinned memory only");
         communicator(_ranks) => unreachable!("plans have no collectives");
     }
 }
 
 impl Kernels for Recorder {
-    cuda_rt::driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+    cuda_rt::driver::kernel_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; prepare }
 
-    cuda_rt::driver::kernel_calls! { |this, call|
+    cuda_rt::driver::kernel_calls! { |this: &Recorder, call(&SimDriver)|
         launch(kernel, shape, values, stream) => this.record(call, |calls, ()| {
             // SAFETY: by the call's contract there is one value for each parameter, and the driver
             // accepted them.
@@ -238,15 +238,15 @@ impl Kernels for Recorder {
         });
     }
 
-    cuda_rt::driver::kernel_calls! { |_this|
+    cuda_rt::driver::kernel_calls! { |_this: &Recorder|
         launch_padded(_kernel, _shape, _values, _stream) => unreachable!("no value of a plan has padding");
     }
 }
 
 impl Graphs for Recorder {
-    cuda_rt::driver::graph_calls! { forward to |this| &*this.inner; captured_node }
+    cuda_rt::driver::graph_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; captured_node }
 
-    cuda_rt::driver::graph_calls! { |this, call|
+    cuda_rt::driver::graph_calls! { |this: &Recorder, call(&SimDriver)|
         begin_capture(stream) => this.record(call, |_, ()| Some(Call::BeginCapture(stream.0)));
         end_capture(stream) => this.record(call, |_, graph| {
             Some(Call::EndCapture { stream: stream.0, graph: graph.0 })
@@ -257,7 +257,7 @@ impl Graphs for Recorder {
         destroy_graph(graph) => this.record(call, |_, ()| Some(Call::DestroyGraph(graph.0)));
     }
 
-    cuda_rt::driver::graph_calls! { |_this|
+    cuda_rt::driver::graph_calls! { |_this: &Recorder|
         update_graph(_graph, _stream) => unreachable!("plans update no graphs");
         set_launch(_graph, _node, _kernel, _shape, _values) => unreachable!("plans update no graphs");
     }

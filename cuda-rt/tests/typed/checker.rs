@@ -1,5 +1,7 @@
 //! The facts that the typed API tells the checker, and the places that its reports name.
 
+use std::cell::Cell;
+
 use cuda_rt::checker::{Check, Site, at_statement};
 use cuda_rt::driver::{DeviceAddress, ForeignUse, RawStream};
 use cuda_rt::simulator::SimConfig;
@@ -59,14 +61,14 @@ fn attack_tell_the_checker_of_memory_past_the_end() {
             writes: false,
         }];
         let stream = gpu.stream::<Compute<_>>().unwrap();
-        let mut ran = false;
+        let ran = Cell::new(false);
         let told = gpu
             .driver()
-            .foreign("nonsense", stream.raw(), &uses, &mut || ran = true);
-        assert!(told.is_ok() && ran);
+            .foreign("nonsense", stream.raw(), &uses, &|| ran.set(true));
+        assert!(told.is_ok() && ran.get());
         let _ = gpu
             .driver()
-            .foreign("of no one's", RawStream(u64::MAX), &uses, &mut || ());
+            .foreign("of no one's", RawStream(u64::MAX), &uses, &|| ());
         drop(stream.alloc_zeroed::<u32>(LEN).unwrap());
         stream.synchronize().unwrap();
     })

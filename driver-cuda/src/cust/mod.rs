@@ -117,7 +117,7 @@ unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usiz
 }
 
 impl Streams for CustDriver {
-    cuda_rt_driver::stream_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::stream_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         create_stream, synchronize_stream, query_stream, wait_event, foreign,
     }
 
@@ -135,7 +135,7 @@ impl Streams for CustDriver {
 }
 
 impl Events for CustDriver {
-    cuda_rt_driver::event_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::event_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         query_event, synchronize_event,
     }
 
@@ -184,7 +184,7 @@ impl Events for CustDriver {
 }
 
 impl Memory for CustDriver {
-    cuda_rt_driver::memory_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::memory_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         alloc, free, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
         unregister_host,
     }
@@ -202,7 +202,7 @@ impl Memory for CustDriver {
 }
 
 impl Copies for CustDriver {
-    cuda_rt_driver::copy_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::copy_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         copy_to_device, copy_to_host,
     }
 
@@ -287,7 +287,7 @@ impl Copies for CustDriver {
 }
 
 impl Peers for CustDriver {
-    cuda_rt_driver::peer_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::peer_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         peer, peer_access, copy_peer, communicator,
     }
 }
@@ -331,7 +331,7 @@ impl Kernels for CustDriver {
         Ok(())
     }
 
-    cuda_rt_driver::kernel_calls! { |this|
+    cuda_rt_driver::kernel_calls! { |this: &CustDriver|
         launch_padded(kernel, shape, parameters, stream) => {
             // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
@@ -340,7 +340,7 @@ impl Kernels for CustDriver {
 }
 
 impl Graphs for CustDriver {
-    cuda_rt_driver::graph_calls! { forward to |this| &*this.cuda;
+    cuda_rt_driver::graph_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         begin_capture, end_capture, captured_node, update_graph, set_launch, launch_graph,
         destroy_graph,
     }

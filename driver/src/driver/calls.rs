@@ -7,11 +7,18 @@
 //! Every crate can call these macros, also a crate that forbids `unsafe`. The code that the caller
 //! writes must therefore be safe code, as everywhere in that crate:
 //!
-//! - A body stands in an `unsafe fn`. The lint `unsafe_code` does not see the keyword, because the
-//!   keyword comes from here. `forbid(unsafe_op_in_unsafe_fn)` therefore requires an `unsafe`
-//!   block, written by the caller, around each unsafe operation of the body.
+//! - The code of the caller stands in a function of its own, `__body` or `__inner`, which is safe.
+//!   The `unsafe fn` of the call holds this function, and calls it. So an unsafe operation of the
+//!   caller needs an `unsafe` block of the caller. Counterexample: the code stood in the `unsafe
+//!   fn` itself, under `forbid(unsafe_op_in_unsafe_fn)`. rustc reports no lint about the expansion
+//!   of another crate's macro, so a macro of a third crate brought in the operation.
+//! - The function gets the arguments of the call, and a closure that makes this call, with these
+//!   arguments, at most once.
 //! - The only attribute accepted is `#[track_caller]`. `#[export_name = "…"]` on a function made
 //!   here would replace a function of the C library, and no lint would see it.
+//!
+//! A function inside another one sees neither `Self` nor generic parameters. Therefore the caller
+//! states the types.
 
 /// Makes a trait of calls, and the macro `$calls` that writes them in a driver.
 macro_rules! group {
@@ -39,87 +46,133 @@ macro_rules! group {
         }
 
         #[doc = concat!("Writes calls of [`", stringify!($Group), "`] in the `impl` of a driver:")]
-        /// - `forward to |this| inner; call, call`: passed on to the driver that `inner` refers to;
-        /// - `|this, call| name(arguments) => body;`: with a body, in which `call(inner)` makes the
-        ///   call on another driver;
-        /// - `|this| name(arguments) => body;`: with a body that does not pass the call on;
-        /// - `each |this, name, call| body`: every call of the group with one body.
+        /// - `forward to |this: &Type| -> &Inner { .. }; call, call`: passed on to the driver that
+        ///   the block refers to;
+        /// - `|this: &Type, call(&Inner)| name(arguments) => body;`: with a body, in which
+        ///   `call(inner)` makes the call on another driver, at most once;
+        /// - `|this: &Type| name(arguments) => body;`: with a body that does not pass the call on;
+        /// - `each |this: &Type, name, call(&Inner)| body`: every call of the group with one body.
+        ///
+        /// A type with a parameter needs `for<D: ?Sized + Trait>` in front. A body is a function of
+        /// its own: it sees neither `Self` nor other generic parameters. It is safe code, even if
+        /// the call is `unsafe`: the contract of the call holds for its arguments.
         ///
         /// A call that is not written is missing from the `impl`, which then does not compile. The
         /// types in the signatures must be in scope. `#[track_caller]` may stand before a name.
         #[macro_export]
         macro_rules! $calls {
-            (forward to |$d this:ident| $d inner:expr; $d($d name:ident),* $d(,)?) => {
-                $d( $d crate::$calls! { @forward $d name |$d this| $d inner } )*
+            (for<$d G:ident: ?Sized + $d Bound:path> $d($d calls:tt)*) => {
+                $d crate::$calls! { @in [<$d G: $d Bound>] $d($d calls)* }
             };
-            (each |$d this:ident, $d name:ident, $d call:ident| $d body:expr) => {
-                $( $d crate::$calls! { @each $name |$d this, $d name, $d call| $d body } )*
+            (forward $d($d calls:tt)*) => { $d crate::$calls! { @in [] forward $d($d calls)* } };
+            (each $d($d calls:tt)*) => { $d crate::$calls! { @in [] each $d($d calls)* } };
+            (| $d($d calls:tt)*) => { $d crate::$calls! { @in [] | $d($d calls)* } };
+            (
+                @in $d generics:tt
+                forward to |$d this:ident: &$d This:ty| -> &$d Inner:ty $d inner:block;
+                $d($d name:ident),* $d(,)?
+            ) => {
+                $d( $d crate::$calls! {
+                    @forward $d name $d generics |$d this: &$d This| -> &$d Inner $d inner
+                } )*
+            };
+            (
+                @in $d generics:tt
+                each |$d this:ident: &$d This:ty, $d name:ident, $d call:ident(&$d Inner:ty)| $d body:expr
+            ) => {
+                $( $d crate::$calls! {
+                    @each $name $d generics |$d this: &$d This, $d name, $d call(&$d Inner)| $d body
+                } )*
+            };
+            (
+                @in $d generics:tt
+                |$d this:ident: &$d This:ty $d(, $d call:ident(&$d Inner:ty))?|
+                $d(
+                    $d(#[track_caller $d([$d traced:tt])?])?
+                    $d name:ident $d given:tt => $d body:expr;
+                )*
+            ) => {
+                $d crate::$calls! {
+                    @bodies [$d generics |$d this: &$d This $d(, $d call(&$d Inner))?|]
+                    $d( [$d(#[track_caller $d([$d traced])?])? $d name $d given => $d body] )*
+                }
+            };
+            (@bodies $d types:tt $d($d call:tt)*) => {
+                $d( $d crate::$calls! { @body $d types $d call } )*
             };
             $(
-                (@forward $name |$d this:ident| $d inner:expr) => {
-                    #[forbid(unsafe_op_in_unsafe_fn)]
+                (
+                    @forward $name [$d(<$d G:ident: $d Bound:path>)?]
+                    |$d this:ident: &$d This:ty| -> &$d Inner:ty $d inner:block
+                ) => {
                     $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
-                        let $d this = self;
-                        let inner = $d inner;
+                        fn __inner $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
+                            $d this: &$d This,
+                        ) -> &$d Inner {
+                            $d inner
+                        }
+                        let inner = __inner(self);
                         // SAFETY: the same contract.
                         $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
                     }
                 };
-                (@each $name |$d this:ident, $d name:ident, $d call:ident| $d body:expr) => {
-                    #[forbid(unsafe_op_in_unsafe_fn)]
+                (
+                    @each $name [$d(<$d G:ident: $d Bound:path>)?]
+                    |$d this:ident: &$d This:ty, $d name:ident, $d call:ident(&$d Inner:ty)| $d body:expr
+                ) => {
                     $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
-                        let $d this = self;
-                        let $d name = stringify!($name);
-                        // For a call that takes a `&mut` argument, the closure is an `FnMut`.
-                        #[allow(unused_mut)]
-                        let mut $d call = |inner: &_| {
+                        fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
+                            $d this: &$d This,
+                            $d name: &'static $d crate::__private::core::primitive::str,
+                            $d call: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
+                        ) -> $result {
+                            $d body
+                        }
+                        __body(self, $d crate::__private::core::stringify!($name), |inner| {
                             // SAFETY: the same contract.
                             $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
-                        };
-                        $d body
+                        })
                     }
                 };
                 (
-                    @body |$d this:ident $d(, $d call:ident)?| $d(#[track_caller $d([$d traced:tt])?])?
-                    $name($($d $arg:ident),*) => $d body:expr
+                    @body [[$d(<$d G:ident: $d Bound:path>)?] |$d this:ident: &$d This:ty, $d call:ident(&$d Inner:ty)|]
+                    [$d(#[track_caller $d([$d traced:tt])?])? $name($($d $arg:ident),* $d(,)?) => $d body:expr]
                 ) => {
                     $d(#[track_caller $d([$d traced])?])?
-                    #[forbid(unsafe_op_in_unsafe_fn)]
-                    $(unsafe $([$never])?)? fn $name(&self $(, $d $arg: $type)*) -> $result {
-                        let $d this = self;
-                        $d(
-                            #[allow(unused_mut)]
-                            let mut $d call = |inner: &_| {
-                                // SAFETY: the same contract.
-                                $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $d $arg)*) }
-                            };
-                        )?
-                        $d body
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                        $d(#[track_caller $d([$d traced])?])?
+                        fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
+                            $d this: &$d This,
+                            $($d $arg: $type,)*
+                            $d call: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
+                        ) -> $result {
+                            // `call` has the arguments too, and a body may use only `call`.
+                            $(let _ = $d $arg;)*
+                            $d body
+                        }
+                        __body(self, $($arg,)* |inner| {
+                            // SAFETY: the same contract.
+                            $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
+                        })
+                    }
+                };
+                (
+                    @body [[$d(<$d G:ident: $d Bound:path>)?] |$d this:ident: &$d This:ty|]
+                    [$d(#[track_caller $d([$d traced:tt])?])? $name($($d $arg:ident),* $d(,)?) => $d body:expr]
+                ) => {
+                    $d(#[track_caller $d([$d traced])?])?
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                        $d(#[track_caller $d([$d traced])?])?
+                        fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
+                            $d this: &$d This,
+                            $($d $arg: $type,)*
+                        ) -> $result {
+                            $d body
+                        }
+                        __body(self $(, $arg)*)
                     }
                 };
             )*
-            (
-                |$d this:ident, $d call:ident|
-                $d(
-                    $d(#[track_caller $d([$d traced:tt])?])?
-                    $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;
-                )*
-            ) => {
-                $d( $d crate::$calls! {
-                    @body |$d this, $d call| $d(#[track_caller $d([$d traced])?])? $d name($d($d given),*) => $d body
-                } )*
-            };
-            (
-                |$d this:ident|
-                $d(
-                    $d(#[track_caller $d([$d traced:tt])?])?
-                    $d name:ident($d($d given:ident),* $d(,)?) => $d body:expr;
-                )*
-            ) => {
-                $d( $d crate::$calls! {
-                    @body |$d this| $d(#[track_caller $d([$d traced])?])? $d name($d($d given),*) => $d body
-                } )*
-            };
         }
     };
 }

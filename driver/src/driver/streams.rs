@@ -50,7 +50,7 @@ group! {
             name: &'static str,
             stream: RawStream,
             uses: &[ForeignUse],
-            body: &mut dyn FnMut(),
+            body: &dyn Fn(),
         ) -> DriverResult<()>;
     }
 }

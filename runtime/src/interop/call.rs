@@ -1,5 +1,6 @@
 //! [`ForeignCall`]: another library's call on a stream of this crate.
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -129,12 +130,14 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     #[track_caller]
     pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
         let stream = self.stream.raw();
-        let (mut body, mut output) = (Some(body), None);
-        let mut run = || output = body.take().map(|body| body(stream));
+        let (body, output) = (Cell::new(Some(body)), Cell::new(None));
+        let run = || output.set(body.take().map(|body| body(stream)));
         self.stream
             .call(self.name)
-            .make(|driver, at| driver.foreign(self.name, at, &self.uses, &mut run))?;
-        Ok(output.expect("a driver runs the body, or returns an error"))
+            .make(|driver, at| driver.foreign(self.name, at, &self.uses, &run))?;
+        Ok(output
+            .take()
+            .expect("a driver runs the body, or returns an error"))
     }
 }
 

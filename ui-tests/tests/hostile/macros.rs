@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use syn::visit::Visit;
 
 /// The crates with macros for users, and each crate's name in `hostile/body.rs`.
@@ -75,6 +75,91 @@ pub(crate) fn exported() -> Vec<Exported> {
     found
 }
 
+/// The exported macros that another macro writes, for example `stream_calls!`. The writing macro
+/// takes a dollar sign as `$d`. The rules are as if each macro had been written by hand: `$d name`
+/// is `$name`, a fragment of the user's. A fragment of the writing macro, `$name`, is the name
+/// `__name`, and its repetitions are written once.
+pub(crate) fn written() -> Vec<Exported> {
+    let mut found = Vec::new();
+    for file in exporting_files() {
+        let parsed = syn::parse_file(&fs::read_to_string(&file).unwrap()).unwrap();
+        for item in parsed.items {
+            let syn::Item::Macro(item) = item else { continue };
+            if item.mac.path.is_ident("macro_rules") {
+                find_written(item.mac.tokens, &file, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Finds `#[macro_export] macro_rules! name { .. }` in the rules of a macro.
+fn find_written(rules: TokenStream, file: &Path, found: &mut Vec<Exported>) {
+    let tokens: Vec<TokenTree> = rules.into_iter().collect();
+    let texts: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else { continue };
+        // `# [macro_export] macro_rules ! $ name { .. }`
+        match at.checked_sub(6).map(|from| &texts[from..at]) {
+            Some([_, export, rules, bang, dollar, name])
+                if export == "[macro_export]" && rules == "macro_rules" && bang == "!" && dollar == "$" =>
+            {
+                found.push(Exported {
+                    name: name.clone(),
+                    kind: Kind::Rules,
+                    file: file.to_owned(),
+                    rules: as_written(group.stream()),
+                    krate: "",
+                });
+            }
+            _ => find_written(group.stream(), file, found),
+        }
+    }
+}
+
+fn as_written(rules: TokenStream) -> TokenStream {
+    let is = |token: Option<&TokenTree>, text: &str| token.is_some_and(|token| token.to_string() == text);
+    let mut written = Vec::new();
+    let mut tokens = rules.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(dollar) if dollar.as_char() == '$' => match tokens.next() {
+                Some(TokenTree::Ident(name)) if name == "d" => {
+                    written.push(dollar.into());
+                    if let Some(TokenTree::Group(repeated)) = tokens.peek() {
+                        let inside = as_written(repeated.stream());
+                        written.push(Group::new(repeated.delimiter(), inside).into());
+                        tokens.next();
+                    }
+                }
+                Some(TokenTree::Ident(name)) if name == "crate" => {
+                    written.extend([dollar.into(), name.into()]);
+                }
+                Some(TokenTree::Ident(name)) => {
+                    written.push(Ident::new(&format!("__{name}"), name.span()).into());
+                }
+                Some(TokenTree::Group(repeated)) => {
+                    // A separator, and the operator of the repetition.
+                    while !["*", "+", "?"].iter().any(|text| is(tokens.peek(), text)) {
+                        tokens.next().expect("a repetition has an operator");
+                    }
+                    tokens.next();
+                    let inside: Vec<TokenTree> = as_written(repeated.stream()).into_iter().collect();
+                    // `$([$never])?` never occurs.
+                    let never = matches!(&inside[..], [TokenTree::Group(only)] if only.delimiter() == Delimiter::Bracket);
+                    written.extend(inside.into_iter().filter(|_| !never));
+                }
+                other => panic!("a dollar sign before {other:?}"),
+            },
+            TokenTree::Group(group) => {
+                written.push(Group::new(group.delimiter(), as_written(group.stream())).into());
+            }
+            other => written.push(other),
+        }
+    }
+    written.into_iter().collect()
+}
+
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -135,12 +220,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// Files of macros that this harness does not expand, and the cases that show why it need not.
+/// Files of macros that the hostile crates do not call, and the programs that call them and must be
+/// refused. `definitions` reads these macros too.
 const ELSEWHERE: [(&str, &[&str]); 1] = [(
     "driver/src/driver/calls.rs",
     &[
-        "h42_driver_call_with_an_unsafe_body",
-        "h42_driver_call_with_an_attribute",
+        "cases/h42_driver_call_with_an_unsafe_body.stderr",
+        "cases/h42_driver_call_with_an_attribute.stderr",
+        "hostile/refused/driver_call_with_an_operation_of_another_crate.rs",
+        "hostile/refused/driver_call_passed_on_by_an_operation_of_another_crate.rs",
+        "hostile/refused/driver_calls_with_an_operation_of_another_crate.rs",
     ],
 )];
 
@@ -149,24 +238,9 @@ const ELSEWHERE: [(&str, &[&str]); 1] = [(
 #[test]
 fn every_file_of_exported_macros_is_looked_at() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let folders = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path().join("src"));
-    // Folders that belong to no package that users depend on.
-    let own = ["examples", "ui-tests", "xtask", "target"].map(|name| root.join(name).join("src"));
-    let mut exporting = 0;
-    for file in folders
-        .filter(|src| src.is_dir() && !own.contains(src))
-        .flat_map(|src| sources(&src))
-    {
-        let text = fs::read_to_string(&file).unwrap();
-        if !text
-            .lines()
-            .any(|line| line.trim_start().starts_with("#[macro_export"))
-        {
-            continue;
-        }
-        exporting += 1;
+    let files = exporting_files();
+    let written = written();
+    for file in &files {
         let name = file.strip_prefix(root).unwrap();
         let expanded = CRATES.iter().any(|(folder, _)| name.starts_with(folder));
         let cases = ELSEWHERE
@@ -178,13 +252,39 @@ fn every_file_of_exported_macros_is_looked_at() {
             "no hostile crate calls the macros of {}",
             name.display()
         );
+        assert!(
+            expanded || written.iter().any(|found| found.file == *file),
+            "`definitions` reads no macro of {}",
+            name.display()
+        );
         for case in cases.unwrap_or_default() {
-            let refused = root.join("ui-tests/cases").join(case).with_extension("stderr");
+            let refused = root.join("ui-tests").join(case);
             assert!(refused.is_file(), "{case} is no case");
         }
     }
     assert!(
-        exporting >= 8,
-        "only {exporting} files of exported macros were found"
+        files.len() >= 8,
+        "only {} files of exported macros were found",
+        files.len()
     );
+}
+
+/// The files of all packages that users depend on in which a macro is exported.
+fn exporting_files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("src"));
+    // Folders that belong to no package that users depend on.
+    let own = ["examples", "ui-tests", "xtask", "target"].map(|name| root.join(name).join("src"));
+    let exports = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        text.lines()
+            .any(|line| line.trim_start().starts_with("#[macro_export"))
+    };
+    folders
+        .filter(|src| src.is_dir() && !own.contains(src))
+        .flat_map(|src| sources(&src))
+        .filter(exports)
+        .collect()
 }

@@ -125,6 +125,7 @@ fn each_call_by_hand_is_refused_for_its_reason() {
         programs.len()
     );
     rustc.file("none.ptx", &read(&folder("none.ptx")));
+    rustc.third(&read(&folder("third.rs")));
     let sources: Vec<(String, String)> = programs.clone().into_iter().collect();
     let failures: Vec<String> = rustc
         .libraries(&sources)

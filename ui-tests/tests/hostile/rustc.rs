@@ -40,6 +40,13 @@ impl Rustc {
         fs::write(self.directory.join(name), text).unwrap();
     }
 
+    /// Compiles another library, which the sources call `third`.
+    pub(crate) fn third(&self, source: &str) {
+        self.file("third.rs", source);
+        let mut rustc = self.rustc();
+        checked(&rustc.args(["--crate-type=rlib", "third.rs"]).output().unwrap());
+    }
+
     /// Compiles each source to a library, two at a time. The error is rustc's output.
     pub(crate) fn libraries(&self, sources: &[(String, String)]) -> BTreeMap<String, Result<(), String>> {
         let (next, results) = (Mutex::new(sources.iter()), Mutex::new(BTreeMap::new()));
@@ -70,6 +77,7 @@ impl Rustc {
                 "--error-format=human",
             ])
             .arg(format!("-Cmetadata={name}"))
+            .arg("-L.")
             .arg("-o")
             .arg(self.rlib(name))
             .arg(&file)

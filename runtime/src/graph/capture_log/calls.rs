@@ -112,11 +112,11 @@ unsafe impl Driver for CaptureLog {
 }
 
 impl Streams for CaptureLog {
-    cuda_rt_driver::stream_calls! { forward to |this| &*this.inner;
+    cuda_rt_driver::stream_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
         create_stream, destroy_stream, synchronize_stream, query_stream,
     }
 
-    cuda_rt_driver::stream_calls! { |this, call|
+    cuda_rt_driver::stream_calls! { |this: &CaptureLog, call(&Inner)|
         wait_event(stream, event) => this.pass(
             call,
             |_| (),
@@ -148,11 +148,11 @@ impl Streams for CaptureLog {
 }
 
 impl Events for CaptureLog {
-    cuda_rt_driver::event_calls! { forward to |this| &*this.inner;
+    cuda_rt_driver::event_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
         create_event, destroy_event, query_event, synchronize_event, elapsed_ms,
     }
 
-    cuda_rt_driver::event_calls! { |this, call|
+    cuda_rt_driver::event_calls! { |this: &CaptureLog, call(&Inner)|
         record_event(event, stream) => this.pass(
             call,
             |_| (),
@@ -167,12 +167,12 @@ impl Events for CaptureLog {
 }
 
 impl Memory for CaptureLog {
-    cuda_rt_driver::memory_calls! { forward to |this| &*this.inner;
+    cuda_rt_driver::memory_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
         memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
         unregister_host,
     }
 
-    cuda_rt_driver::memory_calls! { |this, call|
+    cuda_rt_driver::memory_calls! { |this: &CaptureLog, call(&Inner)|
         alloc(bytes, stream) => this.pass(
             call,
             |state| match state.captured.0.get(state.run.entries.len()) {
@@ -201,7 +201,7 @@ impl Memory for CaptureLog {
 }
 
 impl Copies for CaptureLog {
-    cuda_rt_driver::copy_calls! { |this, call|
+    cuda_rt_driver::copy_calls! { |this: &CaptureLog, call(&Inner)|
         copy_to_device(destination, source, bytes, stream) => {
             this.pass_copy((Copied::ToDevice, destination.0, number(source), bytes), stream, call)
         };
@@ -228,9 +228,9 @@ impl Copies for CaptureLog {
 }
 
 impl Peers for CaptureLog {
-    cuda_rt_driver::peer_calls! { forward to |this| &*this.inner; peer, peer_access, communicator }
+    cuda_rt_driver::peer_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner }; peer, peer_access, communicator }
 
-    cuda_rt_driver::peer_calls! { |_this|
+    cuda_rt_driver::peer_calls! { |_this: &CaptureLog|
         // A stream of a capture copies within its device only: the typed API demands a `Live`
         // device.
         copy_peer(_destination, _source, _bytes, _stream) => Err(DriverError::new(
@@ -241,9 +241,9 @@ impl Peers for CaptureLog {
 }
 
 impl Kernels for CaptureLog {
-    cuda_rt_driver::kernel_calls! { forward to |this| &*this.inner; prepare }
+    cuda_rt_driver::kernel_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner }; prepare }
 
-    cuda_rt_driver::kernel_calls! { |this, call|
+    cuda_rt_driver::kernel_calls! { |this: &CaptureLog, call(&Inner)|
         launch(kernel, shape, parameters, stream) => {
             // SAFETY: `call` makes this launch, whose values have no padding by the contract of
             // `launch`.
@@ -258,7 +258,7 @@ impl Kernels for CaptureLog {
 }
 
 impl Graphs for CaptureLog {
-    cuda_rt_driver::graph_calls! { forward to |this| &*this.inner;
+    cuda_rt_driver::graph_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
         begin_capture, end_capture, captured_node, update_graph, set_launch, launch_graph, destroy_graph,
     }
 }

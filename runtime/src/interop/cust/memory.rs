@@ -1,5 +1,6 @@
 //! Memory of cust for this crate, and memory of this crate for cust.
 
+use std::cell::Cell;
 use std::ptr;
 
 use cust::memory::{DeviceBuffer as CustBuffer, DeviceCopy, DevicePointer, LockedBuffer};
@@ -105,11 +106,11 @@ where
     fn settle(&self, address: sys::CUdeviceptr) -> DriverResult<Origin> {
         let driver = cuda(self.core())?;
         let ordinal = driver_ordinal(self);
-        let mut result = Ok(Origin::Allocated);
-        let mut ask = || result = ask(address, ordinal);
+        let result = Cell::new(Ok(Origin::Allocated));
+        let ask = || result.set(ask(address, ordinal));
         // The foreign call makes the context current.
-        cuda_rt_driver::Streams::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &mut ask)?;
-        result
+        cuda_rt_driver::Streams::foreign(&*driver, "cuCtxSynchronize", self.raw(), &[], &ask)?;
+        result.into_inner()
     }
 }
 
@@ -179,10 +180,10 @@ where
         // A failed wait is not a finished wait, and neither is a wait that unwinds: the buffer is
         // then leaked.
         let ours = Unless::leaked(self);
-        let mut copied = None;
-        let mut copy = || copied = Some(copy_out(source, len * size_of::<T>()));
-        let entered = cuda_rt_driver::Streams::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &mut copy);
-        match (entered, copied) {
+        let copied = Cell::new(None);
+        let copy = || copied.set(Some(copy_out(source, len * size_of::<T>())));
+        let entered = cuda_rt_driver::Streams::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &copy);
+        match (entered, copied.into_inner()) {
             (Ok(()), Some(Ok(copy))) => {
                 drop(ours.take_back());
                 // SAFETY: the memory is from `cuMemAlloc`, has that length, and nothing else owns
