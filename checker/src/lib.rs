@@ -62,7 +62,7 @@ mod shadow;
 #[forbid(unsafe_code)]
 mod vector_clock;
 
-pub use checked::{CalledAt, Check, Checked, Simulates, Watch, at_statement};
+pub use checked::{Check, Checked, Simulates, Watch, at_statement};
 pub use checker::{ActorId, Checker};
 pub use cuda_rt_driver::{AccessKind, ActorKind, Operation, Party, Race, Site};
 pub use vector_clock::VectorClock;

@@ -78,14 +78,22 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `cuda` | yes | the CUDA driver, loaded at run time; without it there is only the simulated device |
-//! | `pipeline` | yes | the module `pipeline`; without it the build has one package less |
+//! | `cuda` | yes | the CUDA driver, loaded at run time; without it there are only simulated devices |
+//! | `macros` | yes | the derives of [`Bundle`] and [`Element`], with those of `bytemuck` that elements need |
+//! | `simulator` | yes | simulated devices; includes `checker` |
+//! | `checker` | yes | the module `checker`, which `CUDA_RT_CHECK=1` puts over a GPU; without it that variable is an error |
+//! | `timeline` | yes | the module `timeline`: recordings; includes `simulator`, whose times it also shows |
+//! | `pipeline` | yes | the module `pipeline`; includes `timeline` |
 //! | `nccl` | no | collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they run on simulated devices only |
 //! | `half` | no | `half::f16` and `half::bf16` as elements and in kernels |
 //! | `cupti` | no | times of kernels and copies from CUPTI, if it can be loaded; otherwise from timing events |
 //! | `rustacuda` | no | types that derive `DeviceCopy` of `rustacuda_derive`, as elements and kernel parameters, if that is sound |
 //! | `cust` | no | objects of the crate `cust` 0.3.2 become objects of this crate, and the reverse; links libcuda |
 //! | `nvtx` | no | stages named by [`timeline::scope`] are NVTX ranges too; the build needs a C compiler and libclang |
+//!
+//! A program that needs none of the tools asks for `default-features = false, features =
+//! ["cuda"]`: 11 packages instead of 21. Crates of kernels depend on `cuda-handoff-device`, which
+//! has the feature `macros` by default.
 //!
 //! # What is not caught
 //!
@@ -98,8 +106,14 @@
 #[cfg(feature = "pipeline")]
 #[doc(inline)]
 pub use cuda_rt_pipeline as pipeline;
+#[cfg(feature = "checker")]
+pub use cuda_rt_runtime::checker;
 #[cfg(feature = "cuda")]
 pub use cuda_rt_runtime::driver_cuda;
+#[cfg(feature = "simulator")]
+pub use cuda_rt_runtime::simulator;
+#[cfg(feature = "timeline")]
+pub use cuda_rt_runtime::timeline;
 #[doc(hidden)]
 pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, __priority, __private};
 #[cfg(feature = "rustacuda")]
@@ -113,7 +127,7 @@ pub use cuda_rt_runtime::{
     RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
     Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
-pub use cuda_rt_runtime::{bytemuck, checker, driver, interop, kernel, simulator, timeline};
+pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};
 
 /// The doctests of the README: its example is compiled and run.

@@ -197,6 +197,7 @@ pub use block::{
     Xor,
 };
 pub use chunk::Chunks;
+#[cfg(feature = "macros")]
 pub use cuda_rt_macros::{Element, kernel};
 #[cfg(feature = "rustacuda")]
 pub use device_copied::{AnyBits, DeviceCopied};
@@ -213,8 +214,10 @@ pub use random::{Random, philox4x32};
 
 /// Names that the source of most kernels uses.
 pub mod prelude {
+    #[cfg(feature = "macros")]
+    pub use crate::kernel;
     pub use crate::{
         Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadChunk, PerThreadColumn, Scalar, fast, kernel,
+        PerThread, PerThreadChunk, PerThreadColumn, Scalar, fast,
     };
 }

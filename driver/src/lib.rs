@@ -80,6 +80,7 @@
 mod arguments;
 #[doc(hidden)]
 pub mod call_lock;
+mod called_at;
 mod collective;
 mod driver;
 mod error;
@@ -96,6 +97,7 @@ mod tools;
 mod work;
 
 pub use arguments::OwnedArguments;
+pub use called_at::CalledAt;
 pub use collective::{Collective, Communicator, Number, Part, Reduction};
 pub use driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 pub use error::{DriverError, ErrorCode};

@@ -17,7 +17,12 @@
 //! | `checker` | the happens-before checker, re-exported |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(feature = "timeline"),
+    allow(dead_code, reason = "recordings alone start observers")
+)]
 
+#[cfg(feature = "checker")]
 pub mod checker;
 mod collective;
 mod device;
@@ -29,6 +34,7 @@ mod memory;
 mod order;
 mod stream;
 mod tag;
+#[cfg(feature = "timeline")]
 pub mod timeline;
 
 /// The interface between the runtime and hardware.
@@ -37,6 +43,7 @@ pub use cuda_rt_driver as driver;
 #[cfg(feature = "cuda")]
 pub use cuda_rt_driver_cuda as driver_cuda;
 /// The simulated device.
+#[cfg(feature = "simulator")]
 pub use cuda_rt_simulator as simulator;
 
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
@@ -80,6 +87,7 @@ pub mod __private {
 }
 
 pub use bytemuck;
+#[cfg(feature = "macros")]
 pub use cuda_rt_macros::{Bundle, HostElement as Element};
 #[cfg(feature = "rustacuda")]
 pub use device_std::{AnyBits, DeviceCopied};

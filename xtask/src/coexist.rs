@@ -17,9 +17,6 @@ use std::process::{Command, Output};
 
 use neighbours::{NEIGHBOURS, Neighbour};
 
-/// The most packages that a program with cuda-rt alone may build, without the program itself.
-const MOST_PACKAGES: usize = 23;
-
 /// Checks the programs of the neighbours called `names`, or of all neighbours.
 pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
     if let Some(name) = names
@@ -95,10 +92,11 @@ impl Program {
         let mut check = vec!["check", "--quiet", "--lib"];
         check.extend(self.neighbour.check);
         self.cargo(&check)?;
-        if self.neighbour.name == neighbours::ALONE && packages.len() > MOST_PACKAGES {
+        let most = self.neighbour.most_packages;
+        if packages.len() > most {
             let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
             return Err(format!(
-                "it builds {} packages, of {MOST_PACKAGES} at most: {}",
+                "it builds {} packages, of {most} at most: {}",
                 packages.len(),
                 packages.join(", ")
             )

@@ -1,24 +1,12 @@
 //! The call of the program that a driver call belongs to, and its place in the source.
 
-use std::cell::Cell;
-use std::panic::Location;
-
 use super::FILES;
-use cuda_rt_driver::{CallSite, Operation, Site};
-
-thread_local! {
-    /// The call of the typed API, or the statement of a program, that this thread is inside.
-    static CALLED_AT: Cell<Option<Site>> = const { Cell::new(None) };
-}
-
-// The cell must have no destructor: a cell with one is destroyed before other thread-locals of the
-// thread. A user's thread-local that calls the library in its drop would then panic.
-const _: () = assert!(!std::mem::needs_drop::<Cell<Option<Site>>>());
+use cuda_rt_driver::{CallSite, CalledAt, Operation, Site};
 
 /// The operation of a followed call: its name, and its place. The place is the call of the typed
 /// API that the call is part of, or else the call itself.
 pub(super) fn operation(call: CallSite) -> Operation {
-    let site = match CALLED_AT.get() {
+    let site = match CalledAt::current() {
         Some(site) => site,
         // A call through `dyn Driver` has the driver's method as its caller.
         None if FILES.contains(&call.at.file()) => Site::Unknown,
@@ -33,40 +21,10 @@ pub(super) fn operation(call: CallSite) -> Operation {
 /// The host's operation at a call by which memory passes. Its place is the program's statement, if
 /// there is one.
 pub(super) fn host_operation(passed: CallSite) -> Operation {
-    let statement = CALLED_AT.get().filter(|at| matches!(at, Site::Statement(_)));
+    let statement = CalledAt::current().filter(|at| matches!(at, Site::Statement(_)));
     Operation {
         name: passed.during,
         site: statement.unwrap_or(Site::Code(passed.at)),
-    }
-}
-
-/// While this value lives, the driver calls of this thread count as made at one place. If calls of
-/// the typed API are nested, the outermost call's place counts.
-#[derive(Debug)]
-pub struct CalledAt {
-    outermost: bool,
-}
-
-impl CalledAt {
-    /// Sets the place of the calls from now on, unless an outer value is alive.
-    pub fn new(location: &'static Location<'static>) -> Self {
-        Self::at(Site::Code(location))
-    }
-
-    fn at(site: Site) -> Self {
-        let outermost = CALLED_AT.get().is_none();
-        if outermost {
-            CALLED_AT.set(Some(site));
-        }
-        Self { outermost }
-    }
-}
-
-impl Drop for CalledAt {
-    fn drop(&mut self) {
-        if self.outermost {
-            CALLED_AT.set(None);
-        }
     }
 }
 

@@ -18,8 +18,8 @@ mod follow;
 mod simulates;
 mod watch;
 
+pub use called_at::at_statement;
 use called_at::host_operation;
-pub use called_at::{CalledAt, at_statement};
 pub use simulates::Simulates;
 pub use watch::Watch;
 

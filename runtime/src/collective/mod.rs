@@ -305,7 +305,7 @@ impl<G> Communicator<G> {
         scale: usize,
         ranks: R,
     ) -> Result<R::Given, RefusedBuffers<R::Given>> {
-        let _at = cuda_rt_checker::CalledAt::new(std::panic::Location::caller());
+        let _at = cuda_rt_driver::CalledAt::new(std::panic::Location::caller());
         let _order = self.in_order();
         let ranks = Unless::new(ranks, |ranks: R| {
             ranks.leak();

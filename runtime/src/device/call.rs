@@ -19,8 +19,7 @@ use crate::device::core::DeviceCore;
 use crate::error::{During, Result};
 use crate::order::observer::Operation;
 use crate::order::stream_ref::StreamRef;
-use cuda_rt_checker::CalledAt;
-use cuda_rt_driver::{Driver, DriverResult, Kind, RawStream};
+use cuda_rt_driver::{CalledAt, Driver, DriverResult, Kind, RawStream};
 
 /// One call of the typed API on a stream. While the value lives, a checker attributes this thread's
 /// driver calls to the user's line. Without a checker this costs nothing.

@@ -1,9 +1,11 @@
 //! [`Device`]: one physical or simulated GPU. `core` holds the state that its handles share, `call`
-//! the steps of every call on it.
+//! the steps of every call on it, `simulated` the calls that only simulated devices have.
 
 pub(crate) mod call;
 pub(crate) mod core;
 mod memory_pools;
+#[cfg(feature = "simulator")]
+mod simulated;
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -18,7 +20,6 @@ use crate::stream::Stream;
 use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
 use cuda_rt_driver::Race;
 use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, MemoryInfo, Properties};
-use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 
 /// One GPU: a context with streams, memory and kernels of its own.
 ///
@@ -79,18 +80,26 @@ pub(crate) fn prepared(
 
 #[cfg(feature = "cuda")]
 fn cuda(ordinal: usize) -> DriverResult<Arc<dyn DriverWithTools>> {
-    Ok(checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?))
+    checked(cuda_rt_driver_cuda::CudaDriver::open(ordinal)?)
 }
 
-/// The driver, wrapped in a checker if `CUDA_RT_CHECK` is set and not 0.
+/// The driver, wrapped in a checker if `CUDA_RT_CHECK` is set and not 0. An error if the checker is
+/// wanted, and was not built.
 #[cfg(feature = "cuda")]
-pub(crate) fn checked(driver: Arc<dyn DriverWithTools>) -> Arc<dyn DriverWithTools> {
+pub(crate) fn checked(driver: Arc<dyn DriverWithTools>) -> DriverResult<Arc<dyn DriverWithTools>> {
     let wanted = std::env::var_os("CUDA_RT_CHECK").is_some_and(|value| !value.is_empty() && value != "0");
-    if wanted {
-        cuda_rt_checker::Checked::over_with_others(driver, cuda_rt_checker::Check::Deny)
-    } else {
-        driver
+    if !wanted {
+        return Ok(driver);
     }
+    #[cfg(feature = "checker")]
+    let checked = Ok(cuda_rt_checker::Checked::over_with_others(driver, cuda_rt_checker::Check::Deny) as _);
+    #[cfg(not(feature = "checker"))]
+    let checked = Err(DriverError::with_detail(
+        "CUDA_RT_CHECK",
+        cuda_rt_driver::ErrorCode::NOT_SUPPORTED,
+        "cuda-rt was built without its feature `checker`",
+    ));
+    checked
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -137,36 +146,6 @@ impl Device {
         Ok(Device::from_core(core))
     }
 
-    /// Opens GPU 0. If there is no GPU, opens a simulated device in its place, for the rest of the
-    /// process. [`is_simulated`](Self::is_simulated) says which it is.
-    ///
-    /// # Errors
-    /// [`OpenError::NoGpu`] if there is a GPU that cannot be used (a driver too old, or in a bad
-    /// state). A simulated device would hide that.
-    ///
-    /// ```
-    /// let gpu = cuda_rt::Device::open_or_simulate()?;
-    /// println!("{}", gpu.properties().name);
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
-    pub fn open_or_simulate() -> Result<Self, OpenError> {
-        Self::open_or_simulate_with(SimConfig::default())
-    }
-
-    /// Like [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated
-    /// device. An existing simulated device keeps its own configuration.
-    ///
-    /// # Errors
-    /// As [`open_or_simulate`](Self::open_or_simulate).
-    pub fn open_or_simulate_with(config: SimConfig) -> Result<Self, OpenError> {
-        let core = instance(TypeId::of::<Gpu<0>>(), || match cuda(0) {
-            Ok(driver) => Ok(driver),
-            Err(error) if is_absent(&error) => Ok(SimDriver::new(config)),
-            Err(error) => Err(OpenError::NoGpu(error)),
-        })?;
-        Ok(Self::from_core(core))
-    }
-
     /// Binds the tag `D`, declared with [`devices!`](crate::devices), to the GPU `ordinal` for the
     /// rest of the process.
     ///
@@ -183,26 +162,6 @@ impl Device {
             });
         }
         Ok(Device::from_core(core))
-    }
-
-    /// Runs `body` with a new simulated device, branded so that none of its values leaves `body`.
-    ///
-    /// # Errors
-    /// [`OpenError::Driver`] if the configuration injects a fault into the start.
-    ///
-    /// ```
-    /// use cuda_rt::Device;
-    /// use cuda_rt::simulator::SimConfig;
-    ///
-    /// let name = Device::simulated(SimConfig::default().seed(7), |gpu| gpu.properties().name.clone())?;
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
-    pub fn simulated<R>(
-        config: SimConfig,
-        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
-    ) -> Result<R, OpenError> {
-        let core = prepared(SimDriver::new(config), "Device::simulated")?;
-        Ok(body(Device::from_core(core)))
     }
 
     /// Runs `body` with a device over the caller's driver, for example a wrapper that records,
@@ -295,38 +254,6 @@ impl<D> Device<D> {
     /// models the time.
     pub fn is_simulated(&self) -> bool {
         self.properties().backend == Backend::Simulated
-    }
-
-    /// The controls of a simulated device: its seed, faults, counts and modelled times.
-    pub fn simulator(&self) -> Option<&Simulator> {
-        Simulator::of(&**self.core.tools())
-    }
-
-    /// Runs `body` with one more simulated device of the same host, with the same configuration and
-    /// a brand of its own. The two devices exchange data with
-    /// [`copy_from_peer`](crate::Stream::copy_from_peer) and
-    /// [`copy_to_peer`](crate::Stream::copy_to_peer).
-    ///
-    /// # Errors
-    /// [`OpenError::NotSimulated`] if this is a GPU. [`with_gpu`](Device::with_gpu) opens other
-    /// GPUs.
-    ///
-    /// ```
-    /// use cuda_rt::Device;
-    /// use cuda_rt::simulator::SimConfig;
-    ///
-    /// Device::simulated(SimConfig::default(), |first| {
-    ///     first.simulated_peer(|second| println!("{:?}", first.peer_access(&second)))
-    /// })??;
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
-    pub fn simulated_peer<R>(
-        &self,
-        body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
-    ) -> Result<R, OpenError> {
-        let simulator = self.simulator().ok_or(OpenError::NotSimulated)?;
-        let core = prepared(simulator.another(), "Device::simulated_peer")?;
-        Ok(body(Device::from_core(core)))
     }
 
     /// Free and total device memory, in bytes (`cuMemGetInfo`). Does not wait.

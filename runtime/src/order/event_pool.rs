@@ -1,11 +1,9 @@
 //! A device's pool of events, and the leases of these events. A lease is the right to wait for one
 //! record of an event. When the lease is dropped, the event returns to its pool.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{fmt, io};
-
-use crossbeam_queue::ArrayQueue;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, io, mem};
 
 use crate::order::completion::{Completion, Done, Question};
 use crate::order::observer::Observed;
@@ -24,13 +22,51 @@ use cuda_rt_driver::{Driver, DriverResult, RawEvent};
 #[derive(Debug)]
 pub(crate) struct EventPool {
     driver: Arc<dyn Driver>,
-    plain: ArrayQueue<Box<LiveEvent>>,
-    timing: ArrayQueue<Box<LiveEvent>>,
+    plain: FreeEvents,
+    timing: FreeEvents,
     closed: AtomicBool,
     /// The observer of records and waits.
     observed: Arc<Observed>,
     /// The threads that wait for events on behalf of tasks.
     completion: Arc<Completion>,
+}
+
+/// Events without a lease. The lock is held only while one is moved: no call of the driver and no
+/// destructor runs under it.
+#[derive(Debug, Default)]
+struct FreeEvents(Mutex<Events>);
+
+type Events = Vec<Box<LiveEvent>>;
+
+impl FreeEvents {
+    /// The number of events that are kept for reuse. Further events are destroyed when they return.
+    const KEPT: usize = 1024;
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Events> {
+        // The list is only pushed to, popped from and taken, so a panic leaves it whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<Box<LiveEvent>> {
+        self.lock().pop()
+    }
+
+    /// Keeps the event, or gives it back if enough are kept.
+    #[inline]
+    fn push(&self, event: Box<LiveEvent>) -> Result<(), Box<LiveEvent>> {
+        let mut events = self.lock();
+        if events.len() >= Self::KEPT {
+            return Err(event);
+        }
+        events.push(event);
+        Ok(())
+    }
+
+    fn take(&self) -> Events {
+        mem::take(&mut *self.lock())
+    }
 }
 
 /// A live event. Nothing else has its handle.
@@ -54,10 +90,6 @@ impl Drop for LiveEvent {
 }
 
 impl EventPool {
-    /// The number of events of each kind that are kept for reuse. Further events are destroyed when
-    /// they return.
-    const KEPT: usize = 1024;
-
     pub(crate) fn new(
         driver: Arc<dyn Driver>,
         observed: Arc<Observed>,
@@ -65,8 +97,8 @@ impl EventPool {
     ) -> Arc<Self> {
         Arc::new(Self {
             driver,
-            plain: ArrayQueue::new(Self::KEPT),
-            timing: ArrayQueue::new(Self::KEPT),
+            plain: FreeEvents::default(),
+            timing: FreeEvents::default(),
             closed: AtomicBool::new(false),
             observed,
             completion,
@@ -74,7 +106,7 @@ impl EventPool {
     }
 
     #[inline]
-    fn free(&self, timing: bool) -> &ArrayQueue<Box<LiveEvent>> {
+    fn free(&self, timing: bool) -> &FreeEvents {
         if timing { &self.timing } else { &self.plain }
     }
 
@@ -118,8 +150,8 @@ impl EventPool {
 
     /// Destroys the events in the pool.
     fn drain(&self) {
-        for queue in [&self.plain, &self.timing] {
-            while queue.pop().is_some() {}
+        for events in [&self.plain, &self.timing] {
+            drop(events.take());
         }
     }
 }
@@ -166,7 +198,7 @@ mod def {
             if pool.closed.load(Ordering::Relaxed) {
                 return;
             }
-            // A full queue returns the event, and the drop destroys it.
+            // A full pool gives the event back, and the drop destroys it.
             drop(pool.free(event.timing).push(event));
         }
     }

@@ -4,14 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of the program without a neighbour.
-pub(super) const ALONE: &str = "alone";
-
 /// A crate beside cuda-rt, or one way to use it.
 pub(super) struct Neighbour {
     pub(super) name: &'static str,
     /// Description of the check, which is printed afterwards.
     pub(super) about: &'static str,
+    /// What the dependency on cuda-rt says beside its path.
+    ours: &'static str,
+    /// The most packages that the program may build, without the program itself.
+    pub(super) most_packages: usize,
     /// Lines of `[dependencies]`, in addition to cuda-rt.
     dependencies: &'static str,
     source: Source,
@@ -40,6 +41,8 @@ enum Source {
 const PLAIN: Neighbour = Neighbour {
     name: "",
     about: "",
+    ours: "",
+    most_packages: usize::MAX,
     dependencies: "",
     source: Source::Text("pub use cuda_rt::Device;\n"),
     check: &[],
@@ -50,9 +53,17 @@ const PLAIN: Neighbour = Neighbour {
 
 pub(super) const NEIGHBOURS: &[Neighbour] = &[
     Neighbour {
-        name: ALONE,
+        name: "alone",
         about: "cuda-rt by itself, with the environment variable that chooses cudarc's bindings",
+        most_packages: 21,
         environment: &[("CUDARC_CUDA_VERSION", "13000")],
+        ..PLAIN
+    },
+    Neighbour {
+        name: "least",
+        about: "the least of cuda-rt that drives a GPU",
+        ours: ", default-features = false, features = [\"cuda\"]",
+        most_packages: 11,
         ..PLAIN
     },
     Neighbour {
@@ -98,13 +109,6 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
         ..PLAIN
     },
     Neighbour {
-        name: "crossbeam-queue",
-        about: "with a later crossbeam-queue than the oldest that cuda-rt takes",
-        dependencies: r#"crossbeam-queue = "0.3.13""#,
-        shows: &["crossbeam-queue"],
-        ..PLAIN
-    },
-    Neighbour {
         name: "headers-of-cuda-11",
         about: "the declarations of the driver API equal CUDA 11.4's header",
         dependencies: r#"cudarc = { version = "*", default-features = false, features = ["std", "driver", "dynamic-loading", "cuda-11040"] }"#,
@@ -126,8 +130,9 @@ impl Neighbour {
     pub(super) fn manifest(&self, root: &Path) -> String {
         let ours = match self.source {
             Source::Text(_) => format!(
-                "cuda-rt = {{ package = \"cuda-handoff\", path = '{}' }}\n",
-                root.join("cuda-rt").display()
+                "cuda-rt = {{ package = \"cuda-handoff\", path = '{}'{} }}\n",
+                root.join("cuda-rt").display(),
+                self.ours
             ),
             Source::Declarations { .. } => String::new(),
         };

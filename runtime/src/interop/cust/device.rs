@@ -30,7 +30,8 @@ impl Device {
             return Err(OpenError::AlreadyBound { tag, bound, asked });
         }
         let core = instance(TypeId::of::<Gpu<0>>(), || {
-            Ok(checked(CustDriver::over(context).map_err(OpenError::NoGpu)?))
+            let driver = CustDriver::over(context).map_err(OpenError::NoGpu)?;
+            checked(driver).map_err(OpenError::NoGpu)
         })?;
         if core.driver().properties().backend == Backend::Simulated {
             let tag = "Gpu<0>".to_owned();
@@ -50,7 +51,8 @@ impl Device {
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
         let driver: Arc<CustDriver> = CustDriver::over(context).map_err(OpenError::NoGpu)?;
-        let core = prepared(checked(driver), "Device::with_cust")?;
+        let driver = checked(driver).map_err(OpenError::NoGpu)?;
+        let core = prepared(driver, "Device::with_cust")?;
         Ok(body(Device::from_core(core)))
     }
 }
