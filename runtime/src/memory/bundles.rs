@@ -181,7 +181,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
         // As in a tuple. Unwinding leaks the iterator, and so the elements that are left.
         let mut left = Unless::leaked(self.into_iter());
         let mut attached = Vec::with_capacity(left.len());
-        while let Some(part) = left.next() {
+        for part in left.by_ref() {
             // SAFETY: this function's contract covers every element.
             attached.push(unsafe { part.attach(at) });
         }
@@ -212,7 +212,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
     unsafe fn retire(self, fence: &mut Fence) {
         // As in `attach`. A destructor calls this, so it makes no vector: one could be too long.
         let mut left = Unless::leaked(self.into_iter());
-        while let Some(part) = left.next() {
+        for part in left.by_ref() {
             // SAFETY: this function's contract covers every element.
             unsafe { part.retire(fence) }
         }
