@@ -62,6 +62,7 @@
 //! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
 //! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
+//! | work of the host in stream order | [`Stream::host_fn`] |
 //! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
 //! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
 //! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for kernels of other compilers |
@@ -121,11 +122,11 @@ pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
     Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
-    FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, Idle,
-    InGraph, InPlace, Lease, Live, NamedDevice, NamedStream, OpenError, OutOfPlace, OwnedBy, PinnedBuffer,
-    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
-    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
-    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
+    HostArguments, Idle, InGraph, InPlace, Lease, Live, NamedDevice, NamedStream, OpenError, OutOfPlace,
+    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
+    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
+    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

@@ -14,6 +14,7 @@ use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_
 use super::function_table::{self, function_table};
 use super::process_end::{self, Status};
 use super::{CudaDriver, stream};
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
 };
@@ -242,6 +243,7 @@ impl fmt::Debug for NcclCommunicator {
 impl NcclCommunicator {
     pub(super) fn new(peers: &[RawPeer]) -> DriverResult<Self> {
         const CALL: &str = "ncclCommInitAll";
+        host_function::check(CALL)?;
         let nccl = library()?;
         let invalid = || DriverError::new(CALL, ErrorCode::INVALID_DEVICE);
         let driver = peers
@@ -357,6 +359,7 @@ unsafe impl Communicator for NcclCommunicator {
         count: usize,
         parts: &[Part],
     ) -> DriverResult<()> {
+        host_function::check("ncclGroupStart")?;
         let ranks = self.lock();
         self.check_live(&ranks, "ncclGroupStart")?;
         let _entered = self.driver.context.enter()?;
@@ -377,6 +380,7 @@ unsafe impl Communicator for NcclCommunicator {
 
     fn status(&self) -> DriverResult<()> {
         const CALL: &str = "ncclCommGetAsyncError";
+        host_function::check(CALL)?;
         let ranks = self.lock();
         self.check_live(&ranks, CALL)?;
         for Rank(comm) in &*ranks {
@@ -392,6 +396,10 @@ unsafe impl Communicator for NcclCommunicator {
 
     fn abort(&self) {
         let ranks = std::mem::take(&mut *self.lock());
+        if host_function::is_inside() {
+            // NCCL would call CUDA, which a host function must not. The ranks leak.
+            return;
+        }
         for Rank(comm) in ranks {
             // SAFETY: the communicator is live (NCCL-1), and the list no longer has it. An error is
             // ignored: nothing more can be done.

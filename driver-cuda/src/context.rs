@@ -3,11 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::ffi::{self, CUstreamCaptureMode};
 use super::library::Library;
 use super::process_end;
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// When a call on a stream or event makes sure that its context is current.
@@ -47,6 +49,8 @@ pub(crate) struct Context {
     device: ffi::CUdevice,
     ordinal: usize,
     check: AtomicU8,
+    /// The error of a host function that failed. Every later call returns it.
+    lost: OnceLock<DriverError>,
 }
 
 // SAFETY: a CUDA context may be used from any thread; `handle` is only a name for it, never
@@ -78,6 +82,7 @@ impl Context {
             device,
             ordinal,
             check: AtomicU8::new(ContextCheck::DEFAULT as u8),
+            lost: OnceLock::new(),
         })
     }
 
@@ -95,6 +100,29 @@ impl Context {
 
     pub(super) fn set_check(&self, check: ContextCheck) {
         self.check.store(check as u8, Ordering::Relaxed);
+    }
+
+    /// Makes every later call fail with `why`. The first loss counts.
+    pub(super) fn lose(&self, why: DriverError) {
+        let _ = self.lost.set(why);
+    }
+
+    /// An error if a host function has failed. A wait asks it after its call too: a function that
+    /// fails says so before CUDA takes it for done.
+    #[inline]
+    pub(super) fn check_lost(&self) -> DriverResult<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(why) => Err(why.clone()),
+        }
+    }
+
+    /// An error if no call may be made: from inside a host function, or after one has failed. Every
+    /// call of a driver comes through here.
+    #[inline]
+    fn check_permitted(&self) -> DriverResult<()> {
+        host_function::check("cuCtxGetCurrent")?;
+        self.check_lost()
     }
 
     /// Makes this context the thread's current one. Returns whether another context was current.
@@ -131,6 +159,7 @@ impl Context {
     /// that captures in global mode would refuse allocations, queries and module loads everywhere
     /// in the process, and lose its capture.
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
+        self.check_permitted()?;
         self.make_current()?;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the pointer is to a live mode.
@@ -147,6 +176,7 @@ impl Context {
     /// context.
     #[inline]
     pub(crate) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+        self.check_permitted()?;
         if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
             self.make_current()?;
             return call();
@@ -158,6 +188,7 @@ impl Context {
     /// CUDA refuses or stages a copy between devices if the current context has no access to both
     /// memories.
     pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
+        self.check_permitted()?;
         self.make_current()?;
         call()
     }

@@ -59,7 +59,9 @@ pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<b
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
     let status = unsafe { context.library().entries().cuEventQuery(handle(event)) };
-    is_done("cuEventQuery", status)
+    let done = is_done("cuEventQuery", status)?;
+    context.check_lost()?;
+    Ok(done)
 }
 
 /// # Safety
@@ -67,7 +69,8 @@ pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<b
 pub(super) unsafe fn synchronize(context: &Context, event: RawEvent) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
-    unsafe { context.library().cuEventSynchronize(handle(event)) }
+    unsafe { context.library().cuEventSynchronize(handle(event)) }?;
+    context.check_lost()
 }
 
 /// # Safety

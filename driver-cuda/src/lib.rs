@@ -30,6 +30,7 @@ mod ffi;
 mod fill;
 mod function_table;
 mod graph;
+mod host_function;
 mod launch;
 mod library;
 mod memory;
@@ -52,7 +53,7 @@ pub use context::ContextCheck;
 #[cfg(not(feature = "nccl"))]
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostMemory, MemoryInfo,
+    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
     MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
@@ -100,6 +101,7 @@ impl CudaDriver {
     /// # Errors
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
+        cuda_rt_driver::host_function::check("cuDevicePrimaryCtxRetain")?;
         // Held while a device is opened, so that no device gets two instances.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {
@@ -229,7 +231,22 @@ impl Streams for CudaDriver {
         self.report(unsafe { event::wait(&self.context, stream, event) })
     }
 
+    unsafe fn launch_host_function(
+        &self,
+        stream: RawStream,
+        function: HostFunction,
+        _uses: &[ForeignUse],
+    ) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { host_function::launch(&self.context, stream, function) })
+    }
+
     cuda_rt_driver::stream_calls! { |this: &CudaDriver|
+        lose(why) => {
+            this.context.lose(why);
+            Ok(())
+        };
+
         foreign(_name, _stream, _uses, body) => {
             let _entered = this.report(this.context.enter())?;
             body();

@@ -9,6 +9,7 @@ use super::ffi;
 use super::ffi::driver::driver_entry_points;
 use super::function_table::{self, function_table};
 use super::process_end::{self, Status};
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// Names of the library that NVIDIA's driver installs, in the order of trying.
@@ -45,6 +46,8 @@ macro_rules! checked_methods {
                 reason = "names and arguments are CUDA's; not every status is checked by this method"
             )]
             pub(super) unsafe fn $name(&self, $($argument: $type),*) -> DriverResult<()> {
+                // Here every call of CUDA passes that does not come from an `Entered` context.
+                host_function::check(stringify!($name))?;
                 // SAFETY: this method's contract is the call's own contract.
                 check(stringify!($name), unsafe { self.0.$name($($argument),*) })
             }
@@ -79,6 +82,8 @@ impl Library {
 /// The library, loaded and initialised (`cuInit`), once for the process.
 pub(super) fn library() -> DriverResult<&'static Library> {
     static LIBRARY: OnceLock<DriverResult<Library>> = OnceLock::new();
+    // Not below, where the refusal would be remembered for later calls.
+    host_function::check("cuInit")?;
     LIBRARY
         .get_or_init(|| {
             let library = Library::find(NAMES)?;

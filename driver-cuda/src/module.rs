@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::context::Context;
 use super::error::with_detail;
 use super::ffi::{self, CUjit_option};
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 use cuda_rt_driver::{Kernel, ModuleImage};
 
@@ -61,6 +62,9 @@ impl Modules {
 
     #[cold]
     fn find(&self, context: &Context, kernel: &'static Kernel) -> DriverResult<ffi::CUfunction> {
+        // Before the lock: a load under it may wait for the work of the device, host functions
+        // included.
+        host_function::check("cuModuleGetFunction")?;
         let mut loaded = self.lock();
         let key = ptr::from_ref(kernel).addr();
         if let Some(&function) = loaded.functions.get(&key) {

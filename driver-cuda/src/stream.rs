@@ -45,7 +45,8 @@ pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResu
 pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> DriverResult<()> {
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
-    unsafe { context.library().cuStreamSynchronize(handle(stream)) }
+    unsafe { context.library().cuStreamSynchronize(handle(stream)) }?;
+    context.check_lost()
 }
 
 /// # Safety
@@ -54,5 +55,7 @@ pub(super) unsafe fn query(context: &Context, stream: RawStream) -> DriverResult
     let _entered = context.enter()?;
     // SAFETY: the handle is live.
     let status = unsafe { context.library().entries().cuStreamQuery(handle(stream)) };
-    is_done("cuStreamQuery", status)
+    let done = is_done("cuStreamQuery", status)?;
+    context.check_lost()?;
+    Ok(done)
 }

@@ -59,7 +59,9 @@ pub enum Hint<'a> {
     },
 }
 
-/// Memory that foreign work uses, as told to [`Streams::foreign`](super::Streams::foreign).
+/// Memory that foreign work or a host function uses, as told to
+/// [`Streams::foreign`](super::Streams::foreign) and
+/// [`Streams::launch_host_function`](super::Streams::launch_host_function).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignUse {
     /// Start of the memory: on the device, or page-locked on the host.

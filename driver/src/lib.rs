@@ -29,7 +29,8 @@
 //! use std::ffi::c_void;
 //! use std::sync::Arc;
 //!
-//! use cuda_rt_driver::{Driver, DriverResult, ForeignUse, RawEvent, RawStream};
+//! use cuda_rt_driver::{Driver, DriverError, DriverResult};
+//! use cuda_rt_driver::{ForeignUse, HostFunction, RawEvent, RawStream};
 //! use cuda_rt_driver::{Events, Kernels, Streams};
 //! use cuda_rt_driver::{Kernel, LaunchShape};
 //!
@@ -45,7 +46,8 @@
 //! // 1. Passed on as they are.
 //! impl Streams for Counting {
 //!     cuda_rt_driver::stream_calls! { forward to |this: &Counting| -> &dyn Driver { &*this.0 };
-//!         create_stream, destroy_stream, synchronize_stream, query_stream, wait_event, foreign,
+//!         create_stream, destroy_stream, synchronize_stream, query_stream, wait_event,
+//!         launch_host_function, lose, foreign,
 //!     }
 //! }
 //!
@@ -86,6 +88,8 @@ mod driver;
 mod error;
 mod hardware_trace;
 mod hints;
+#[doc(hidden)]
+pub mod host_function;
 mod host_memory;
 mod image;
 mod kernel;
@@ -103,6 +107,7 @@ pub use driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams
 pub use error::{DriverError, ErrorCode};
 pub use hardware_trace::{Trace, Traced};
 pub use hints::{CallSite, ForeignUse, Hint};
+pub use host_function::HostFunction;
 pub use host_memory::HostMemory;
 pub use image::ModuleImage;
 pub use kernel::{Kernel, KernelCache, LaunchShape, Parameter, ParameterKind};

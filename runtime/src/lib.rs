@@ -55,7 +55,7 @@ pub use crate::memory::Constant;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
-    OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
+    HostArguments, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
 };
 pub use crate::memory::{Lease, Shared};
 pub use crate::order::event::Event;

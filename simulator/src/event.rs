@@ -105,7 +105,7 @@ impl State {
     }
 
     /// The place that the event stands for, with its time; `None` if it was never recorded.
-    fn place(&mut self, call: Call, event: RawEvent) -> DriverResult<Option<(Position, u64)>> {
+    pub(super) fn place(&mut self, call: Call, event: RawEvent) -> DriverResult<Option<(Position, u64)>> {
         match self.event(call, event)?.last {
             Record::Never => Ok(None),
             Record::At { position, time_ns } => Ok(Some((position, time_ns))),
@@ -120,18 +120,6 @@ impl State {
             return Ok(true);
         };
         self.query(Call::QueryEvent, position, time_ns)
-    }
-
-    pub(super) fn synchronize_event(&mut self, event: RawEvent) -> DriverResult<()> {
-        let Some((position, time_ns)) = self.place(Call::SynchronizeEvent, event)? else {
-            return Ok(());
-        };
-        self.run_until(position);
-        self.check_lost(Call::SynchronizeEvent)?;
-        self.clock.wait_until(time_ns);
-        self.clock.spend(self.config.model.other_call_ns);
-        self.synchronized();
-        Ok(())
     }
 
     pub(super) fn elapsed_ms(&mut self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {

@@ -53,6 +53,7 @@ calls! {
     Fill "cuMemsetD8Async";
     Prepare "cuModuleLoadDataEx";
     Launch "cuLaunchKernel";
+    LaunchHostFunction "cuLaunchHostFunc";
     BeginCapture "cuStreamBeginCapture";
     EndCapture "cuStreamEndCapture";
     CapturedNode "cuStreamGetCaptureInfo";

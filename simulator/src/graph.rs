@@ -14,7 +14,8 @@ use super::clock::SpanKind;
 use super::fault::Call;
 use super::launch::{Launch, Trap};
 use super::op::{Op, Position};
-use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
+use super::replay::Replay;
+use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, HostFunction, RawGraph, RawNode, RawStream};
 
 /// The place in a capture at which a stream stands, or an event recorded in the stream.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub(super) struct Node {
     id: u64,
     op: Op,
     /// Nodes that this one comes after; all stand before it in the list.
-    after: Vec<usize>,
+    pub(super) after: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -366,9 +367,14 @@ impl State {
         let Some(g) = self.graphs.get(graph.0).filter(|g| !g.destroyed) else {
             return Err(self.error(CALL, ErrorCode::INVALID_HANDLE));
         };
-        let (graph, version) = (graph.0, g.present.number);
+        let graph = graph.0;
+        let replayed = Op::Graph {
+            graph,
+            version: g.present.number,
+            replay: None,
+        };
         if captured {
-            return self.submit(CALL, stream, Op::Graph { graph, version });
+            return self.submit(CALL, stream, replayed);
         }
         let mut ready_ns = self
             .clock
@@ -399,41 +405,42 @@ impl State {
             },
             end_ns,
         ));
-        self.submit(CALL, stream, Op::Graph { graph, version })?;
+        self.submit(CALL, stream, replayed)?;
         let s = self.stream(CALL, stream)?;
         s.modelled_end_ns = s.modelled_end_ns.max(end_ns);
         Ok(())
     }
 
-    /// Runs the nodes of a graph. The seed chooses among the orders that the edges allow.
-    pub(super) fn replay(&mut self, graph: u64, version: u64) -> Result<(), Trap> {
+    /// Runs the nodes of a graph. The seed chooses among the orders that the edges allow. If it
+    /// comes to a host function, returns the function; once that has ended, the next call goes on.
+    pub(super) fn replay(
+        &mut self,
+        graph: u64,
+        version: u64,
+        replay: &mut Option<Box<Replay>>,
+    ) -> Result<Option<HostFunction>, Trap> {
         let g = self
             .graphs
             .get_mut(graph)
             .expect("a graph stays while a launch is pending");
         let memory = &self.memories[g.device];
         let g = g.version(version);
-        g.pending -= 1;
-        let mut blockers: Vec<usize> = g.nodes.iter().map(|node| node.after.len()).collect();
-        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); g.nodes.len()];
-        for (i, node) in g.nodes.iter().enumerate() {
-            node.after.iter().for_each(|before| successors[*before].push(i));
-        }
-        let mut ready: Vec<usize> = (0..g.nodes.len()).filter(|i| blockers[*i] == 0).collect();
-        while !ready.is_empty() {
-            let i = ready.swap_remove(self.random.below(ready.len()));
+        let replay =
+            replay.get_or_insert_with(|| Box::new(Replay::of(g.nodes.iter().map(|node| &node.after[..]))));
+        while let Some(i) = replay.choose(&mut self.random) {
             let op = &mut g.nodes[i].op;
+            if let Op::HostFunction(function) = op {
+                replay.running = Some(i);
+                return Ok(Some(*function));
+            }
             op.perform(memory)?;
             self.counters.count(op);
-            for &next in &successors[i] {
-                blockers[next] -= 1;
-                if blockers[next] == 0 {
-                    ready.push(next);
-                }
-            }
+            replay.ran(i);
         }
+        // Until here an update must keep the version.
+        g.pending -= 1;
         self.collect_graph(graph);
-        Ok(())
+        Ok(None)
     }
 
     pub(super) fn destroy_graph(&mut self, graph: RawGraph) -> DriverResult<()> {
@@ -544,6 +551,7 @@ impl Op {
                 bytes: *bytes,
             },
             Self::Launch(launch) => Self::Launch(Box::new(launch.duplicate())),
+            Self::HostFunction(function) => Self::HostFunction(*function),
             Self::Spoil { address, bytes, salt } => Self::Spoil {
                 address: *address,
                 bytes: *bytes,

@@ -19,26 +19,30 @@
 //! |---|---|
 //! | stale handles are errors | also stale handles that CUDA would not notice |
 //! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic elsewhere inside loses the device too (`UNKNOWN`) |
+//! | host functions run on one thread of the driver | a call that does not wait gives a running function a moment to end, so that the order depends on the seed only |
 //! | a kernel makes no driver calls | driver calls of a simulated kernel fail (`NOT_PERMITTED`); the kernel must not wait for a thread that makes driver calls |
 //! | copies and kernels fail if they are given other memory than device memory | a range beyond its block but inside the device's memory is not noticed: the caller proves that there is none |
 //! | streams have priorities | they change neither order nor time |
-//! | a graph's nodes run in any order its edges allow | no work of other streams runs between two nodes |
+//! | a graph's nodes run in any order its edges allow | work of other streams runs between two nodes only while a host function of the graph runs |
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 mod clock;
 mod collective;
 mod config;
+mod core;
 mod event;
 mod fault;
 mod graph;
+mod host_function;
 mod launch;
 mod memory;
 mod op;
 mod peer;
 mod random;
+mod replay;
 mod schedule;
 mod simulator;
 mod slab;
@@ -50,14 +54,17 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
+use crate::core::Core;
+use crate::host_function::Ended;
 use crate::op::{Op, Pattern};
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
-use cuda_rt_driver::call_lock::{CallLock, LockError};
+use cuda_rt_driver::call_lock::CallLock;
 use cuda_rt_driver::{
-    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
+    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -78,13 +85,6 @@ pub struct SimDevice {
     simulator: Simulator,
 }
 
-/// The state shared by the drivers of one host and their [`Simulator`] handles.
-struct Core {
-    config: Arc<SimConfig>,
-    state: CallLock<State>,
-    watch: Arc<Watch>,
-}
-
 impl Simulates for SimDevice {
     type Config = SimConfig;
     type Handle = Simulator;
@@ -94,9 +94,10 @@ impl Simulates for SimDevice {
     fn open(config: SimConfig) -> (Arc<Self>, Arc<Watch>) {
         launch::note_panics();
         let config = Arc::new(config);
-        let core = Arc::new(Core {
-            state: CallLock::new(State::new(Arc::clone(&config))),
+        let core = Arc::new_cyclic(|core| Core {
+            state: CallLock::new(State::new(Arc::clone(&config), Weak::clone(core))),
             watch: Watch::new(config.check, Some(config.seed)),
+            ended: Ended::default(),
             config,
         });
         Self::of(core)
@@ -185,39 +186,6 @@ impl SimDevice {
     }
 }
 
-impl Core {
-    /// Makes a call. A panic anywhere inside loses all devices of the host.
-    fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
-        let made = self.state.enter(|state| {
-            state.enter(call)?;
-            body(state)
-        });
-        made.unwrap_or_else(|error| Err(self.refused(call, error)))
-    }
-
-    #[cold]
-    fn refused(&self, call: Call, error: LockError) -> DriverError {
-        let device = format!("the simulated device (seed {})", self.config.seed);
-        error.of_call(call.name(), &device)
-    }
-
-    /// Reads or changes the state outside of any call. If a panic has lost the host's devices,
-    /// returns the default value.
-    ///
-    /// # Panics
-    /// If the calling thread is inside a simulated kernel; the panic then loses the device.
-    fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
-        match self.state.enter(body) {
-            Ok(seen) => seen,
-            // A panic hook that looks at the state must not panic again.
-            Err(LockError::Reentered) if !std::thread::panicking() => {
-                panic!("a simulated device cannot be looked at from inside a simulated kernel")
-            }
-            Err(LockError::Reentered | LockError::Panicked(_) | LockError::Forked) => R::default(),
-        }
-    }
-}
-
 impl Streams for SimDevice {
     fn create_stream(&self, _priority: i32) -> DriverResult<RawStream> {
         let stream = Stream {
@@ -234,7 +202,10 @@ impl Streams for SimDevice {
     }
 
     unsafe fn synchronize_stream(&self, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::SynchronizeStream, |state| state.synchronize_stream(stream))
+        let core = &self.simulator.0;
+        core.wait(Call::SynchronizeStream, |state| {
+            state.stream_end(stream).map(Some)
+        })
     }
 
     unsafe fn query_stream(&self, stream: RawStream) -> DriverResult<bool> {
@@ -243,6 +214,24 @@ impl Streams for SimDevice {
 
     unsafe fn wait_event(&self, stream: RawStream, event: RawEvent) -> DriverResult<()> {
         self.enter(Call::WaitEvent, |state| state.wait_event(stream, event))
+    }
+
+    cuda_rt_driver::stream_calls! { |this: &SimDevice|
+        launch_host_function(stream, function, _uses) => {
+            this.enter(Call::LaunchHostFunction, |state| {
+                state.submit(Call::LaunchHostFunction, stream, Op::HostFunction(function))
+            })
+        };
+
+        lose(why) => {
+            let core = &this.simulator.0;
+            let lost = core.state.enter(|state| {
+                let detail = format!("{} ({})", why.detail(), state.origin());
+                let why = DriverError::with_detail(why.call(), why.code(), detail);
+                state.lost.get_or_insert(why);
+            });
+            lost.map_err(|error| core.refused(Call::LaunchHostFunction, error))
+        };
     }
 
     cuda_rt_driver::stream_calls! { |_this: &SimDevice|
@@ -272,7 +261,10 @@ impl Events for SimDevice {
     }
 
     unsafe fn synchronize_event(&self, event: RawEvent) -> DriverResult<()> {
-        self.enter(Call::SynchronizeEvent, |state| state.synchronize_event(event))
+        let core = &self.simulator.0;
+        core.wait(Call::SynchronizeEvent, |state| {
+            state.place(Call::SynchronizeEvent, event)
+        })
     }
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {

@@ -4,6 +4,8 @@ use super::clock::{SpanKind, Work};
 use super::collective::exchange::{self, Exchange, Receive};
 use super::launch::{Launch, Trap};
 use super::memory::{self, Memory};
+use super::replay::Replay;
+use cuda_rt_driver::HostFunction;
 
 /// A place in a stream: after its first `at` operations. It stays meaningful after the stream is
 /// destroyed.
@@ -46,8 +48,15 @@ pub(super) enum Op {
     Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
-    /// Replays a graph as it was at its launch.
-    Graph { graph: u64, version: u64 },
+    /// Runs a function on the host's thread for them.
+    HostFunction(HostFunction),
+    /// Replays a graph as it was at its launch. The replay is kept while a host function of the
+    /// graph runs.
+    Graph {
+        graph: u64,
+        version: u64,
+        replay: Option<Box<Replay>>,
+    },
 }
 
 /// The pattern of a fill; stored in place unless it is long.
@@ -84,6 +93,7 @@ impl Op {
             Self::Wait(_)
             | Self::Spoil { .. }
             | Self::Free { .. }
+            | Self::HostFunction(_)
             | Self::Graph { .. }
             | Self::Send { .. } => {
                 return None;
@@ -116,10 +126,11 @@ impl Op {
         })
     }
 
-    /// Applies the operation to memory; does nothing for operations that only order others.
+    /// Applies the operation to memory; does nothing for operations that only order others, or that
+    /// run outside the device's lock.
     pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
         match self {
-            Self::Wait(_) | Self::Free { .. } | Self::Graph { .. } => {}
+            Self::Wait(_) | Self::Free { .. } | Self::HostFunction(_) | Self::Graph { .. } => {}
             Self::Spoil { address, bytes, salt } => memory.spoil(*address, *bytes, *salt),
             Self::Copy {
                 destination,

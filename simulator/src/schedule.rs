@@ -65,22 +65,25 @@ impl State {
         }
     }
 
-    /// Runs until `position` is done. Returns early only if the device is lost.
-    pub(super) fn run_until(&mut self, position: Position) {
+    /// Runs until `position` is done, and returns whether it is. Returns early if the device is
+    /// lost, or if a host function must end first.
+    pub(super) fn run_until(&mut self, position: Position) -> bool {
         while self.lost.is_none() && !self.is_done(position) {
-            self.step_towards(position);
+            if !self.step_towards(position) {
+                break;
+            }
         }
+        self.is_done(position)
     }
 
     /// Runs one operation, if any is left. With [`Order::Lazy`] and [`Order::Starve`] it is an
-    /// operation that `position` needs, if it needs one.
-    pub(super) fn step_towards(&mut self, position: Position) {
+    /// operation that `position` needs, if it needs one. False if nothing can run.
+    pub(super) fn step_towards(&mut self, position: Position) -> bool {
         if !matches!(self.config.order, Order::Lazy | Order::Starve) {
-            self.step_any();
-            return;
+            return self.step_any();
         }
         if self.lost.is_some() || self.is_done(position) {
-            return;
+            return false;
         }
         self.want(position);
         let streams = &self.streams;
@@ -89,7 +92,10 @@ impl State {
             .retain(|s| streams.get(*s).is_some_and(|s| s.executed < s.wanted));
         if let Some(next) = self.first_that_can_run(|schedule| &schedule.wanted, Self::can_run) {
             self.step(next);
-            return;
+            return true;
+        }
+        if self.host_functions.any_runs() {
+            return false;
         }
         panic!(
             "{position:?} needs work that cannot run: waits form a circle (seed {})",
@@ -118,7 +124,7 @@ impl State {
         }
     }
 
-    /// Runs one operation of any stream, if any is left.
+    /// Runs one operation of any stream, if any is left that needs no running host function.
     pub(super) fn step_any(&mut self) -> bool {
         if self.lost.is_some() || self.schedule.active.is_empty() {
             return false;
@@ -131,6 +137,9 @@ impl State {
         }
         let next = self.first_that_can_run(|schedule| &schedule.active, Self::can_run);
         let Some(next) = next else {
+            if self.host_functions.any_runs() {
+                return false;
+            }
             panic!(
                 "work is pending and none can run: waits form a circle (seed {})",
                 self.config.seed
@@ -139,6 +148,16 @@ impl State {
         self.schedule.favourite = (next, [0, 2, 8, 64][self.random.below(4)]);
         self.step(next);
         true
+    }
+
+    /// With [`Order::Eager`], runs all work that waited for a host function, which has ended.
+    pub(super) fn run_held_back(&mut self) {
+        while self.config.order == Order::Eager
+            && self.lost.is_none()
+            && let Some(next) = self.first_that_can_run(|schedule| &schedule.active, Self::can_run)
+        {
+            self.step(next);
+        }
     }
 
     /// The first stream that can run, counted from a random stream on.
@@ -164,8 +183,9 @@ impl State {
     }
 
     /// Whether the stream's next operation may run now.
-    fn can_run(&self, stream: u64) -> bool {
-        match self.streams.get(stream).and_then(|s| s.queue.front()) {
+    pub(super) fn can_run(&self, stream: u64) -> bool {
+        let idle = self.streams.get(stream).filter(|s| !s.busy);
+        match idle.and_then(|s| s.queue.front()) {
             None => false,
             Some(Op::Wait(position)) => self.is_done(*position),
             Some(_) => true,

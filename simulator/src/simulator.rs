@@ -22,8 +22,9 @@ use cuda_rt_driver::{ErrorCode, RawStream};
 /// waits.
 ///
 /// The methods are not driver calls: they are not counted and cannot be made to fail. They run no
-/// work, except [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). Inside a
-/// simulated kernel they panic. If a panic has lost the host's devices, they find nothing.
+/// work, except [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). These two
+/// wait for host functions, unless a host function calls them. Inside a simulated kernel they
+/// panic. If a panic has lost the host's devices, they find nothing.
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 
@@ -81,18 +82,21 @@ impl Simulator {
     /// Runs all pending work, in an order chosen by the seed, as if the host did other work for a
     /// long time. The host learns nothing about it, so this orders nothing.
     pub fn run_pending(&self) {
-        while self.0.look(State::step_any) {}
+        loop {
+            while self.0.look(State::step_any) {}
+            if !self.0.wait_for_host_function() {
+                return;
+            }
+        }
     }
 
     /// Runs the present work of a stream and the work that it waits for; in a lazy order, nothing
     /// more. The host learns nothing about it either.
     pub fn run_stream(&self, stream: RawStream) {
-        self.0.look(|state| {
-            let issued = state.streams.get(stream.0).map(|held| held.issued());
-            if let Some(at) = issued {
-                state.run_until(Position { stream: stream.0, at });
-            }
-        });
+        let issued = |state: &mut State| state.streams.get(stream.0).map(|held| held.issued());
+        let Some(at) = self.0.look(issued) else { return };
+        let position = Position { stream: stream.0, at };
+        while !self.0.look(|state| state.run_until(position)) && self.0.wait_for_host_function() {}
     }
 
     /// The races found so far: each pair of calls once, at most 256.
@@ -190,7 +194,7 @@ pub struct Counters {
     pub registrations_live: usize,
     /// Operations that were enqueued and did not run yet.
     pub operations_pending: usize,
-    /// Operations that ran: copies, fills, kernels, ranks' parts in collectives.
+    /// Operations that ran: copies, fills, kernels, host functions, ranks' parts in collectives.
     pub operations_run: u64,
     /// Bytes copied from host to device.
     pub bytes_to_device: u64,
@@ -227,7 +231,7 @@ impl Counters {
     pub(super) fn count(&mut self, op: &Op) {
         match op {
             Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } | Op::Send { .. } => return,
-            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) => {}
+            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) | Op::HostFunction(_) => {}
             Op::Copy { kind, bytes, .. } => {
                 let total = match kind {
                     SpanKind::CopyToDevice => &mut self.bytes_to_device,

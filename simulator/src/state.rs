@@ -1,13 +1,14 @@
 //! The state of a simulated host, and the checks at the start of a call.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use super::host_function::HostFunctions;
 use super::op::Op;
 use super::peer::new_peer;
 use super::random::Random;
 use super::stream::Stream;
-use super::{Call, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
+use super::{Call, Core, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
 
 /// All mutable state; one thread at a time runs calls and operations.
@@ -30,12 +31,13 @@ pub(super) struct State {
     /// Addresses of registered host memory.
     pub(super) registered: HashSet<usize>,
     pub(super) counters: Counters,
+    pub(super) host_functions: HostFunctions,
     /// The sticky error that lost the device.
     pub(super) lost: Option<DriverError>,
 }
 
 impl State {
-    pub(super) fn new(config: Arc<SimConfig>) -> Self {
+    pub(super) fn new(config: Arc<SimConfig>, core: Weak<Core>) -> Self {
         let mut random = Random::new(config.seed);
         Self {
             schedule: schedule::Schedule::new(&mut random),
@@ -51,6 +53,7 @@ impl State {
             nodes_made: 0,
             registered: HashSet::new(),
             counters: Counters::default(),
+            host_functions: HostFunctions::new(core),
             lost: None,
             config,
         }

@@ -23,6 +23,9 @@ pub(super) struct Stream {
     pub(super) modelled_end_ns: u64,
     pub(super) pending_frees: PendingFrees,
     pub(super) capture: Option<Membership>,
+    /// Whether the first operation is a host function that runs now, or a graph whose host function
+    /// runs now.
+    pub(super) busy: bool,
     /// Removed when its queue is empty; no call finds it any more.
     pub(super) destroyed: bool,
 }
@@ -56,18 +59,27 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn synchronize_stream(&mut self, stream: RawStream) -> DriverResult<()> {
+    /// The present end of the stream and its modelled time, for a wait of the host.
+    pub(super) fn stream_end(&mut self, stream: RawStream) -> DriverResult<(Position, u64)> {
         let s = self.stream(Call::SynchronizeStream, stream)?;
         if s.capture.is_some() {
             return Err(self.refuse_capture(Call::SynchronizeStream, stream));
         }
         let (at, end_ns) = (s.issued(), s.modelled_end_ns);
-        self.run_until(Position { stream: stream.0, at });
-        self.check_lost(Call::SynchronizeStream)?;
-        self.clock.wait_until(end_ns);
-        self.clock.spend(self.config.model.other_call_ns);
-        self.synchronized();
-        Ok(())
+        Ok((Position { stream: stream.0, at }, end_ns))
+    }
+
+    /// Runs until `position` is done, as a wait of the host, which is modelled to end at `end_ns`.
+    /// False if a host function must end first.
+    pub(super) fn synchronize(&mut self, call: Call, position: Position, end_ns: u64) -> DriverResult<bool> {
+        let done = self.run_until(position);
+        self.check_lost(call)?;
+        if done {
+            self.clock.wait_until(end_ns);
+            self.clock.spend(self.config.model.other_call_ns);
+            self.synchronized();
+        }
+        Ok(done)
     }
 
     pub(super) fn query_stream(&mut self, stream: RawStream) -> DriverResult<bool> {
@@ -102,7 +114,7 @@ impl State {
             Op::Launch(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
             Op::Copy { .. } | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
-            Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } => model.other_call_ns,
+            Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } | Op::HostFunction(_) => model.other_call_ns,
         };
         if captured {
             self.capture_op(call, stream, op)?;
@@ -131,8 +143,11 @@ impl State {
             self.schedule.active.push(stream);
         }
         if self.config.order == Order::Eager {
-            // All work that it could wait for ran when it was enqueued.
-            self.step(stream);
+            // All work that it could wait for ran when it was enqueued, unless a host function
+            // still runs.
+            while self.lost.is_none() && self.can_run(stream) {
+                self.step(stream);
+            }
         }
     }
 
@@ -161,17 +176,42 @@ impl State {
         let result = match &mut op {
             Op::Free { address, len_bytes } => {
                 memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
-                Ok(())
+                Ok(None)
             }
-            Op::Graph { graph, version } => self.replay(*graph, *version),
-            other => other.perform(memory).inspect(|()| self.counters.count(other)),
+            Op::HostFunction(function) => Ok(Some(*function)),
+            Op::Graph {
+                graph,
+                version,
+                replay,
+            } => self.replay(*graph, *version, replay),
+            other => other
+                .perform(memory)
+                .inspect(|()| self.counters.count(other))
+                .map(|()| None),
         };
-        if let Err(trap) = result {
-            let detail = format!("{} ({})", trap.detail, self.origin());
-            self.lost = Some(DriverError::with_detail(Call::Launch.name(), trap.code, detail));
-            return;
+        match result {
+            Ok(None) => self.executed(stream),
+            Ok(Some(function)) => {
+                // The operation stays the stream's first until the function has ended.
+                let s = self.streams.get_mut(stream).expect("as above");
+                s.queue.push_front(op);
+                s.busy = true;
+                self.schedule.pending += 1;
+                self.start_host_function(stream, function);
+            }
+            Err(trap) => {
+                let detail = format!("{} ({})", trap.detail, self.origin());
+                self.lost = Some(DriverError::with_detail(Call::Launch.name(), trap.code, detail));
+            }
         }
-        let s = self.streams.get_mut(stream).expect("as above");
+    }
+
+    /// The stream's first operation has run, and is no longer in the queue.
+    pub(super) fn executed(&mut self, stream: u64) {
+        let s = self
+            .streams
+            .get_mut(stream)
+            .expect("a stream with pending work stays");
         s.executed += 1;
         if s.queue.is_empty() {
             let active = &mut self.schedule.active;

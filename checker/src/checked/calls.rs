@@ -9,8 +9,8 @@ use super::follow::each_buffer;
 use super::{Checked, communicator, device, host};
 use cuda_rt_driver::AccessKind::{Read, Write};
 use cuda_rt_driver::{
-    CallSite, Communicator, DeviceAddress, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    CallSite, Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
@@ -26,6 +26,8 @@ unsafe impl<D: Driver + ?Sized> Driver for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Streams for Checked<D> {
+    cuda_rt_driver::stream_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &*this.inner }; lose }
+
     cuda_rt_driver::stream_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         create_stream(priority) => this.follow(call, |monitor, stream| monitor.create_stream(stream.0));
         destroy_stream(stream) => this.follow(call, |monitor, ()| monitor.destroy_stream(stream.0));
@@ -37,6 +39,21 @@ impl<D: Driver + ?Sized> Streams for Checked<D> {
             }
         });
         wait_event(stream, event) => this.follow(call, |monitor, ()| monitor.wait_event(stream.0, event.0));
+
+        // The function's accesses are its stream's, although a thread of the host makes them: they
+        // come after the stream's earlier work, and before its later work.
+        #[track_caller]
+        launch_host_function(stream, function, uses) => {
+            let at = CallSite::here("host function");
+            this.follow(call, |monitor, ()| {
+                let begun = monitor.begin(stream.0);
+                for used in uses {
+                    let bytes = device(used.address, used.bytes);
+                    let kind = if used.writes { Write } else { Read };
+                    monitor.access(begun, bytes, kind, operation(at));
+                }
+            })
+        };
 
         #[track_caller]
         foreign(name, stream, uses, body) => {

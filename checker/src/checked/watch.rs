@@ -6,6 +6,7 @@ use super::Check;
 use crate::monitor::Monitor;
 use cuda_rt_driver::Race;
 use cuda_rt_driver::call_lock::CallLock;
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// The checker of the devices of one host, and its reaction to a race.
@@ -52,7 +53,10 @@ impl Watch {
         self.check == Check::Off
     }
 
+    /// Refuses a call after a race was denied. A call from inside a host function is refused here
+    /// too, before it waits for the monitor: the thread that is inside may wait for the function.
     pub(super) fn check_denied(&self) -> DriverResult<()> {
+        host_function::check("cuda_rt_checker")?;
         self.denied.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 

@@ -24,6 +24,7 @@ mod cases {
     #[cfg(feature = "cuda")]
     pub(crate) mod foreign;
     pub(crate) mod graphs;
+    pub(crate) mod host_functions;
     pub(crate) mod kernels;
     pub(crate) mod memory;
     pub(crate) mod peers;
@@ -130,6 +131,14 @@ suite! {
         an_update_to_other_work_is_refused,
         a_launch_is_set_for_later_replays_only,
         a_launch_is_set_in_a_graph_that_allocates,
+    }
+    host_functions {
+        a_function_runs_between_the_work_around_it,
+        waits_of_the_host_cover_a_function,
+        a_wait_of_another_stream_covers_a_function,
+        a_graph_calls_its_functions_at_each_launch,
+        an_update_replaces_a_function_for_later_launches,
+        functions_of_several_streams_all_run,
     }
     captures {
         waiting_for_the_captured_stream_ends_the_capture,

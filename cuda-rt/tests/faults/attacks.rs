@@ -3,6 +3,9 @@
 //! it is made and once after.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use cuda_rt::checker::Check;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
@@ -417,6 +420,36 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
         one.synchronize().unwrap();
         no_race(&gpu);
     });
+}
+
+/// The closure of a graph belongs to its pending launches. The drop of the graph ends half-way.
+#[test]
+fn a_graphs_closure_is_not_ended_under_a_launch_where_the_graphs_end_unwinds() {
+    for method in ["destroy_graph", "launch_host_function"] {
+        in_many_orders(|gpu, plan, when| {
+            let one = gpu.stream::<One<_>>().unwrap();
+            let ran = Arc::new(AtomicU32::new(0));
+            let counts = Arc::clone(&ran);
+            let mut graph = one
+                .capture(one.alloc_zeroed::<u32>(LEN).unwrap(), |stream, _| {
+                    stream.host_fn((), move |()| {
+                        counts.fetch_add(1, Ordering::Relaxed);
+                    })
+                })
+                .unwrap();
+            graph.launch(&one).unwrap();
+            plan.arm(Some(method), 1, when);
+            unwind_from_drop(graph);
+            // Time for the thread for closures, if it had the closure.
+            std::thread::sleep(Duration::from_millis(2));
+            if ran.load(Ordering::Relaxed) == 0 {
+                assert_eq!(Arc::strong_count(&ran), 2, "the closure ended before its launch");
+            }
+            one.synchronize().unwrap();
+            assert_eq!(ran.load(Ordering::Relaxed), 1);
+            no_race(&gpu);
+        });
+    }
 }
 
 /// A user's own panic is not a failure of the driver: the graph replays its previous contents.

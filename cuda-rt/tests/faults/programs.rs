@@ -299,6 +299,40 @@ fn leases_in_bundles<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<(
     Ok(())
 }
 
+/// Host functions between copies, in a stream and in a graph whose closure is replaced. Each
+/// function asserts what it gets, and a function that panics loses the device.
+fn host_functions<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    fn adds(expected: u32, more: u32) -> impl FnMut(&mut [u32]) {
+        move |values| {
+            assert_eq!(*values, [expected; LEN]);
+            values.iter_mut().for_each(|value| *value += more);
+        }
+    }
+    let Streams { compute, .. } = streams;
+    let mut data = streams.uploaded(gpu, 60)?;
+    let mut host = compute.adopt(gpu.pinned(LEN)?)?;
+    compute.copy_to_host(&data, &mut host)?;
+    compute.host_fn(&mut host, adds(60, 1))?;
+    compute.copy_to_device(&host, &mut data)?;
+    // If the block were reused early, this buffer would get it.
+    drop(host);
+    let mut host = compute.adopt(gpu.pinned_from(&[0; LEN])?)?;
+    compute.copy_to_host(&data, &mut host)?;
+    let mut graph = compute.capture((data, host), |stream, (mut data, mut host)| {
+        stream.host_fn(&mut host, adds(61, 1))?;
+        stream.copy_to_device(&host, &mut data)
+    })?;
+    graph.launch(compute)?;
+    graph.update(|stream, (mut data, mut host)| {
+        stream.host_fn(&mut host, adds(62, 2))?;
+        stream.copy_to_device(&host, &mut data)
+    })?;
+    graph.launch(compute)?;
+    let (data, host) = graph.into_inner();
+    assert_eq!(*compute.release(host)?.synchronize()?, [64; LEN]);
+    streams.check(gpu, data, 64)
+}
+
 fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
     gpu.reset_memory_peaks()?;
     gpu.set_release_threshold(0)?;
@@ -322,6 +356,7 @@ pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     parts(gpu, &streams)?;
     joins_and_markers(gpu, &streams)?;
     leases_in_bundles(gpu, &streams)?;
+    host_functions(gpu, &streams)?;
     accounts(gpu)?;
     streams.compute.synchronize()
 }

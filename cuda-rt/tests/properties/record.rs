@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Communicator, DeviceAddress, DriverResult, ForeignUse, HostMemory, MemoryInfo, MemoryPoolStats,
-    PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
+    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
@@ -135,6 +135,8 @@ impl Streams for Recorder {
 
     cuda_rt::driver::stream_calls! { |_this: &Recorder|
         query_stream(_stream) => unreachable!("plans ask events");
+        launch_host_function(_stream, _function, _uses) => unreachable!("plans have no host functions");
+        lose(_why) => unreachable!("plans have no host functions");
         foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
     }
 }

@@ -1,9 +1,12 @@
 //! Races of raw calls are reported, and their corrected twins are not.
 
+use std::ffi::c_void;
+
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
 use cuda_rt::driver::{
-    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, Hint, Memory, Streams, Tools,
+    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, ForeignUse, Hint, HostFunction, Memory,
+    RawStream, Streams, Tools,
 };
 use cuda_rt::simulator::{Call, Order, SimConfig};
 
@@ -45,6 +48,53 @@ fn named(races: &[Race]) -> Vec<(&str, &str)> {
         .iter()
         .map(|race| (race.first.operation.name, race.second.operation.name))
         .collect()
+}
+
+/// A function that touches nothing: the checker goes by what the call says that it uses.
+unsafe extern "C" fn touches_nothing(_: *mut c_void) {}
+
+fn host_function(rig: &Rig, host: Host, bytes: usize, writes: bool, stream: RawStream) {
+    let address = DeviceAddress(host.memory().address().addr().get() as u64);
+    let (run, uses) = (
+        touches_nothing,
+        ForeignUse {
+            address,
+            bytes,
+            writes,
+        },
+    );
+    // SAFETY: the stream is live, and the function touches nothing.
+    unsafe {
+        rig.driver
+            .launch_host_function(stream, HostFunction { run, data: 0 }, &[uses])
+    }
+    .unwrap();
+}
+
+/// The accesses of a host function are its stream's: ordered by events, and by the order of the
+/// stream, and by nothing else.
+#[test]
+fn a_host_function_that_is_not_ordered_with_a_copy_races() {
+    let program = |rig: &Rig, ordered: bool, writes: bool| {
+        let (a, b, event) = (rig.stream(), rig.stream(), rig.event());
+        let (data, host) = (rig.alloc(64, a).unwrap(), Host::new(64));
+        rig.fill(data, &[1], 64, a).unwrap();
+        rig.download(host, data, 16, a).unwrap();
+        host_function(rig, host, 64, true, a);
+        if ordered {
+            rig.record_event(event, a).unwrap();
+            rig.wait_event(b, event).unwrap();
+        }
+        host_function(rig, host, 64, writes, b);
+    };
+    for writes in [false, true] {
+        assert_eq!(named(&races(|rig| program(rig, true, writes))), []);
+    }
+    let racing = [("host function", "host function")];
+    // The function of the first stream replaced the copy that it comes after.
+    for writes in [false, true] {
+        assert_eq!(named(&races(|rig| program(rig, false, writes))), racing);
+    }
 }
 
 /// The checker does not see how one thread tells another that it has waited, so one thread's wait

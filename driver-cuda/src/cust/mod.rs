@@ -12,6 +12,7 @@
 //! | modules, kernels | `Module`, `Function`, `Stream::launch` | what the compiler says about bad PTX is `cuda`'s to report |
 //! | copies on the device, fills | `DeviceSlice` | patterns of other than 1, 2 or 4 bytes are `cuda`'s |
 //! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
+//! | host functions | `cuda` | cust's let a closure borrow what ends before it runs |
 //! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
 //!
 //! Unlike `cuda`, it takes a lock for each launch, and an error unknown to cust becomes
@@ -37,8 +38,8 @@ use cust::stream::Stream;
 
 use crate::CudaDriver;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -118,7 +119,7 @@ unsafe fn slice<T: cust::memory::DeviceCopy>(address: DeviceAddress, count: usiz
 
 impl Streams for CustDriver {
     cuda_rt_driver::stream_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
-        create_stream, synchronize_stream, query_stream, wait_event, foreign,
+        create_stream, synchronize_stream, query_stream, wait_event, launch_host_function, lose, foreign,
     }
 
     unsafe fn destroy_stream(&self, raw: RawStream) -> DriverResult<()> {

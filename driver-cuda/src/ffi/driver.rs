@@ -37,6 +37,11 @@ macro_rules! driver_entry_points {
         since "CUDA 2.0": fn cuStreamSynchronize(stream: ffi::CUstream);
         since "CUDA 2.0": fn cuStreamQuery(stream: ffi::CUstream);
         since "CUDA 3.2": fn cuStreamWaitEvent(stream: ffi::CUstream, event: ffi::CUevent, flags: c_uint);
+        since "CUDA 10.0": fn cuLaunchHostFunc(
+            stream: ffi::CUstream,
+            function: ffi::CUhostFn,
+            data: *mut c_void,
+        );
         since "CUDA 10.1": fn cuStreamBeginCapture_v2(stream: ffi::CUstream, mode: ffi::CUstreamCaptureMode);
         since "CUDA 10.0": fn cuStreamEndCapture(stream: ffi::CUstream, graph: *mut ffi::CUgraph);
         since "CUDA 10.0": fn cuStreamIsCapturing(

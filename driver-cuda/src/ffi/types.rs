@@ -29,6 +29,9 @@ handles! {
     CUstream = CUstream_st;
 }
 
+/// A host function (`CUhostFn`).
+pub(crate) type CUhostFn = Option<unsafe extern "C" fn(*mut c_void)>;
+
 /// A device, by its ordinal.
 pub(crate) type CUdevice = c_int;
 /// An address in device memory.

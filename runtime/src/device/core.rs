@@ -2,12 +2,13 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::error::Unordered;
 use crate::memory::PinnedPool;
 use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
+use crate::order::host_task::HostTask;
 use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Priority;
@@ -26,6 +27,8 @@ use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
+    /// The device's own driver: in a capture, the driver below the capture's.
+    device: Weak<dyn Driver>,
     tools: Arc<dyn Tools>,
     streams: Mutex<HashMap<TypeId, StreamRef>>,
     /// Streams without a tag, for pools and captures.
@@ -39,6 +42,8 @@ pub(crate) struct DeviceCore {
     completion: Arc<Completion>,
     pinned: PinnedPool,
     graph: bool,
+    /// The host functions of the capture in progress, which its graph will own.
+    host_tasks: Mutex<Vec<Arc<HostTask>>>,
     /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
     /// The error of the first ordering that could not be made. Like a sticky error of a CUDA
@@ -49,17 +54,28 @@ pub(crate) struct DeviceCore {
 impl DeviceCore {
     pub(crate) fn new(over: Arc<dyn DriverWithTools>) -> DriverResult<Arc<Self>> {
         let tools: Arc<dyn Tools> = Arc::<dyn DriverWithTools>::clone(&over);
-        Self::over(over, tools, false)
+        let completion = Completion::of(over.properties().backend);
+        let driver: Arc<dyn Driver> = over;
+        let device = Arc::downgrade(&driver);
+        Self::over(driver, device, tools, completion, false)
     }
 
     /// A core for a capture, over the capture's driver. The capture begins on the core's stream for
     /// frees, and the core's streams take part in it. Memory dropped inside the capture is freed on
     /// this stream, so no outside stream joins the capture.
     pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
-        Self::over(driver, Arc::clone(&self.tools), true)
+        let completion = self.completion.for_capture();
+        let (device, tools) = (Weak::clone(&self.device), Arc::clone(&self.tools));
+        Self::over(driver, device, tools, completion, true)
     }
 
-    fn over(driver: Arc<dyn Driver>, tools: Arc<dyn Tools>, graph: bool) -> DriverResult<Arc<Self>> {
+    fn over(
+        driver: Arc<dyn Driver>,
+        device: Weak<dyn Driver>,
+        tools: Arc<dyn Tools>,
+        completion: Completion,
+        graph: bool,
+    ) -> DriverResult<Arc<Self>> {
         let properties = driver.properties();
         let (least_urgent, _) = properties.priority_range;
         let stream_for_frees = StreamRef {
@@ -67,7 +83,7 @@ impl DeviceCore {
             id: StreamId::new(),
         };
         let observed = Arc::<Observed>::default();
-        let completion = Arc::new(Completion::of(properties.backend));
+        let completion = Arc::new(completion);
         let events = EventPool::new(
             Arc::clone(&driver),
             Arc::clone(&observed),
@@ -82,9 +98,11 @@ impl DeviceCore {
             completion,
             pinned: PinnedPool::new(Arc::clone(&driver)),
             graph,
+            host_tasks: Mutex::default(),
             checked: tools.is_checked(),
             tools,
             sticky_error: OnceLock::new(),
+            device,
             driver,
         }))
     }
@@ -96,6 +114,12 @@ impl DeviceCore {
     /// The driver, for values that outlive the device's handles.
     pub(crate) fn shared_driver(&self) -> Arc<dyn Driver> {
         Arc::clone(&self.driver)
+    }
+
+    /// The device's own driver, also in a capture, whose driver may end before the graph's
+    /// launches. For values that do not keep the device alive.
+    pub(crate) fn device(&self) -> Weak<dyn Driver> {
+        Weak::clone(&self.device)
     }
 
     /// The device's tools: its checker, its traces, the handle of a simulated device.
@@ -158,6 +182,21 @@ impl DeviceCore {
     /// Whether work of this core is being recorded into a graph.
     pub(crate) fn is_graph(&self) -> bool {
         self.graph
+    }
+
+    /// Keeps a host function of the capture in progress.
+    pub(crate) fn keep_host_task(&self, task: Arc<HostTask>) {
+        self.host_tasks().push(task);
+    }
+
+    /// Takes the host functions of the capture in progress.
+    pub(crate) fn take_host_tasks(&self) -> Vec<Arc<HostTask>> {
+        std::mem::take(&mut *self.host_tasks())
+    }
+
+    fn host_tasks(&self) -> MutexGuard<'_, Vec<Arc<HostTask>>> {
+        // The list is consistent after any panic: it changes in one step.
+        self.host_tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one stream of `key`, created at the first call.

@@ -8,6 +8,7 @@ use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
 use crate::graph::capture_log::{CaptureLog, Entries};
 use crate::memory::Bundle;
+use crate::order::host_task::HostTask;
 use crate::order::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::tag::StreamTag;
@@ -57,14 +58,16 @@ impl Site {
     }
 
     /// Captures the work of `body`. `end` gets the capture and its calls, and makes a graph or an
-    /// update of them.
+    /// update of them. Also returns the host functions, which the graph calls from then on.
     pub(super) fn capture<R: Bundle, S: StreamTag, T>(
         &self,
         held: &mut Held<R, S>,
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
         during: &'static str,
         end: impl FnOnce(Recording<'_>, Entries) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<(T, Vec<Arc<HostTask>>)> {
+        // Host functions of a capture that failed: no graph calls them.
+        drop(self.core.take_host_tasks());
         let noting = self.log.capture();
         // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
         // can name it.
@@ -76,7 +79,8 @@ impl Site {
         };
         self.run(held, body)?;
         recording.join().during(during)?;
-        end(recording, noting.finish())
+        let made = end(recording, noting.finish())?;
+        Ok((made, self.core.take_host_tasks()))
     }
 
     /// Dry run: logs the calls that `body` would make, and makes no call. Also returns `body`'s
@@ -96,6 +100,8 @@ impl Site {
                     source,
                 })
         });
+        // No driver has seen the host functions of a dry run.
+        drop(self.core.take_host_tasks());
         (noting.finish(), done)
     }
 }

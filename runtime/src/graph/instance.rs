@@ -1,11 +1,16 @@
 //! [`Instance`]: the instantiated graph, and its updates.
 
+use std::sync::Arc;
+
 use super::capture::Site;
 use super::captured::Captured;
 use super::held::Held;
+use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
 use crate::graph::capture_log::{Difference, DryRun, Unchanged};
 use crate::memory::Bundle;
+use crate::order::host_task::HostTask;
+use crate::order::stream_ref::StreamRef;
 use crate::order::unless::{Unless, unwound};
 use crate::stream::Stream;
 use crate::tag::StreamTag;
@@ -16,6 +21,8 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 /// # Invariants
 /// INSTANCE-1. `raw` is live, and was made from the capture that the log of `site` holds.
 /// INSTANCE-2. Unless `sticky_error` is set, launches replay the calls that the log holds.
+/// INSTANCE-3. A host function that a launch calls is in `host_functions`, until the launch is over.
+/// All launches are in the order of the stream `at`.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
@@ -26,6 +33,45 @@ pub(super) struct Instance {
     /// The error of an update that failed half-way and could not be undone. Every later launch
     /// returns it.
     sticky_error: Option<DriverError>,
+    host_functions: HostFunctions,
+}
+
+/// The host functions of a graph.
+#[derive(Debug)]
+struct HostFunctions {
+    tasks: Vec<Arc<HostTask>>,
+    /// The device and the stream of the graph's launches.
+    core: Arc<DeviceCore>,
+    at: StreamRef,
+}
+
+impl HostFunctions {
+    /// Replaces the tasks. The old ones end behind all launches so far: a host function drops them.
+    /// If it cannot be enqueued, they are leaked. Does not block.
+    fn replace(&mut self, tasks: Vec<Arc<HostTask>>) {
+        let old = std::mem::replace(&mut self.tasks, tasks);
+        if old.is_empty() {
+            return;
+        }
+        // INSTANCE-3: a pending launch calls them. An error has leaked them.
+        let _ = HostTask::end_all(old, |function| {
+            // SAFETY: the core keeps the stream live (CORE-1). The function owns the tasks. It
+            // neither unwinds nor calls the driver.
+            unsafe {
+                self.core
+                    .driver()
+                    .launch_host_function(self.at.raw, function, &[])
+            }
+        });
+    }
+}
+
+impl Drop for HostFunctions {
+    /// Leaks the tasks that nothing ended: a pending launch may call them. Counterexample: the call
+    /// that destroys the graph unwinds, so the graph's drop does not come to the end of its tasks.
+    fn drop(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.tasks));
+    }
 }
 
 impl Instance {
@@ -35,7 +81,7 @@ impl Instance {
     ) -> Result<Self> {
         const DURING: &str = "Stream::capture";
         let site = Site::new(held.stream()).during(DURING)?;
-        let raw = site.capture(held, body, DURING, |recording, entries| {
+        let (raw, tasks) = site.capture(held, body, DURING, |recording, entries| {
             let raw = recording.end().during(DURING)?;
             site.log().captured(entries);
             Ok(raw)
@@ -45,6 +91,11 @@ impl Instance {
             site,
             stale: false,
             sticky_error: None,
+            host_functions: HostFunctions {
+                tasks,
+                core: Arc::clone(held.stream().core()),
+                at: held.stream().at(),
+            },
         })
     }
 
@@ -103,7 +154,7 @@ impl Instance {
         during: &'static str,
     ) -> Result<()> {
         let (log, raw, sticky_error) = (self.site.log(), self.raw, &mut self.sticky_error);
-        self.site.capture(held, body, during, |recording, entries| {
+        let ((), tasks) = self.site.capture(held, body, during, |recording, entries| {
             log.compare(&entries)
                 .map_err(|difference| not_an_update(difference, during))?;
             let sticky_error = Unless::new(sticky_error, |sticky_error| {
@@ -116,7 +167,9 @@ impl Instance {
             updated.during(during)?;
             log.updated(entries);
             Ok(())
-        })
+        })?;
+        self.host_functions.replace(tasks);
+        Ok(())
     }
 }
 
@@ -140,5 +193,6 @@ impl Drop for Instance {
         // SAFETY: INSTANCE-1: the graph is live. Pending launches still run. An error leaks the
         // graph.
         let _ = unsafe { self.site.core().driver().destroy_graph(self.raw) };
+        self.host_functions.replace(Vec::new());
     }
 }

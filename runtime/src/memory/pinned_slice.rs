@@ -70,6 +70,12 @@ impl<T, P> PinnedSlice<T, P> {
         NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
     }
 
+    /// As [`address`](Self::address), under the name that a buffer's address has.
+    #[inline]
+    pub(super) fn start(&self) -> NonNull<c_void> {
+        self.address()
+    }
+
     fn part(&self, range: &Range<usize>) -> DeviceAddress {
         DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
     }

@@ -8,6 +8,7 @@
 //! | `join` | several handoffs as one |
 //! | `last_uses` | the fence of a resource that several owners used |
 //! | `future`, `completion` | waits that block no task, and the threads that wait |
+//! | `host_task` | closures that a stream runs on the host |
 //! | `event`, `timed_event` | order without a bundle, and times |
 //! | `observer` | the observer, which is told of events and operations |
 //! | `stream_ref` | the form in which buffers and leases remember a stream |
@@ -32,6 +33,7 @@ pub(crate) mod event_pool;
 pub(crate) mod fence;
 pub(crate) mod future;
 pub(crate) mod handoff;
+pub(crate) mod host_task;
 pub(crate) mod join;
 pub(crate) mod last_uses;
 pub(crate) mod observer;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod host_copy;
+mod host_fn;
 mod lend;
 mod peer_copy;
 mod pool;

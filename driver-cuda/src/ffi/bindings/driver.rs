@@ -11,7 +11,7 @@ use super::super::types::{
 };
 use super::super::{
     CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
-    CUdevice_attribute, CUevent_flags, CUgraphExecUpdateResult, CUjit_option, CUmemAccess_flags,
+    CUdevice_attribute, CUevent_flags, CUgraphExecUpdateResult, CUhostFn, CUjit_option, CUmemAccess_flags,
     CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
     CUmemPoolProps, CUresult, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
@@ -28,6 +28,7 @@ same!(
     CUmemPoolHandle_st = sys::CUmemPoolHandle_st,
     CUmod_st = sys::CUmod_st,
     CUstream_st = sys::CUstream_st,
+    CUhostFn = sys::CUhostFn,
     CUmemLocation = sys::CUmemLocation,
     CUmemAccessDesc = sys::CUmemAccessDesc,
     CUmemPoolProps = sys::CUmemPoolProps,

@@ -7,8 +7,8 @@ use super::entries::{Copied, Entry, Launch};
 use super::{CaptureLog, Mode, Run, State};
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, LaunchShape};
@@ -113,7 +113,7 @@ unsafe impl Driver for CaptureLog {
 
 impl Streams for CaptureLog {
     cuda_rt_driver::stream_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
-        create_stream, destroy_stream, synchronize_stream, query_stream,
+        create_stream, destroy_stream, synchronize_stream, query_stream, lose,
     }
 
     cuda_rt_driver::stream_calls! { |this: &CaptureLog, call(&Inner)|
@@ -123,6 +123,14 @@ impl Streams for CaptureLog {
             |run, ()| Entry::Wait {
                 stream: run.stream(stream),
                 record: run.records.get(&event).copied(),
+            },
+        );
+
+        launch_host_function(stream, function, uses) => this.pass(
+            call,
+            |_| (),
+            |run, ()| Entry::HostFunction {
+                stream: run.stream(stream),
             },
         );
 

@@ -43,6 +43,10 @@ pub(super) enum Entry {
         count: usize,
     },
     Launch(Launch),
+    /// The closure is not logged: two closures cannot be compared.
+    HostFunction {
+        stream: usize,
+    },
     Foreign {
         stream: usize,
         name: &'static str,
@@ -85,6 +89,7 @@ impl fmt::Display for Entry {
             }
             Self::Fill { pattern, count, .. } => write!(f, "a fill of {} bytes", pattern.len() * count),
             Self::Launch(launch) => write!(f, "a launch of `{}`", launch.parameters.kernel().name),
+            Self::HostFunction { .. } => f.write_str("a host function"),
             Self::Foreign { name, .. } => write!(f, "a foreign call `{name}`"),
         }
     }

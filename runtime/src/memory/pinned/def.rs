@@ -27,8 +27,8 @@ use crate::tag::Idle;
 /// PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing
 /// else.
 /// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
-/// PINNED-3. Every use by the GPU is over, or ordered before the present end of the stream `at`; if
-/// `at` is `None`, every use is over.
+/// PINNED-3. Every use by work of a stream, host functions included, is over, or ordered before the
+/// present end of the stream `at`; if `at` is `None`, every use is over.
 /// PINNED-4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,

@@ -2,6 +2,7 @@
 
 mod def;
 
+use std::ffi::c_void;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -49,6 +50,12 @@ impl<T, P> PinnedBuffer<T, P> {
             Some(storage) => storage.address().cast(),
             None => NonNull::dangling(),
         }
+    }
+
+    /// The address of the memory, for the host functions of its stream.
+    #[inline]
+    pub(in crate::memory) fn start(&self) -> NonNull<c_void> {
+        self.base().cast()
     }
 
     fn address(&self) -> DeviceAddress {

@@ -13,11 +13,11 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// The handle of the thread.
 #[derive(Debug, Default)]
-pub(super) struct Closures(Thread<Job>);
+pub(crate) struct Closures(Thread<Job>);
 
 impl Closures {
     /// A sender to the thread, which is started if there is none.
-    pub(super) fn sender(&self) -> io::Result<Sender<Job>> {
+    pub(crate) fn sender(&self) -> io::Result<Sender<Job>> {
         self.0.sender(|| {
             let (sender, jobs) = channel::<Job>();
             thread::Builder::new()

@@ -3,8 +3,8 @@
 //!
 //! Design choices:
 //! - The thread queries events (`cuEventQuery`) and enqueues no host function. A host function does
-//!   not run after a sticky error (docs/soundness.md, obligation 11), and delays the work behind
-//!   it. A query returns the error, so a future always ends.
+//!   not run after a sticky error, may not call CUDA (docs/soundness.md, obligation 11), and delays
+//!   the work behind it. A query returns the error, so a future always ends.
 //! - A stream runs in order, so the thread asks the oldest wait of each stream first. While that
 //!   wait is pending, the thread asks only a few others. A round with thousands of waits costs
 //!   about as much as a round with one wait for each stream.
@@ -36,7 +36,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use self::closures::{Closures, Job};
+pub(crate) use self::closures::Closures;
+use self::closures::Job;
 use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
@@ -66,7 +67,10 @@ pub(crate) trait Question: Send + Sync {
 pub(crate) struct Completion {
     /// The channel to the thread that asks.
     arrivals: Thread<Watcher>,
-    closures: Closures,
+    /// Shared with the captures of the device.
+    closures: Arc<Closures>,
+    /// Whether `closures` end with this value.
+    owns_closures: bool,
     /// Whether the thread that asks sleeps between rounds.
     pauses: bool,
 }
@@ -77,15 +81,33 @@ impl Completion {
     pub(crate) fn of(backend: Backend) -> Self {
         Self {
             arrivals: Thread::default(),
-            closures: Closures::default(),
+            closures: Arc::default(),
+            owns_closures: true,
             pauses: backend != Backend::Simulated,
         }
+    }
+
+    /// The threads for a capture on this device: closures run on the device's own thread.
+    pub(crate) fn for_capture(&self) -> Self {
+        Self {
+            arrivals: Thread::default(),
+            closures: Arc::clone(&self.closures),
+            owns_closures: false,
+            pauses: self.pauses,
+        }
+    }
+
+    /// The thread for closures.
+    pub(crate) fn closures(&self) -> &Arc<Closures> {
+        &self.closures
     }
 
     /// Lets the threads end once no wait is pending.
     pub(crate) fn close(&self) {
         self.arrivals.close();
-        self.closures.close();
+        if self.owns_closures {
+            self.closures.close();
+        }
     }
 
     /// Does `done` once `question` is over or returns an error. Questions of one `origin` should be

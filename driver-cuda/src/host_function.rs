@@ -1,0 +1,24 @@
+//! Host functions.
+
+use super::context::Context;
+use super::stream;
+use cuda_rt_driver::{DriverResult, HostFunction, RawStream};
+
+/// # Safety
+/// As [`Streams::launch_host_function`](cuda_rt_driver::Streams::launch_host_function).
+pub(super) unsafe fn launch(
+    context: &Context,
+    stream: RawStream,
+    function: HostFunction,
+) -> DriverResult<()> {
+    let stream = stream::handle(stream);
+    context.enqueue(|| {
+        // SAFETY: by this function's contract the stream is live, and CUDA may call the function
+        // with its argument when the stream gets there.
+        unsafe {
+            context
+                .library()
+                .cuLaunchHostFunc(stream, Some(function.run), function.argument())
+        }
+    })
+}

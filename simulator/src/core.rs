@@ -1,0 +1,87 @@
+//! [`Core`]: the state of a simulated host behind its lock, and how a call is made on it.
+
+use std::sync::Arc;
+
+use super::host_function::Ended;
+use super::op::Position;
+use super::state::State;
+use super::{Call, SimConfig};
+use cuda_rt_checker::Watch;
+use cuda_rt_driver::call_lock::{CallLock, LockError};
+use cuda_rt_driver::{DriverError, DriverResult};
+
+/// The state shared by the drivers of one host and their [`Simulator`] handles.
+pub(super) struct Core {
+    pub(super) config: Arc<SimConfig>,
+    pub(super) state: CallLock<State>,
+    pub(super) watch: Arc<Watch>,
+    /// Wakes the threads that wait for a host function.
+    pub(super) ended: Ended,
+}
+
+impl Core {
+    /// Makes a call. A panic anywhere inside loses all devices of the host.
+    pub(super) fn enter<R>(
+        &self,
+        call: Call,
+        body: impl FnOnce(&mut State) -> DriverResult<R>,
+    ) -> DriverResult<R> {
+        // Before the lock: the thread that is inside may wait for the host function.
+        cuda_rt_driver::host_function::check(call.name())?;
+        let mut running = false;
+        let made = self.state.enter(|state| {
+            let made = state.enter(call).and_then(|()| body(state));
+            running = state.host_functions.any_runs();
+            made
+        });
+        if running {
+            self.settle();
+        }
+        made.unwrap_or_else(|error| Err(self.refused(call, error)))
+    }
+
+    /// Makes a call that waits until a position is done; `find` finds it and its modelled time.
+    pub(super) fn wait(
+        &self,
+        call: Call,
+        find: impl FnOnce(&mut State) -> DriverResult<Option<(Position, u64)>>,
+    ) -> DriverResult<()> {
+        let Some((position, end_ns)) = self.enter(call, find)? else {
+            return Ok(());
+        };
+        loop {
+            let ran = self
+                .state
+                .enter(|state| state.synchronize(call, position, end_ns))
+                .unwrap_or_else(|error| Err(self.refused(call, error)));
+            if ran? {
+                return Ok(());
+            }
+            if !self.wait_for_host_function() && self.has_lost_a_host_function() {
+                return Err(self.refused(call, LockError::Forked));
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn refused(&self, call: Call, error: LockError) -> DriverError {
+        let device = format!("the simulated device (seed {})", self.config.seed);
+        error.of_call(call.name(), &device)
+    }
+
+    /// Reads or changes the state outside of any call. If a panic has lost the host's devices,
+    /// returns the default value.
+    ///
+    /// # Panics
+    /// If the calling thread is inside a simulated kernel; the panic then loses the device.
+    pub(super) fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+        match self.state.enter(body) {
+            Ok(seen) => seen,
+            // A panic hook that looks at the state must not panic again.
+            Err(LockError::Reentered) if !std::thread::panicking() => {
+                panic!("a simulated device cannot be looked at from inside a simulated kernel")
+            }
+            Err(LockError::Reentered | LockError::Panicked(_) | LockError::Forked) => R::default(),
+        }
+    }
+}
