@@ -21,8 +21,8 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 /// # Invariants
 /// INSTANCE-1. `raw` is live, and was made from the capture that the log of `site` holds.
 /// INSTANCE-2. Unless `sticky_error` is set, launches replay the calls that the log holds.
-/// INSTANCE-3. A host function that a launch calls is in `host_functions`, until the launch is over.
-/// All launches are in the order of the stream `at`.
+/// INSTANCE-3. A host function that a launch calls is in `host_functions`, until the launch is
+/// over. All launches are in the order of the stream `at`.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
