@@ -26,6 +26,7 @@ twins! {
     h01_read_without_handoff;
     h02_overwrite_in_next_round;
     h02_overwrite_while_read;
+    h03_host_function_of_another_stream;
     h03_two_streams_write;
     h04_release_one_of_a_vec;
     h04_use_after_release;
@@ -50,6 +51,7 @@ twins! {
     h13_read_before_download_is_done;
     h13_read_what_is_not_settled;
     h14_write_during_upload;
+    h14_write_under_a_host_function;
     h15_copy_from_a_vec;
     h16_drop_under_a_view;
     h17_refilled_while_it_is_written_to_disk;
@@ -69,6 +71,7 @@ twins! {
     h25_pinned_memory_adopted_in_a_capture;
     h25_updated_between_launches;
     h26_closure_borrows_the_stack;
+    h26_host_function_borrows_the_stack;
     h27_read_inside_a_future;
     h28_wrong_element_type;
     h29_input_is_the_output;
