@@ -1,7 +1,8 @@
 use std::ffi::c_void;
 
 use cuda_rt::driver::{
-    Collective, DriverError, ErrorCode, Events, Kernels, Memory, Number, Part, Peers, Reduction, Streams,
+    Collective, DriverError, ErrorCode, Events, HostFunction, Kernels, Memory, Number, Part, Peers,
+    Reduction, Streams,
 };
 use cuda_rt::kernel::LaunchShape;
 use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
@@ -72,6 +73,16 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::Fill => rig.fill(a, &[1], 1, s),
         Call::Prepare => rig.driver.prepare(&kernels::ADD),
         Call::Launch => rig.add(a, 1, 1, s),
+        Call::LaunchHostFunction => {
+            unsafe extern "C" fn run(_: *mut c_void) {
+                panic!("a call that fails enqueues nothing");
+            }
+            // SAFETY: the stream is live, and the function touches no memory.
+            unsafe {
+                rig.driver
+                    .launch_host_function(s, HostFunction { run, data: 0 }, &[])
+            }
+        }
         Call::BeginCapture => rig.begin_capture(s),
         Call::EndCapture => rig.end_capture(s).map(drop),
         Call::CapturedNode => rig.captured_node(s).map(drop),
