@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use super::{DeviceAddress, RawStream};
+use super::{AccessKind, DeviceAddress, RawStream};
 
 /// A call by which memory passes from the host to a stream, or back.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,14 @@ impl CallSite {
 /// A fact given to [`Tools::hint`](super::Tools::hint).
 #[derive(Clone, Copy, Debug)]
 pub enum Hint<'a> {
-    /// The host may have written this page-locked memory until now, or may write it from now on.
+    /// The host may have accessed this page-locked memory until now, or may access it from now on.
     HostAccess {
         /// Start of the memory.
         address: NonNull<c_void>,
         /// Length in bytes.
         bytes: usize,
+        /// Whether the host may write the memory, or only read it.
+        access: AccessKind,
         /// The call by which the memory passes.
         passed: CallSite,
     },

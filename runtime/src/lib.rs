@@ -52,12 +52,13 @@ pub use crate::error::{CollectiveError, Error, GridError, OpenError, PinnedError
 pub use crate::graph::{Captured, Graph, InGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3};
 pub use crate::memory::Constant;
+pub use crate::memory::Loan;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
     HostArguments, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
 };
-pub use crate::memory::{Lease, Shared};
+pub use crate::memory::{HostLease, Lease, Shared};
 pub use crate::order::event::Event;
 pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};
@@ -66,8 +67,8 @@ pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
 pub use crate::stream::Stream;
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{
-    DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Place, Priority, ReadBy, SameAs, Scoped, StreamTag,
-    WriteBy,
+    DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, NoStream, OnHost, Place, Priority, ReadBy, SameAs,
+    Scoped, StreamTag, WriteBy,
 };
 pub use cuda_rt_driver::Reduction;
 

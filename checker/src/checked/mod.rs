@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use cuda_rt_driver::AccessKind::Write;
 use cuda_rt_driver::{DeviceAddress, Driver, Hint, Simulated, Tools, Trace};
 use cuda_rt_driver::{Operation, Race, Site};
 
@@ -126,9 +125,10 @@ unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
                 Hint::HostAccess {
                     address,
                     bytes,
+                    access,
                     passed,
                 } => {
-                    monitor.host_access(host(address, bytes), Write, host_operation(passed));
+                    monitor.host_access(host(address, bytes), access, host_operation(passed));
                 }
                 Hint::ForeignMemory {
                     address,

@@ -61,7 +61,9 @@ impl Memory {
                 unsafe { (launch.kernel.simulate)(&launch.shape, pointers.as_ptr()) };
             }
             Call::HostWrote { to, bytes } => self.write(*to, bytes),
-            Call::HostSees { from, bytes } => return self.bytes(*from, bytes.len()) == &bytes[..],
+            Call::HostSees { from, bytes } | Call::HostReads { from, bytes } => {
+                return self.bytes(*from, bytes.len()) == &bytes[..];
+            }
             _ => {}
         }
         true

@@ -103,6 +103,11 @@ pub(crate) enum Call {
         from: Place,
         bytes: Vec<u8>,
     },
+    /// The host reads these bytes of memory that it may not write.
+    HostReads {
+        from: Place,
+        bytes: Vec<u8>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +230,7 @@ impl Log {
             Call::HostWrote { to: place, bytes } | Call::HostSees { from: place, bytes } => {
                 vec![Touch::new(Write, *place, bytes.len() as u64)]
             }
+            Call::HostReads { from, bytes } => vec![Touch::new(Read, *from, bytes.len() as u64)],
             _ => Vec::new(),
         }
     }

@@ -55,18 +55,23 @@ pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
     /// Stores a bundle after work on it.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D>;
 
-    /// Work inside a capture: another stream gets `copy` by a handoff and `last` as a loan, and
-    /// reads `copy` into `last`.
+    /// Work inside a capture: another stream gets `copy` by a handoff and `last` as a loan. It
+    /// reads `first` and then `copy` into `last`. Meanwhile `stream` reads `first` too, and it
+    /// writes `first` after that loan.
     fn fork<'g>(
         stream: &'g Stream<Captured<'g, Self>>,
         to: u8,
         copy: DeviceBuffer<f32, Captured<'g, Self>>,
+        first: Option<&mut DeviceSlice<f32, Captured<'g, Self>>>,
         last: &mut DeviceSlice<f32, Captured<'g, Self>>,
     ) -> cuda_rt::Result<()>;
 }
 
 /// The work of a fork inside a capture.
 pub(crate) const FORKED: Kernel = Kernel::Saxpy(2);
+
+/// The work of the captured stream after it has lent memory.
+pub(crate) const WRITTEN: Kernel = Kernel::Scale(2);
 
 /// Written for each tag, because only there the compiler knows that `D` outlives the capture.
 macro_rules! fork {
@@ -75,12 +80,21 @@ macro_rules! fork {
             stream: &'g Stream<Captured<'g, Self>>,
             to: u8,
             copy: DeviceBuffer<f32, Captured<'g, Self>>,
+            first: Option<&mut DeviceSlice<f32, Captured<'g, Self>>>,
             last: &mut DeviceSlice<f32, Captured<'g, Self>>,
         ) -> cuda_rt::Result<()> {
             macro_rules! forked {
                 ($name:ident) => {{
                     let fork = stream.fork::<$name<D>>()?;
                     let copy = fork.acquire(stream.release(copy)?)?;
+                    if let Some(first) = first {
+                        let len = first.len().min(last.len());
+                        let seen = stream.lend_all(&fork, (&*first, &mut *last), |(lent, mut last)| {
+                            read(&fork, FORKED, &lent[..len], &mut last[..len])?;
+                            stream.init_from(stream.alloc_uninit(first.len())?, first)
+                        })??;
+                        read(stream, WRITTEN, &seen, first)?;
+                    }
                     stream.lend(&fork, last, |lent| read(&fork, FORKED, &copy, lent))?
                 }};
             }

@@ -186,7 +186,7 @@ impl Order {
                 let last = self.streams.get(&own(stream)).and_then(|stream| stream.last);
                 self.host(i, device, last, touches);
             }
-            Call::Unregister(_) | Call::HostWrote { .. } | Call::HostSees { .. } => {
+            Call::Unregister(_) | Call::HostWrote { .. } | Call::HostSees { .. } | Call::HostReads { .. } => {
                 self.host(i, device, None, touches)
             }
             Call::BeginCapture(stream) => {

@@ -56,6 +56,14 @@ pub(crate) enum Act {
         work: Work,
         panics: bool,
     },
+    /// The lane lends the first part of `x` to another stream, which copies it into a new object.
+    /// The lane reads it meanwhile into the last part, and writes it afterwards. The closure may
+    /// panic.
+    LendRef {
+        to: u8,
+        kernel: Kernel,
+        panics: bool,
+    },
     /// `x` is put into a slot, which two lanes use in turn. The last closure may panic after its
     /// work.
     Slot {
@@ -70,6 +78,8 @@ pub(crate) enum Act {
         launches: u8,
         between: Option<Work>,
         update: Option<Work>,
+        /// The host reads the pinned memory after the first launch, and writes this value.
+        host: Option<i8>,
         drops: bool,
     },
     /// A closure of a pool or a capture panics with `x` inside; `x` is lost.
@@ -87,6 +97,14 @@ pub(crate) enum Act {
     },
     /// The lane shares `x`; it stays shared until a step needs all of it.
     Share,
+    /// As `Share`, without an event until another stream or the host needs one.
+    ShareLazily,
+    /// The host and the lane read the pinned memory of the shared `x` at once; the lane copies it
+    /// into a new object. The host's lease begins before the stream's or after it.
+    ReadBoth {
+        lazily: bool,
+        host_first: bool,
+    },
     /// The lane reads the shared `x` into `y` under a lease.
     Read {
         kernel: Kernel,
@@ -248,14 +266,17 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         8 => work().prop_map(Act::Work),
         10 => (work(), meet()).prop_map(|(work, meet)| Act::Both(work, meet)),
         3 => (0..3u8, work(), any::<bool>()).prop_map(|(to, work, panics)| Act::Lend { to, work, panics }),
+        4 => (0..3u8, kernel(), prop::bool::weighted(0.2)).prop_map(|(to, kernel, panics)| Act::LendRef { to, kernel, panics }),
         3 => ([work(), work()], 0..LANES, any::<bool>())
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
-        3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, any::<bool>())
-            .prop_map(|(works, fork, launches, between, update, drops)| Act::Graph { works, fork, launches, between, update, drops }),
+        3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
+            .prop_map(|(works, fork, launches, between, update, host, drops)| Act::Graph { works, fork, launches, between, update, host, drops }),
         3 => Just(Act::Release),
         4 => settle().prop_map(Act::Settle),
         3 => (-9..9i8).prop_map(|value| Act::Write { value }),
         2 => Just(Act::Share),
+        2 => Just(Act::ShareLazily),
+        4 => any::<[bool; 2]>().prop_map(|[lazily, host_first]| Act::ReadBoth { lazily, host_first }),
         6 => (kernel(), keep()).prop_map(|(kernel, keep)| Act::Read { kernel, keep }),
         2 => (0..4u8, 0..9u8).prop_map(|(part, at)| Act::Split { part, at }),
         2 => (0..4u8, 0..4u8).prop_map(|(a, b)| Act::Join { a, b }),

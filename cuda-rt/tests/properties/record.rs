@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cuda_rt::checker::Race;
+use cuda_rt::checker::{AccessKind, Race};
 use cuda_rt::driver::{
     Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
     MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
@@ -285,15 +285,18 @@ unsafe impl Tools for Recorder {
         if let Hint::HostAccess {
             address: start,
             bytes: len,
+            access,
             passed,
         } = note
         {
-            // SAFETY: the hint says that the host owns this page-locked memory now; it is
+            // SAFETY: the hint says that the host may read this page-locked memory now; it is
             // initialised (PINNED-2).
             let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) }.to_vec();
             let place = calls.place(address(start));
             let call = match passed.during {
-                "Device::pinned" | "Stream::adopt" | "Handoff::ready" => Call::HostWrote { to: place, bytes },
+                _ if access == AccessKind::Read => Call::HostReads { from: place, bytes },
+                "Device::pinned" | "Shared::new" | "end of Graph::host" | "Stream::adopt"
+                | "Handoff::ready" => Call::HostWrote { to: place, bytes },
                 _ => Call::HostSees { from: place, bytes },
             };
             calls.log.entries.push(Entry {

@@ -101,6 +101,7 @@ fn a_graph_that_is_launched_too_early_shows() {
         launches: 2,
         between: None,
         update: None,
+        host: None,
         drops: true,
     };
     let steps = vec![

@@ -193,14 +193,18 @@ impl Replay {
             }
             Call::DestroyGraph(graph) => rig.destroy_graph(self.graphs[&own(graph)])?,
             Call::HostWrote { to, bytes } => {
-                rig.note_host_access(self.host(*to), bytes.len());
+                rig.note_host_access(self.host(*to), bytes.len(), AccessKind::Write);
                 let place = self.host(*to).cast::<u8>().as_ptr();
                 // SAFETY: the range is in bounds. The simulated devices run only on this thread, so
                 // not at this moment.
                 unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             }
-            Call::HostSees { from, bytes } => {
-                rig.note_host_access(self.host(*from), bytes.len());
+            Call::HostSees { from, bytes } | Call::HostReads { from, bytes } => {
+                let access = match call {
+                    Call::HostReads { .. } => AccessKind::Read,
+                    _ => AccessKind::Write,
+                };
+                rig.note_host_access(self.host(*from), bytes.len(), access);
                 let seen = self.host(*from).cast::<u8>();
                 // SAFETY: as above; the memory was mapped zeroed.
                 let seen = unsafe { std::slice::from_raw_parts(seen.as_ptr(), bytes.len()) };

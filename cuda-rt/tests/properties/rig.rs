@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cuda_rt::checker::Check;
+use cuda_rt::checker::{AccessKind, Check};
 use cuda_rt::driver::{
     CallSite, Copies, DeviceAddress, DriverResult, Events, Graphs, Hint, HostMemory, Kernels, Memory,
     RawEvent, RawGraph, RawStream, Streams, Tools,
@@ -41,12 +41,13 @@ impl Rig {
 
     /// The host has the memory from here on. On a simulated device work runs only during calls, so
     /// this call also gives work a chance to run.
-    pub(crate) fn note_host_access(&self, address: NonNull<c_void>, bytes: usize) {
+    pub(crate) fn note_host_access(&self, address: NonNull<c_void>, bytes: usize, access: AccessKind) {
         self.0.memory_info().expect("no fault");
         let passed = CallSite::here("replay");
         self.0.hint(Hint::HostAccess {
             address,
             bytes,
+            access,
             passed,
         });
     }

@@ -217,6 +217,7 @@ impl<D: Live> Side<D> {
             Act::Work(work) => on!(|stream| self.work(stream, x, work)),
             Act::Both(work, meet) => on!(|stream| self.both(stream, x, other, work, meet)),
             Act::Lend { to, work, panics } => on!(|stream| self.lend(stream, x, to, work, panics)),
+            Act::LendRef { to, kernel, panics } => on!(|stream| self.lend_ref(stream, x, to, kernel, panics)),
             Act::Slot { works, next, panics } => self.slot(x, lane, next, works, panics),
             Act::Graph {
                 works,
@@ -224,6 +225,7 @@ impl<D: Live> Side<D> {
                 launches,
                 between,
                 update,
+                host,
                 drops,
             } => {
                 let recipe = Recipe {
@@ -232,6 +234,7 @@ impl<D: Live> Side<D> {
                     launches,
                     between,
                     update,
+                    host,
                     drops,
                     panics: false,
                 };
@@ -245,6 +248,7 @@ impl<D: Live> Side<D> {
                     launches: 0,
                     between: None,
                     update: None,
+                    host: None,
                     drops: true,
                     panics: true,
                 };
@@ -259,7 +263,11 @@ impl<D: Live> Side<D> {
                 self.settle(x, how);
             }
             Act::Write { value } => self.write(x, value),
-            Act::Share => on!(|stream| self.share(stream, x)),
+            Act::Share => on!(|stream| self.share(stream, x, false)),
+            Act::ShareLazily => on!(|stream| self.share(stream, x, true)),
+            Act::ReadBoth { lazily, host_first } => {
+                on!(|stream| self.read_both(stream, x, lazily, host_first));
+            }
             Act::Read { kernel, keep } => on!(|stream| self.read(stream, x, other, kernel, keep)),
             Act::Constant => self.constant(x),
             Act::ReadConstant { kernel } => on!(|stream| self.read_constant(stream, x, y, kernel)),

@@ -12,7 +12,7 @@ mod waiting;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use cuda_rt::{Constant, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream};
+use cuda_rt::{Constant, DeviceBuffer, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream, StreamTag};
 
 use crate::object::{Buffers, Expected, First, IdleBundle, Instead, Lane, Lanes, Object, State};
 use crate::plan::{Settle, Work};
@@ -111,6 +111,15 @@ fn panic_on_purpose() -> ! {
     resume_unwind(Box::new(OnPurpose))
 }
 
+/// A bundle of one part.
+fn one_part<S: StreamTag>(part: DeviceBuffer<f32, S>) -> Buffers<S> {
+    Buffers {
+        parts: vec![part],
+        host: None,
+        number: 0,
+    }
+}
+
 /// The result of `body`, or `None` if it panicked on purpose.
 fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -195,6 +204,20 @@ impl<D: Live> Side<D> {
 
     fn put(&mut self, x: usize, (state, error): Instead<D>) {
         self.objects[x].state = state;
+        if let Some(error) = error {
+            self.refused(&error);
+        }
+    }
+
+    /// Adds an object of one part with these values.
+    fn made(&mut self, (state, error): Instead<D>, values: Vec<f32>) {
+        self.blocks += 1;
+        let expected = Expected {
+            parts: vec![values],
+            blocks: vec![(self.blocks, 0)],
+            host: None,
+        };
+        self.objects.push(Object { state, expected });
         if let Some(error) = error {
             self.refused(&error);
         }

@@ -285,6 +285,7 @@ fn note_host_access(rig: &Rig, host: Host) {
     rig.driver.hint(Hint::HostAccess {
         address: memory.address(),
         bytes: memory.len_bytes(),
+        access: AccessKind::Write,
         passed,
     });
 }

@@ -2,9 +2,10 @@
 
 use std::mem::ManuallyDrop;
 
-use crate::memory::Bundle;
+use crate::memory::{Bundle, ToHost};
 use crate::stream::Stream;
 use crate::tag::StreamTag;
+use cuda_rt_driver::CallSite;
 
 /// A bundle that a stream owns, held in its idle form. A graph takes views of it; the drop gives it
 /// back to the stream.
@@ -46,6 +47,12 @@ impl<R: Bundle, S: StreamTag> Held<R, S> {
     pub(super) unsafe fn views<'v, P: StreamTag>(&mut self) -> R::View<'v, P> {
         // SAFETY: this function has the contract of [`Bundle::view`].
         unsafe { self.bundle.view() }
+    }
+
+    /// Tells a checker that the host may access the bundle's pinned memory from now on, or could
+    /// until now.
+    pub(super) fn note_host_access(&self, passed: CallSite) {
+        self.bundle.note_host_access(ToHost::writes(passed));
     }
 
     /// The bundle, on its stream.

@@ -18,15 +18,16 @@ use crate::graph::held::Held;
 use crate::graph::instance::Instance;
 use crate::memory::{Bundle, OwnedBy};
 use crate::stream::Stream;
-use crate::tag::{Live, NamedStream, StreamTag};
-use cuda_rt_driver::Kind;
+use crate::tag::{Live, NamedStream, OnHost, StreamTag};
+use cuda_rt_driver::{CallSite, Kind};
 
 /// Captured work of stream `S`, with all the memory that the work uses (`CUgraphExec`).
 ///
 /// The graph owns the bundle given to [`Stream::capture`]: while the graph exists, no other code
 /// can free, move or write the memory of the replays (H25). Between launches [`views`](Self::views)
-/// gives access to the bundle, in the order of `S`. [`update`](Self::update) changes scalars, and
-/// [`replace`](Self::replace) the bundle, without a new instantiation.
+/// gives access to the bundle, in the order of `S`, and [`host`](Self::host) to the host.
+/// [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the bundle, without a
+/// new instantiation.
 ///
 /// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
 /// would race.
@@ -131,6 +132,57 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         // SAFETY: GRAPH-1: every use is in the order of `S`. The graph is borrowed uniquely, so no
         // launch is enqueued while the views exist.
         unsafe { self.held.views() }
+    }
+
+    /// Blocks the host until the work that the stream has so far is over (`cuEventRecord`,
+    /// `cuEventSynchronize`), and lends views of the bundle to `body`. The elements of pinned parts
+    /// are a `&mut [T]` there: results that the graph downloaded can be read, and sources that it
+    /// uploads rewritten for later launches. Device memory has a length only.
+    ///
+    /// The views cannot leave `body`, and no buffer of the bundle can be exchanged: the graph has
+    /// recorded its address.
+    ///
+    /// # Hazards prevented
+    /// H13, H14: no launch runs while `body` does. H25: the graph keeps its memory.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and the
+    /// graph is unchanged.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let input = compute.adopt(gpu.pinned_from(&[1_u32, 2, 3])?)?;
+    /// let bundle = (input, compute.alloc_zeroed::<u32>(3)?, compute.adopt(gpu.pinned::<u32>(3)?)?);
+    /// let mut graph = compute.capture(bundle, |stream, (input, mut data, mut output)| {
+    ///     stream.copy_to_device(&input, &mut data)?;
+    ///     stream.copy_to_host(&data, &mut output)
+    /// })?;
+    /// graph.launch(&compute)?;
+    /// graph.host(|(mut input, _, output)| {
+    ///     assert_eq!(output.as_slice(), [1, 2, 3]);
+    ///     input.as_mut_slice()[0] = 7;
+    /// })?;
+    /// graph.launch(&compute)?;
+    /// graph.host(|(_, _, output)| assert_eq!(output.as_slice(), [7, 2, 3]))?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn host<O>(&mut self, body: impl for<'v> FnOnce(R::View<'v, OnHost<S::Device>>) -> O) -> Result<O>
+    where
+        S::Device: Live,
+    {
+        const DURING: &str = "Graph::host";
+        let uses = self.held.stream().record(DURING)?;
+        uses.synchronize().during(DURING)?;
+        self.held.note_host_access(CallSite::here(DURING));
+        // SAFETY: GRAPH-1: every use is in the order of `S`, and over, because the wait above has
+        // returned. No stream has the tag `OnHost`, and the graph is borrowed uniquely, so no work
+        // that uses the bundle is enqueued while the views exist.
+        let output = body(unsafe { self.held.views() });
+        self.held.note_host_access(CallSite::here("end of Graph::host"));
+        Ok(output)
     }
 
     /// Makes later launches replay the calls that `body` makes now. They must be the same calls in

@@ -3,7 +3,7 @@
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, StreamTag};
-use cuda_rt_driver::CallSite;
+use cuda_rt_driver::{AccessKind, CallSite};
 
 /// A bundle in its idle form, which a [`Handoff`](crate::Handoff) carries.
 ///
@@ -54,7 +54,7 @@ pub unsafe trait Bundle: Sized {
     ///
     /// # Safety
     /// For `'v` the parts are live, writes to them are ordered before the work of `S` that uses the
-    /// views, and nothing writes them.
+    /// views, and nothing writes them. Or no stream has the tag `S`, and the parts are live.
     unsafe fn by_ref<'v, S: StreamTag>(&self) -> Self::Ref<'v, S>;
 
     /// Frees every part once `fence` is over; leaks what cannot be freed. Never blocks.
@@ -63,7 +63,8 @@ pub unsafe trait Bundle: Sized {
     /// Every use of every part is over once `fence` is.
     unsafe fn retire(self, fence: &mut Fence);
 
-    /// Tells a checker that the host may access the pinned parts from now on, or could until now.
+    /// Tells a checker that the host may access the pinned parts from now on, or could until now:
+    /// write them, or only read them.
     #[doc(hidden)]
     fn note_host_access(&self, _passed: ToHost) {}
 }
@@ -71,7 +72,29 @@ pub unsafe trait Bundle: Sized {
 /// The call by which a bundle passes to the host or from it. Only this crate makes a value, so
 /// other crates cannot report a passage that did not take place.
 #[derive(Clone, Copy, Debug)]
-pub struct ToHost(pub(crate) CallSite);
+pub struct ToHost {
+    pub(crate) passed: CallSite,
+    pub(crate) access: AccessKind,
+}
+
+impl ToHost {
+    /// By `passed` the host comes to write, or ceases to.
+    pub(crate) fn writes(passed: CallSite) -> Self {
+        let access = AccessKind::Write;
+        Self { passed, access }
+    }
+
+    /// By `passed` the host comes to read only, or ceases to.
+    pub(crate) fn reads(passed: CallSite) -> Self {
+        Self::writes(passed).only_reads()
+    }
+
+    /// The same passage, of memory that the host may only read.
+    pub(crate) fn only_reads(self) -> Self {
+        let access = AccessKind::Read;
+        Self { access, ..self }
+    }
+}
 
 /// A bundle whose parts all belong to the stream `S`. [`Stream::release`](crate::Stream::release)
 /// takes it.

@@ -83,6 +83,10 @@ impl<R: Bundle, S: StreamTag> Constant<R, S> {
 }
 
 impl<R: Bundle, P> Constant<R, P> {
+    pub(super) fn bundle(&self) -> &R {
+        &self.bundle
+    }
+
     /// The same bundle in another place. CONSTANT-1 does not depend on the place.
     fn recast<Q>(self, place: OnDevice<R::Device, Q>) -> Constant<R, Q> {
         Constant {

@@ -86,6 +86,11 @@ impl<T, P> DeviceSlice<T, P> {
         DeviceAddress(self.elements.as_ptr().addr() as u64)
     }
 
+    /// The address, by one name for device memory and pinned memory.
+    pub(super) fn device_address(&self) -> DeviceAddress {
+        self.address()
+    }
+
     #[inline]
     fn address_at(&self, index: usize) -> DeviceAddress {
         DeviceAddress(self.address().0 + (index * size_of::<T>()) as u64)

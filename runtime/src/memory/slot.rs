@@ -66,6 +66,12 @@ impl<S: StreamTag, R: Bundle> Drop for Return<'_, S, R> {
     }
 }
 
+impl<R: Bundle> Slot<R> {
+    pub(super) fn pending(&self) -> Option<&Handoff<R>> {
+        self.pending.as_ref()
+    }
+}
+
 impl<R: Bundle> Slot<R>
 where
     R::Device: Live,

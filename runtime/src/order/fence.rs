@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::order::completion::{Completion, Done, Question};
-use crate::order::event_pool::EventLease;
+use crate::order::event_pool::{EventLease, EventPool};
 use crate::order::stream_ref::StreamRef;
 use cuda_rt_driver::{DriverError, DriverResult};
 
@@ -24,6 +24,21 @@ enum Kind {
     Several(Vec<Arc<EventLease>>),
     /// The end of a use could not be recorded, so it is never known to be over.
     Lost(DriverError),
+    /// The present end of a stream. No event is recorded yet; each wait records one.
+    EndOf(EndOf),
+}
+
+/// The end of a stream, whose device core lives as long as this value.
+#[derive(Debug)]
+struct EndOf {
+    at: StreamRef,
+    events: Arc<EventPool>,
+}
+
+impl EndOf {
+    fn record(&self) -> DriverResult<EventLease> {
+        self.events.record(self.at, false)
+    }
 }
 
 impl From<EventLease> for Fence {
@@ -40,10 +55,36 @@ impl Fence {
         Self(Kind::Lost(error))
     }
 
+    /// The present end of `at`, which is no adopted stream. Records nothing yet: memory that is
+    /// freed on this very stream needs no event. The caller keeps the stream's core as long as the
+    /// fence.
+    pub(crate) fn end_of(at: StreamRef, events: &Arc<EventPool>) -> Self {
+        let events = Arc::clone(events);
+        Self(Kind::EndOf(EndOf { at, events }))
+    }
+
+    /// The stream whose present end this fence is, if it is no other fence.
+    pub(crate) fn stream(&self) -> Option<StreamRef> {
+        match &self.0 {
+            Kind::EndOf(end) => Some(end.at),
+            _ => None,
+        }
+    }
+
+    /// The same fence, with an event for the end of a stream (`cuEventRecord`). It is lost if the
+    /// event cannot be recorded.
+    pub(crate) fn recorded(self) -> Self {
+        match self.0 {
+            Kind::EndOf(end) => end.record().map_or_else(Self::lost, Self::from),
+            kind => Self(kind),
+        }
+    }
+
     /// A fence that is over when all of `fences` are. It is lost if one of them is lost. The result
     /// is flat, and holds an event that several fences share only once.
     pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
         let mut leases: Vec<Arc<EventLease>> = Vec::new();
+        let mut end: Option<EndOf> = None;
         for fence in fences {
             match fence.0 {
                 Kind::Done => {}
@@ -51,6 +92,20 @@ impl Fence {
                 Kind::Shared(lease) => leases.push(lease),
                 Kind::Several(more) => leases.extend(more),
                 Kind::Lost(error) => return Self::lost(error),
+                Kind::EndOf(other) => match end.replace(other).map(|end| end.record()) {
+                    None => {}
+                    Some(Ok(lease)) => leases.push(Arc::new(lease)),
+                    Some(Err(error)) => return Self::lost(error),
+                },
+            }
+        }
+        if let Some(end) = end {
+            if leases.is_empty() {
+                return Self(Kind::EndOf(end));
+            }
+            match end.record() {
+                Ok(lease) => leases.push(Arc::new(lease)),
+                Err(error) => return Self::lost(error),
             }
         }
         leases.sort_unstable_by_key(Arc::as_ptr);
@@ -75,6 +130,7 @@ impl Fence {
             Kind::Shared(lease) => each(lease),
             Kind::Several(leases) => leases.iter().try_for_each(|lease| each(lease)),
             Kind::Lost(error) => Err(error.clone()),
+            Kind::EndOf(end) => each(&end.record()?),
         }
     }
 
@@ -82,6 +138,9 @@ impl Fence {
     /// enqueued, which only delays `at`.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
+        if self.stream().is_some_and(|end| end.id == at.id) {
+            return Ok(());
+        }
         self.try_each(|lease| lease.wait_on(at))
     }
 
@@ -102,10 +161,10 @@ impl Fence {
     }
 
     /// The threads that wait for the events. `None` if the fence has no events: it is over or lost,
-    /// and [`query`](Self::query) says which.
+    /// and [`query`](Self::query) says which. A fence that a handoff holds has its events.
     pub(crate) fn completion(&self) -> Option<&Completion> {
         match &self.0 {
-            Kind::Done | Kind::Lost(_) => None,
+            Kind::Done | Kind::Lost(_) | Kind::EndOf(_) => None,
             Kind::One(lease) => Some(lease.completion()),
             Kind::Shared(lease) => Some(lease.completion()),
             Kind::Several(leases) => Some(leases.first()?.completion()),
@@ -117,7 +176,7 @@ impl Fence {
     pub(crate) fn watch(&mut self, done: Done) -> io::Result<()> {
         let second = self.share();
         match second.0 {
-            Kind::Done | Kind::Lost(_) | Kind::One(_) => Ok(()),
+            Kind::Done | Kind::Lost(_) | Kind::One(_) | Kind::EndOf(_) => Ok(()),
             Kind::Shared(lease) => {
                 let question = Arc::<EventLease>::clone(&lease);
                 lease.watch(question, Some(lease.origin()), done)
@@ -129,8 +188,12 @@ impl Fence {
         }
     }
 
-    /// A second holder of the same events.
+    /// A second holder of the same events. For the end of a stream an event is recorded.
     pub(crate) fn share(&mut self) -> Self {
+        if let Kind::EndOf(end) = &self.0 {
+            let recorded = end.record().map_or_else(Kind::Lost, Kind::One);
+            self.0 = recorded;
+        }
         self.0 = match std::mem::take(&mut self.0) {
             Kind::One(lease) => Kind::Shared(Arc::new(lease)),
             other => other,
@@ -139,7 +202,7 @@ impl Fence {
             Kind::Shared(lease) => Kind::Shared(Arc::clone(lease)),
             Kind::Several(leases) => Kind::Several(leases.clone()),
             Kind::Lost(error) => Kind::Lost(error.clone()),
-            Kind::Done | Kind::One(_) => Kind::Done,
+            Kind::Done | Kind::One(_) | Kind::EndOf(_) => Kind::Done,
         })
     }
 }

@@ -1,8 +1,20 @@
-//! [`Stream::lend`]: lends a view to another stream for one closure.
+//! [`Stream::lend`], [`Stream::lend_ref`] and [`Stream::lend_all`]: lend views to another stream for
+//! one closure.
+//!
+//! ```text
+//!   owner    ──work──●───────reads───────────wait──later writes──▶
+//!                     ╲ wait              ╱ record
+//!   borrower ──────────●──work on the view●──────────────────────▶
+//! ```
+//!
+//! The borrower waits for the owner's earlier work, and the owner's later work waits for the
+//! borrower. In between the borrow of the view says what the owner may do: nothing with a view lent
+//! for writing, and only read a view lent for reading. So two loans of one view for reading, one
+//! inside the other, let two streams and the owner read it at once.
 
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
-use crate::memory::DeviceSlice;
+use crate::memory::{DeviceSlice, Loan};
 use crate::order::event_pool::EventPool;
 use crate::order::stream_ref::StreamRef;
 use crate::order::unless::{Unless, unwound};
@@ -52,6 +64,33 @@ impl Drop for Join<'_> {
 }
 
 impl<S: StreamTag> Stream<S> {
+    /// Runs `body` between the waits of a loan to `to`. A stream runs its own work in order: a loan
+    /// to the owner itself needs no wait.
+    fn during_a_loan<B: StreamTag<Device = S::Device>, O>(
+        &self,
+        to: &Stream<B>,
+        during: &'static str,
+        body: impl FnOnce() -> O,
+    ) -> Result<O> {
+        if self.at().id == to.at().id {
+            return Ok(body());
+        }
+        self.record(during)?.wait_on(to.at()).during(during)?;
+        let mut join = Join {
+            core: self.core(),
+            owner: self.at(),
+            borrower: to.at(),
+            joined: false,
+        };
+        let output = body();
+        if let Err(source) = join.join() {
+            // If neither the GPU nor the host could wait, every later call fails too.
+            self.core().check().during(during)?;
+            return Err(Error::Driver { during, source });
+        }
+        Ok(output)
+    }
+
     /// Lends a view to the stream `to` for `body`. Before `body`, `to` waits for this stream's
     /// work; after it, this stream waits for the work that `body` enqueued on `to`. The cost is two
     /// events and two waits (`cuEventRecord`, `cuStreamWaitEvent`). Stream-ordered. Works inside a
@@ -66,27 +105,96 @@ impl<S: StreamTag> Stream<S> {
         view: &mut DeviceSlice<T, S>,
         body: impl FnOnce(&mut DeviceSlice<T, B>) -> O,
     ) -> Result<O> {
-        const DURING: &str = "Stream::lend";
-        self.record(DURING)?.wait_on(to.at()).during(DURING)?;
-        let mut join = Join {
-            core: self.core(),
-            owner: self.at(),
-            borrower: to.at(),
-            joined: false,
-        };
-        // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs. `B` waits for this stream
-        // now, and this stream waits for `B` when `join` is dropped. The unique borrow of `view`
-        // excludes every other use.
-        let lent = unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) };
-        let output = body(lent);
-        if let Err(source) = join.join() {
-            // If neither the GPU nor the host could wait, every later call fails too.
-            self.core().check().during(DURING)?;
-            return Err(Error::Driver {
-                during: DURING,
-                source,
-            });
-        }
-        Ok(output)
+        self.during_a_loan(to, "Stream::lend", || {
+            // SAFETY: SLICE-1 and SLICE-2 hold for `B` while `body` runs. `B` waits for this stream
+            // now, and this stream waits for `B` at the end of the loan. The unique borrow of
+            // `view` excludes every other use.
+            body(unsafe { DeviceSlice::from_raw_mut(view.address(), view.len()) })
+        })
+    }
+
+    /// Lends a view to the stream `to` for reading, for `body`. The waits and the cost are those of
+    /// [`lend`](Self::lend). Stream-ordered. Works inside a capture too, also with views of a
+    /// [`Constant`](crate::Constant) or a [`Lease`](crate::Lease).
+    ///
+    /// Meanwhile this stream may read the view too, and lend it for reading to further streams: the
+    /// loan borrows the view by `&`. Nothing can write the memory before `body` ends. This stream's
+    /// later writes wait for the reads of `to`.
+    ///
+    /// # Hazards prevented
+    /// H01 (`to` waits for the writer), H02 and H10 (a later write waits for every reader), H08.
+    ///
+    /// # Errors
+    /// As for [`lend`](Self::lend).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Left; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (compute, left) = (gpu.stream::<Compute>()?, gpu.stream::<Left>()?);
+    /// let mut x = compute.alloc_zeroed::<f32>(1024)?;
+    /// let (mut here, mut there) = (compute.alloc_zeroed::<f32>(1024)?, left.alloc_zeroed::<f32>(1024)?);
+    /// compute.lend_ref(&left, &x, |lent| {
+    ///     left.copy(lent, &mut there)?;
+    ///     compute.copy(&x, &mut here) // both read `x` at once
+    /// })??;
+    /// compute.fill(&mut x, 1.0)?; // runs after both
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn lend_ref<T, B: StreamTag<Device = S::Device>, O>(
+        &self,
+        to: &Stream<B>,
+        view: &DeviceSlice<T, S>,
+        body: impl FnOnce(&DeviceSlice<T, B>) -> O,
+    ) -> Result<O> {
+        self.during_a_loan(to, "Stream::lend_ref", || {
+            // SAFETY: SLICE-1 holds for `B` while `body` runs. `B` waits for this stream now, and
+            // this stream waits for `B` at the end of the loan. The borrow of `view` excludes
+            // writes meanwhile.
+            body(unsafe { DeviceSlice::from_raw(view.address(), view.len()) })
+        })
+    }
+
+    /// Lends several views to the stream `to` at once, each for reading (`&`) or for writing
+    /// (`&mut`). The cost is that of one [`lend`](Self::lend), however many views there are.
+    /// Stream-ordered. Works inside a capture too.
+    ///
+    /// # Hazards prevented
+    /// As for [`lend_ref`](Self::lend_ref), and H11.
+    ///
+    /// # Errors
+    /// As for [`lend`](Self::lend).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Left; pub Right; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let buffer = || compute.alloc_zeroed::<f32>(1024);
+    /// let bundle = (buffer()?, [buffer()?, buffer()?, buffer()?]);
+    /// let mut graph = compute.capture(bundle, |stream, (mut x, [mut q, mut k, mut v])| {
+    ///     let (left, right) = (stream.fork::<Left>()?, stream.fork::<Right>()?);
+    ///     stream.fill(&mut x, 1.0)?;
+    ///     stream.lend_all(&left, (&x, &mut k), |(x_left, mut k)| {
+    ///         left.copy(&x_left, &mut k)?;
+    ///         stream.lend_all(&right, (&x, &mut v), |(x_right, mut v)| {
+    ///             right.copy(&x_right, &mut v)?;
+    ///             stream.copy(&x, &mut q) // three branches read `x`
+    ///         })?
+    ///     })?
+    /// })?;
+    /// graph.launch(&compute)?;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn lend_all<L: Loan<S>, B: StreamTag<Device = S::Device>, O>(
+        &self,
+        to: &Stream<B>,
+        views: L,
+        body: impl for<'l> FnOnce(L::On<'l, B>) -> O,
+    ) -> Result<O> {
+        self.during_a_loan(to, "Stream::lend_all", || {
+            // SAFETY: `B` waits for this stream now, and this stream waits for `B` at the end of the
+            // loan. The borrows in `views` last as long as `body`, and the lent views are not
+            // used after it, because `body` takes them for any lifetime.
+            body(unsafe { views.lent() })
+        })
     }
 }

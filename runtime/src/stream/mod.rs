@@ -205,7 +205,7 @@ impl<S: StreamTag> Stream<S> {
         R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
-        idle.note_host_access(ToHost(CallSite::here("Stream::adopt")));
+        idle.note_host_access(ToHost::writes(CallSite::here("Stream::adopt")));
         // SAFETY: an idle bundle has no pending use, and `SameAs` says that the devices are one.
         Ok(unsafe { idle.attach(self.at()) })
     }

@@ -98,6 +98,32 @@ pub unsafe trait StreamTag: Place {
     }
 }
 
+/// The tag of views that no stream may use: no [`Stream`](crate::Stream) has it.
+///
+/// The views of [`Handoff::peek`](crate::Handoff::peek) have it. They show lengths and plain
+/// fields, and no memory.
+pub struct NoStream<D = Gpu<0>>(PhantomData<fn(D) -> D>);
+// SAFETY: `NoStream<D>` names no stream, and the device `D` by definition.
+unsafe impl<D: DeviceTag> Place for NoStream<D> {
+    type Device = D;
+}
+// SAFETY: no stream has this tag: streams are made for the tags of `streams!`, of pools, of
+// captures and of adoptions.
+unsafe impl<D: DeviceTag> StreamTag for NoStream<D> {}
+
+/// The tag of views that only the host may use, while no work of a GPU uses the memory. No
+/// [`Stream`](crate::Stream) has it.
+///
+/// The views of [`Graph::host`](crate::Graph::host) have it. There
+/// [`PinnedSlice::as_slice`](crate::PinnedSlice) gives the elements.
+pub struct OnHost<D = Gpu<0>>(PhantomData<fn(D) -> D>);
+// SAFETY: `OnHost<D>` names no stream, and the device `D` by definition.
+unsafe impl<D: DeviceTag> Place for OnHost<D> {
+    type Device = D;
+}
+// SAFETY: as for `NoStream`.
+unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
+
 /// A stream tag whose stream a device can open. [`streams!`](crate::streams) makes these tags.
 ///
 /// # Safety

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuda_rt::{Error, Live, Stream};
 
 use super::{Side, catch, panic_on_purpose, work_on};
-use crate::object::{FORKED, Lane, State};
+use crate::object::{FORKED, Lane, State, WRITTEN};
 use crate::plan::Work;
 use crate::work::{apply, apply_read, enqueue, resolve};
 
@@ -18,6 +18,8 @@ pub(crate) struct Recipe {
     pub(crate) between: Option<Work>,
     /// The second work after an update; the update comes after the first launch.
     pub(crate) update: Option<Work>,
+    /// The value that the host writes after the first launch.
+    pub(crate) host: Option<i8>,
     pub(crate) drops: bool,
     pub(crate) panics: bool,
 }
@@ -31,10 +33,12 @@ macro_rules! body {
         for op in $ops.into_iter().flatten() {
             enqueue(inner, op, &mut parts, host.as_deref_mut())?;
         }
-        if let (Some(fork), Some((last, _))) = ($fork, parts.split_last_mut()) {
-            // The fork reads memory allocated inside the capture, and writes memory lent to it.
+        if let (Some(fork), Some((last, others))) = ($fork, parts.split_last_mut()) {
+            // The fork reads memory allocated inside the capture, and memory that the captured
+            // stream reads too. It writes memory lent to it.
             let copy = inner.init_from(inner.alloc_uninit(last.len())?, last)?;
-            S::fork(inner, fork, copy, last)?;
+            let first = others.first_mut().map(|first| &mut **first);
+            S::fork(inner, fork, copy, first, last)?;
         }
     }};
 }
@@ -74,8 +78,13 @@ impl<D: Live> Side<D> {
                         expected.host.as_mut(),
                     );
                 }
-                if let (Some(_), Some(last)) = (graph.fork, expected.parts.last_mut()) {
+                if let (Some(_), Some((last, others))) = (graph.fork, expected.parts.split_last_mut()) {
                     let copy = last.clone();
+                    if let Some(first) = others.first_mut() {
+                        apply_read(FORKED, first, last);
+                        let read = first.clone();
+                        apply_read(WRITTEN, &read, first);
+                    }
                     apply_read(FORKED, &copy, last);
                 }
             }
@@ -90,6 +99,23 @@ impl<D: Live> Side<D> {
                         &mut expected.parts.iter_mut().collect::<Vec<_>>(),
                         expected.host.as_mut(),
                     );
+                }
+            }
+            if let (0, Some(value)) = (launch, graph.host) {
+                let write = |values: &mut [f32]| {
+                    let values = values.iter_mut().enumerate();
+                    values.for_each(|(i, to)| *to = f32::from(value) - 3.0 * i as f32);
+                };
+                let seen = captured.host(|views| {
+                    views.host.map(|mut host| {
+                        let seen = host.as_slice().to_vec();
+                        write(host.as_mut_slice());
+                        seen
+                    })
+                });
+                if let Some(seen) = self.note(seen) {
+                    self.compare(seen.as_deref(), expected.host.as_deref());
+                    expected.host.iter_mut().for_each(|values| write(values));
                 }
             }
             if let (0, Some(work)) = (launch, graph.update) {

@@ -2,23 +2,30 @@
 
 use std::sync::Arc;
 
-use cuda_rt::{Constant, Live, Stream};
+use cuda_rt::{Constant, Live, Shared, Stream};
 
-use super::Side;
+use super::{Side, one_part};
 use crate::object::{Lane, State};
 use crate::plan::{Keep, Kernel, Settle};
 use crate::work::{apply_read, read};
 
 impl<D: Live> Side<D> {
-    pub(crate) fn share<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize) {
+    pub(crate) fn share<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, lazily: bool) {
         let lanes = Arc::clone(&self.lanes);
         let instead = match self.take(x) {
             state @ State::Shared(..) => (state, None),
             state => match lanes.bring(state, stream) {
-                Ok(bundle) => match stream.share(bundle) {
-                    Ok(shared) => (State::Shared(shared, Vec::new()), None),
-                    Err(error) => (State::Gone, Some(error)),
-                },
+                Ok(bundle) => {
+                    let shared = if lazily {
+                        stream.share_lazily(bundle)
+                    } else {
+                        stream.share(bundle)
+                    };
+                    match shared {
+                        Ok(shared) => (State::Shared(shared, Vec::new()), None),
+                        Err(error) => (State::Gone, Some(error)),
+                    }
+                }
                 Err(instead) => instead,
             },
         };
@@ -34,7 +41,7 @@ impl<D: Live> Side<D> {
         kernel: Kernel,
         keep: Keep,
     ) {
-        self.share(stream, x);
+        self.share(stream, x, false);
         if x == y || !matches!(self.objects[x].state, State::Shared(..)) {
             return;
         }
@@ -70,6 +77,44 @@ impl<D: Live> Side<D> {
             }
         }
         self.put(x, (State::Shared(shared, leases), None));
+    }
+
+    /// The host reads the pinned memory of the shared `x`, and the stream copies it.
+    pub(crate) fn read_both<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        lazily: bool,
+        host_first: bool,
+    ) {
+        // Idle memory needs no stream to be shared.
+        let state = match self.take(x) {
+            State::Idle(idle) if lazily => State::Shared(Shared::new(idle), Vec::new()),
+            state => state,
+        };
+        self.put(x, (state, None));
+        self.share(stream, x, lazily);
+        let State::Shared(shared, leases) = self.take(x) else {
+            return;
+        };
+        let wanted = self.objects[x].expected.host.clone();
+        let early = host_first.then(|| shared.host());
+        let copied = stream.lease(&shared).and_then(|lease| {
+            let Some(host) = lease.view().host else {
+                return Ok(None);
+            };
+            stream
+                .init_from_host(stream.alloc_uninit(host.len())?, &host)
+                .map(Some)
+        });
+        let host = early.unwrap_or_else(|| shared.host());
+        if let Some(host) = self.note(host) {
+            self.compare(host.host.as_deref(), wanted.as_deref());
+        }
+        self.put(x, (State::Shared(shared, leases), None));
+        if let (Some(Some(copy)), Some(values)) = (self.note(copied), wanted) {
+            self.made(S::keep(stream, one_part(copy)), values);
+        }
     }
 
     pub(crate) fn constant(&mut self, x: usize) {

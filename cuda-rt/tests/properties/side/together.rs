@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use cuda_rt::{Handoff, Live, Slot, Stream};
 
-use super::{Side, catch, on_lane, on_named, panic_on_purpose, work_on};
+use super::{Side, catch, on_lane, on_named, one_part, panic_on_purpose, work_on};
 use crate::object::{Buffers, IdleBundle, Lane, Owned, State};
-use crate::plan::{Meet, Work};
-use crate::work::{Op, apply, enqueue, resolve};
+use crate::plan::{Kernel, Meet, Work};
+use crate::work::{Op, apply, apply_read, enqueue, read, resolve};
 
 impl<D: Live> Side<D> {
     pub(crate) fn both<S: Lane<D>>(
@@ -168,6 +168,57 @@ impl<D: Live> Side<D> {
                 side.note(result.flatten());
             }
         });
+    }
+
+    /// Another stream and the stream itself read one part; then the stream writes it.
+    pub(crate) fn lend_ref<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        to: u8,
+        kernel: Kernel,
+        panics: bool,
+    ) {
+        let lanes = Arc::clone(&self.lanes);
+        let made = self.with(stream, x, |side, bundle, expected| {
+            let (part, others) = bundle.parts.split_first_mut()?;
+            let (values, other_values) = expected.parts.split_first_mut()?;
+            let (mut last, last_values) = (others.last_mut(), other_values.last_mut());
+            let copied = values.clone();
+            let mut owner_reads = None;
+            let made = on_named!(lanes, to, |borrower| {
+                let mut copy = None;
+                let result = catch(|| {
+                    stream.lend_ref(borrower, part, |lent| {
+                        copy = Some(borrower.init_from(borrower.alloc_uninit(lent.len())?, lent)?);
+                        if let Some(last) = &mut last {
+                            let len = part.len().min(last.len());
+                            read(stream, kernel, &part[..len], &mut last[..len])?;
+                            owner_reads = Some(len);
+                        }
+                        if panics {
+                            panic_on_purpose();
+                        }
+                        Ok(())
+                    })
+                });
+                if let Some(result) = result {
+                    side.note(result.flatten());
+                }
+                copy.map(|copy| Lane::keep(borrower, one_part(copy)))
+            });
+            if let (Some(len), Some(last)) = (owner_reads, last_values) {
+                apply_read(kernel, &values[..len], &mut last[..len]);
+            }
+            let filled = stream.fill(part, 3.5);
+            if side.note(filled).is_some() {
+                values.fill(3.5);
+            }
+            made.map(|instead| (instead, copied))
+        });
+        if let Some(Some((instead, values))) = made {
+            self.made(instead, values);
+        }
     }
 
     pub(crate) fn slot(&mut self, x: usize, lane: u8, next: u8, works: [Work; 2], panics: bool) {

@@ -4,6 +4,7 @@
 mod attacks;
 mod capture;
 mod capture_log;
+mod host;
 mod instance;
 
 use cuda_rt::simulator::{Call, Simulator};

@@ -6,6 +6,7 @@ mod constant;
 mod derived;
 mod foreign;
 mod parts;
+mod peek;
 mod pinned_pool;
 mod shared;
 mod slice;

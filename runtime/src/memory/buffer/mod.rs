@@ -391,13 +391,15 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
         } = memory;
         if let Some(block) = split {
             // When the last part is dropped, the block waits for this fence.
-            return block.end(&core, |ended| {
-                if len != 0 {
-                    ended.behind(fence.share());
-                }
+            return block.end(&core, |ended| match fence.stream() {
+                _ if len == 0 => {}
+                // The block may be freed on this stream too.
+                Some(at) => ended.on(core.events(), at),
+                None => ended.behind(fence.share()),
             });
         }
-        let at = core.stream_for_frees();
+        // Work that ends with a stream needs no other stream to free its memory.
+        let at = fence.stream().unwrap_or(core.stream_for_frees());
         // A failed wait is not a finished wait (obligation 4): the memory is then leaked, but its
         // hold on the device is dropped.
         if fence.wait_on(at).is_ok() {
@@ -409,7 +411,7 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 split: None,
             };
             // SAFETY: BUFFER-1 held for the buffer. BUFFER-2: every use is over once the fence is
-            // over, and the stream waits for the fence.
+            // over, and `at` waits for the fence, or the fence is the present end of `at`.
             unsafe { memory.free() }
         }
     }

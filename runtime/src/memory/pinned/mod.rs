@@ -143,7 +143,7 @@ impl<T, P> PinnedBuffer<T, P> {
     }
 
     /// Tells a checker that the host may access the elements from now on, or could until now.
-    fn tell_host_has(&self, passed: CallSite) {
+    fn tell_host_has(&self, ToHost { passed, access }: ToHost) {
         // Cannot overflow: an allocation has this size.
         let bytes = self.len() * size_of::<T>();
         if bytes > 0 {
@@ -151,6 +151,7 @@ impl<T, P> PinnedBuffer<T, P> {
             self.memory().core.tools().hint(Hint::HostAccess {
                 address,
                 bytes,
+                access,
                 passed,
             });
         }
@@ -200,7 +201,7 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
         // zero, and an `Element` is `Pod`, so zero is a value. PINNED-3: the pool gives out only
         // blocks that no work uses. PINNED-4 demands nothing of `Idle`.
         let buffer = unsafe { Self::new(memory) };
-        buffer.tell_host_has(CallSite::here("Device::pinned"));
+        buffer.tell_host_has(ToHost::writes(CallSite::here("Device::pinned")));
         Ok(buffer)
     }
 }
@@ -235,7 +236,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         // SAFETY: PINNED-1 to PINNED-3 hold by this function's contract. PINNED-4 demands nothing
         // of `Idle`.
         let buffer = unsafe { Self::new(memory) };
-        buffer.tell_host_has(passed);
+        buffer.tell_host_has(ToHost::writes(passed));
         buffer
     }
 
@@ -355,17 +356,20 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
     }
 
     unsafe fn retire(self, fence: &mut Fence) {
-        let Memory { storage, core, .. } = self.into_memory();
+        // If the record of an event unwinds, the memory is leaked.
+        let memory = Unless::leaked(self.into_memory());
+        let fence = fence.share();
+        let Memory { storage, core, .. } = memory.take_back();
         match storage {
             None => {}
-            Some(Storage::Whole(block)) => core.pinned().give_back(block, fence.share()),
-            Some(Storage::Part(split, _)) => split.end(&core, |ended| ended.behind(fence.share())),
+            Some(Storage::Whole(block)) => core.pinned().give_back(block, fence),
+            Some(Storage::Part(split, _)) => split.end(&core, |ended| ended.behind(fence)),
         }
     }
 
     #[inline]
     fn note_host_access(&self, passed: ToHost) {
-        self.tell_host_has(passed.0);
+        self.tell_host_has(passed);
     }
 }
 

@@ -72,7 +72,7 @@ impl<R: Bundle> Handoff<R> {
     where
         R::Device: Live,
     {
-        idle.note_host_access(ToHost(CallSite::here("Handoff::ready")));
+        idle.note_host_access(ToHost::writes(CallSite::here("Handoff::ready")));
         // SAFETY: HANDOFF-1: the bundle is idle, so every use is over.
         unsafe { Self::pending(idle, Fence::DONE) }
     }
@@ -136,7 +136,7 @@ impl<R: Bundle> Handoff<R> {
     pub(crate) fn settled(self, passed: CallSite) -> R {
         let (bundle, _fence) = self.into_parts();
         let bundle = bundle.take_back();
-        bundle.note_host_access(ToHost(passed));
+        bundle.note_host_access(ToHost::writes(passed));
         bundle
     }
 }

@@ -74,15 +74,18 @@ fn attack_threads_end_leases_of_one_stream_and_an_earlier_event_wins() {
 #[test]
 fn attack_a_lease_whose_end_cannot_be_recorded_is_taken_for_over() {
     Device::simulated(lazy(0), |gpu| {
-        let reader = gpu.stream::<Reader<_>>().unwrap();
-        let shared = reader.share(reader.alloc_zeroed::<u32>(LEN).unwrap()).unwrap();
+        let (reader, writer) = (
+            gpu.stream::<Reader<_>>().unwrap(),
+            gpu.stream::<Writer<_>>().unwrap(),
+        );
+        let shared = writer.share(writer.alloc_zeroed::<u32>(LEN).unwrap()).unwrap();
         let lease = reader.lease(&shared).unwrap();
         let simulator = gpu.simulator().unwrap();
         simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
         drop(lease);
         let handoff = shared.reclaim().unwrap();
         let handoff = handoff.try_synchronize().unwrap_err().value;
-        assert!(gpu.stream::<Writer<_>>().unwrap().acquire(handoff).is_err());
+        assert!(writer.acquire(handoff).is_err());
     })
     .unwrap();
 }
@@ -112,4 +115,68 @@ fn attack_two_threads_reclaim_at_once() {
         })
         .unwrap();
     }
+}
+
+/// Two threads are the first readers of a lazily shared bundle. Both need the writer's event, and
+/// the event of one of them may be lost.
+#[test]
+fn attack_two_threads_need_the_event_of_a_lazy_share_at_once() {
+    for round in 0..500 {
+        Device::simulated(lazy(round), |gpu| {
+            let (reader, writer) = (
+                gpu.stream::<Reader<_>>().unwrap(),
+                gpu.stream::<Writer<_>>().unwrap(),
+            );
+            let mut data = writer.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            let source = writer
+                .init_filled(writer.alloc_uninit::<u32>(LEN).unwrap(), 3)
+                .unwrap();
+            writer.copy_to_host(&source, &mut data).unwrap();
+            let shared = writer.share_lazily(data).unwrap();
+            let copy = std::thread::scope(|scope| {
+                let host = scope.spawn(|| assert_eq!(**shared.host().unwrap(), [3; LEN]));
+                let copy = scope.spawn(|| {
+                    let lease = reader.lease(&shared).unwrap();
+                    reader
+                        .init_from_host(reader.alloc_uninit(LEN).unwrap(), &lease.view())
+                        .unwrap()
+                });
+                host.join().unwrap();
+                copy.join().unwrap()
+            });
+            let mut data = shared.reclaim().unwrap().synchronize().unwrap();
+            data.fill(9);
+            let mut seen = reader.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+            reader.copy_to_host(&copy, &mut seen).unwrap();
+            assert_eq!(*downloaded(&reader, seen), [3; LEN], "round {round}");
+        })
+        .unwrap();
+    }
+}
+
+/// The event of a lazy share cannot be recorded: no reader gets the bundle as if it were written.
+#[test]
+fn attack_a_lazy_share_whose_event_cannot_be_recorded_is_read() {
+    Device::simulated(lazy(0), |gpu| {
+        let (reader, writer) = (
+            gpu.stream::<Reader<_>>().unwrap(),
+            gpu.stream::<Writer<_>>().unwrap(),
+        );
+        let simulator = gpu.simulator().unwrap();
+        let shared = writer
+            .share_lazily(writer.alloc_zeroed::<u32>(LEN).unwrap())
+            .unwrap();
+        for _ in 0..2 {
+            simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
+            assert!(reader.lease(&shared).is_err());
+            simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
+            assert!(shared.host().is_err());
+        }
+        // The reads of the writer's stream have no event until someone else asks.
+        drop(writer.lease(&shared).unwrap());
+        simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
+        let handoff = shared.reclaim().unwrap();
+        assert!(reader.try_acquire(handoff).is_err());
+    })
+    .unwrap();
 }

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod attacks;
+mod host;
+mod one_stream;
 
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};

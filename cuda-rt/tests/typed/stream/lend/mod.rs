@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod attacks;
+mod reading;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 

@@ -1,39 +1,35 @@
 //! [`Shared`] and [`Lease`]: one bundle that many streams read.
 
+mod block;
+mod host_lease;
+
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+pub use host_lease::HostLease;
 
 use crate::device::core::DeviceCore;
 use crate::error::{During, Result};
-use crate::memory::{Bundle, OwnedBy};
+use crate::memory::{Bundle, OwnedBy, ToHost};
+use crate::order::event_pool::EventLease;
 use crate::order::fence::Fence;
 use crate::order::handoff::Handoff;
-use crate::order::last_uses::LastUses;
 use crate::order::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Idle, Live, OnDevice, SameAs, StreamTag};
+use block::{Block, Written};
+use cuda_rt_driver::CallSite;
 
-/// A bundle that any number of streams may read, each through a [`Lease`], and that no stream may
-/// write.
+/// A bundle that any number of streams may read, each through a [`Lease`], and the host through a
+/// [`HostLease`], and that nothing may write.
 ///
 /// A clone is another holder of the same bundle. Counterexample: two streams read, and then a
 /// writer waits for the later reader only. The other reader sees half-written data. A shared bundle
 /// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers (H10).
 ///
-/// Dropping the last holder frees the bundle behind all readers, without blocking.
+/// Dropping the last holder frees the bundle behind all readers, without blocking. A bundle that
+/// only its writer's stream has read is freed in the order of this stream, like a buffer.
 pub struct Shared<R: Bundle>(Arc<Block<R>>);
-
-/// # Invariants
-/// SHARED-1. Writes to the bundle are ordered before `written`; nothing writes it while the block
-/// exists.
-/// SHARED-2. Every read by an ended lease is over, or ordered before an end in `readers`.
-/// SHARED-3. A lease that has not ended holds the block.
-struct Block<R: Bundle> {
-    bundle: ManuallyDrop<R>,
-    written: ManuallyDrop<Fence>,
-    readers: Mutex<LastUses>,
-}
 
 impl<R: Bundle> Clone for Shared<R> {
     fn clone(&self) -> Self {
@@ -49,39 +45,37 @@ impl<R: Bundle> fmt::Debug for Shared<R> {
     }
 }
 
-impl<R: Bundle> Block<R> {
-    /// Takes the bundle out, with the fence that must be over before the bundle may be written or
-    /// freed.
-    fn take(&mut self) -> (R, Fence) {
-        let readers = std::mem::take(self.readers.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: `take` is called once: by `drop`, or by `reclaim`, which never drops the block.
-        let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
-        // SAFETY: as above.
-        let written = unsafe { ManuallyDrop::take(&mut self.written) };
-        // SHARED-1 and SHARED-2: the readers waited for `written`, but there may be none.
-        (bundle, Fence::all([written, readers.into_fence()]))
+impl<R: Bundle> Shared<R> {
+    pub(super) fn bundle(&self) -> &R {
+        self.0.bundle()
     }
 }
 
-impl<R: Bundle> Drop for Block<R> {
-    fn drop(&mut self) {
-        let (bundle, mut fence) = self.take();
-        // SAFETY: SHARED-3: no lease is left. By SHARED-1 and SHARED-2 every use is over once the
-        // fence is.
-        unsafe { bundle.retire(&mut fence) }
+impl<R: Bundle> Shared<R>
+where
+    R::Device: Live,
+{
+    /// Shares an idle bundle. Calls nothing of the driver, and no reader waits.
+    #[track_caller]
+    pub fn new(idle: R) -> Self {
+        idle.note_host_access(ToHost::writes(CallSite::here("Shared::new")));
+        // SAFETY: SHARED-1: the bundle is idle, so its writes are over.
+        Self(Arc::new(unsafe {
+            Block::new(idle, Written::Behind(Fence::DONE))
+        }))
     }
 }
 
 impl<R: Bundle> Shared<R> {
     /// Takes the bundle back for writing, if this is its only holder and no lease exists. The
-    /// stream that acquires the bundle waits for every reader. Does not block.
+    /// stream that acquires the bundle waits for every reader. Does not block. If the writer's
+    /// stream has read too, an event is recorded there (`cuEventRecord`).
     ///
     /// # Errors
     /// The shared bundle, unchanged. A lease leaked with `mem::forget` keeps the bundle shared for
     /// ever, and does no other harm (H09, H22).
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
-        let block = Arc::try_unwrap(self.0).map_err(Self)?;
-        let (bundle, fence) = ManuallyDrop::new(block).take();
+        let (bundle, fence) = Arc::try_unwrap(self.0).map_err(Self)?.into_parts();
         // SAFETY: HANDOFF-1, by SHARED-1 to SHARED-3: no lease is left, and all writes and reads
         // are ordered before the fence.
         Ok(unsafe { Handoff::pending(bundle, fence) })
@@ -134,7 +128,9 @@ impl<R: Bundle, S: StreamTag> Lease<R, S> {
 impl<R: Bundle, P> Lease<R, P> {
     fn bundle(&self) -> &R {
         let block = self.block.as_ref();
-        &block.expect("a lease that has not ended holds its block").bundle
+        block
+            .expect("a lease that has not ended holds its block")
+            .bundle()
     }
 
     /// The same lease in another place.
@@ -149,27 +145,13 @@ impl<R: Bundle, P> Lease<R, P> {
             place,
         }
     }
-
-    /// Ends the lease; `end` notes where its reads end.
-    fn end(&mut self, end: impl FnOnce(&mut LastUses, &DeviceCore)) {
-        if let Some(block) = self.block.take() {
-            // The value is consistent after any panic: each step of `LastUses` is one assignment.
-            let mut readers = block.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            readers.note(|readers| end(readers, &self.core));
-        }
-    }
 }
 
 impl<R: Bundle, P> Drop for Lease<R, P> {
     fn drop(&mut self) {
-        if let Some(at) = self.at {
+        if let (Some(at), Some(block)) = (self.at, self.block.take()) {
             // LEASE-2 gives SHARED-2.
-            self.end(|readers, core| {
-                if at.id.is_adopted() {
-                    readers.tidy();
-                }
-                readers.on(core.events(), at);
-            });
+            block.ends_on(at, &self.core);
         }
     }
 }
@@ -209,11 +191,17 @@ unsafe impl<R: Bundle, D: DeviceTag> Bundle for Lease<R, Idle<D>> {
     }
 
     unsafe fn retire(mut self, fence: &mut Fence) {
-        let fence = fence.share();
-        self.end(|readers, _| {
-            readers.tidy();
-            readers.behind(fence);
-        });
+        if let Some(block) = self.block.take() {
+            match fence.stream() {
+                Some(at) => block.ends_on(at, &self.core),
+                None => block.ends_behind(fence),
+            }
+        }
+    }
+
+    fn note_host_access(&self, passed: ToHost) {
+        // LEASE-1: where the lease passes the host, the writes are over. The host may read.
+        self.bundle().note_host_access(passed.only_reads());
     }
 }
 
@@ -230,7 +218,8 @@ unsafe impl<R: Bundle, S: StreamTag> OwnedBy<S> for Lease<R, S> {
 }
 
 impl<S: StreamTag> Stream<S> {
-    /// Gives up a bundle, so that many streams can read it (`cuEventRecord`). Stream-ordered.
+    /// Gives up a bundle, so that many streams and the host can read it (`cuEventRecord`).
+    /// Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); the bundle is then dropped in this stream's order.
@@ -238,19 +227,39 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        let written = self.record("Stream::share")?;
-        // SAFETY: the bundle goes into a block behind an event recorded after every use (SHARED-1).
-        let bundle = ManuallyDrop::new(unsafe { bundle.detach() });
-        let written = ManuallyDrop::new(Fence::from(written));
-        Ok(Shared(Arc::new(Block {
-            bundle,
-            written,
-            readers: Mutex::default(),
-        })))
+        let event = self.record("Stream::share")?;
+        self.shared(bundle, Some(event))
+    }
+
+    /// Like [`share`](Self::share), but records the event only when another stream or the host
+    /// first needs it. If none does, sharing costs no call of the driver. The price: the first
+    /// other reader then waits for all the work that this stream has by then, and not only for the
+    /// writes.
+    ///
+    /// For values whose readers are found at run time, and are mostly this stream itself.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) on an adopted stream, where the event is recorded at
+    /// once; the bundle is then dropped in this stream's order.
+    pub fn share_lazily<R: OwnedBy<S>>(&self, bundle: R) -> Result<Shared<R::Idle>>
+    where
+        S::Device: Live,
+    {
+        self.shared(bundle, None)
+    }
+
+    fn shared<R: OwnedBy<S>>(&self, bundle: R, event: Option<EventLease>) -> Result<Shared<R::Idle>> {
+        let written = Written::on(self.at(), self.core(), event).during("Stream::share")?;
+        // SAFETY: the bundle goes into a block whose uses end behind the stream (SHARED-1).
+        let bundle = unsafe { bundle.detach() };
+        // SAFETY: SHARED-1: the bundle was owned by `S`, so every write is in the order of this
+        // stream, before the event, or before its present end.
+        Ok(Shared(Arc::new(unsafe { Block::new(bundle, written) })))
     }
 
     /// Lets this stream read a shared bundle. The stream waits, on the GPU, for the writer
-    /// (`cuStreamWaitEvent`), and for no other reader. Stream-ordered.
+    /// (`cuStreamWaitEvent`), and for no other reader. A lease on the writer's own stream costs no
+    /// call of the driver, neither now nor at its end. Stream-ordered.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -259,8 +268,8 @@ impl<S: StreamTag> Stream<S> {
         R::Device: SameAs<S::Device>,
         S::Device: Live,
     {
-        shared.0.written.wait_on(self.at()).during("Stream::lease")?;
-        // LEASE-1: the wait is enqueued.
+        shared.0.writes_before(self.at()).during("Stream::lease")?;
+        // LEASE-1: the wait is enqueued, or this stream wrote the bundle itself.
         Ok(Lease {
             block: Some(Arc::clone(&shared.0)),
             at: Some(self.at()),

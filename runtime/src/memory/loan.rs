@@ -1,0 +1,103 @@
+//! [`Loan`]: views that one stream lends to another together.
+
+use super::view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
+use super::{DeviceBuffer, DeviceSlice, PinnedBuffer, PinnedSlice};
+use crate::tag::StreamTag;
+
+/// Borrowed memory of the stream `S`, which [`Stream::lend_all`](crate::Stream::lend_all) lends to
+/// another stream: `&` to read it, `&mut` to write it. Buffers, slices and views of device memory
+/// and of pinned memory, and tuples and arrays of them.
+///
+/// # Safety
+/// `lent` returns views of the borrowed memory, and of no other. A view that can write is of memory
+/// borrowed by `&mut`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be lent by stream `{S}`",
+    label = "not a borrow of memory that belongs to `{S}`",
+    note = "lend `&` to read and `&mut` to write, of what this stream owns: `stream.lend_all(&to, (&input, &mut output), ..)`",
+    note = "H01: what belongs to another stream is handed over first: `let buffer = stream.acquire(owner.release(buffer)?)?;`"
+)]
+pub unsafe trait Loan<S: StreamTag>: Sized {
+    /// The views that the stream `To` gets, for `'l`.
+    type On<'l, To: StreamTag>;
+
+    /// The same memory, for `To`.
+    ///
+    /// # Safety
+    /// For `'l` the borrows of `self` last, and work of `To` that uses the views is ordered like work
+    /// of `S`.
+    #[doc(hidden)]
+    unsafe fn lent<'l, To: StreamTag>(self) -> Self::On<'l, To>;
+}
+
+macro_rules! views {
+    ($slice:ident; $([$($generics:tt)*] $borrowed:ty => $view:ident;)*) => { $(
+        // SAFETY: the view is of the borrowed memory. It can write only if `$borrowed` is `&mut`.
+        unsafe impl<$($generics)* T, S: StreamTag> Loan<S> for $borrowed {
+            type On<'l, To: StreamTag> = $view<'l, T, To>;
+
+            unsafe fn lent<'l, To: StreamTag>(self) -> $view<'l, T, To> {
+                let slice: &$slice<T, S> = &self;
+                // SAFETY: VIEW-1 for `'l` and `To`, by this function's contract.
+                unsafe { $view::new(slice.device_address(), slice.len()) }
+            }
+        }
+    )* };
+}
+
+views! { DeviceSlice;
+    [] &DeviceSlice<T, S> => DeviceView;
+    [] &mut DeviceSlice<T, S> => DeviceViewMut;
+    [] &DeviceBuffer<T, S> => DeviceView;
+    [] &mut DeviceBuffer<T, S> => DeviceViewMut;
+    ['v,] &DeviceView<'v, T, S> => DeviceView;
+    ['v,] &DeviceViewMut<'v, T, S> => DeviceView;
+    ['v,] &mut DeviceViewMut<'v, T, S> => DeviceViewMut;
+}
+
+views! { PinnedSlice;
+    [] &PinnedSlice<T, S> => PinnedView;
+    [] &mut PinnedSlice<T, S> => PinnedViewMut;
+    [] &PinnedBuffer<T, S> => PinnedView;
+    [] &mut PinnedBuffer<T, S> => PinnedViewMut;
+    ['v,] &PinnedView<'v, T, S> => PinnedView;
+    ['v,] &PinnedViewMut<'v, T, S> => PinnedView;
+    ['v,] &mut PinnedViewMut<'v, T, S> => PinnedViewMut;
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $value:ident),*);)*) => { $(
+        // SAFETY: each part is lent as by itself.
+        unsafe impl<S: StreamTag, $($part: Loan<S>),*> Loan<S> for ($($part,)*) {
+            type On<'l, To: StreamTag> = ($($part::On<'l, To>,)*);
+
+            unsafe fn lent<'l, To: StreamTag>(self) -> Self::On<'l, To> {
+                let ($($value,)*) = self;
+                ($(
+                    // SAFETY: this function's contract covers every part.
+                    unsafe { $value.lent() },
+                )*)
+            }
+        }
+    )* };
+}
+
+tuples! {
+    (A a, B b);
+    (A a, B b, C c);
+    (A a, B b, C c, E e);
+    (A a, B b, C c, E e, F f);
+    (A a, B b, C c, E e, F f, G g);
+    (A a, B b, C c, E e, F f, G g, H h);
+    (A a, B b, C c, E e, F f, G g, H h, I i);
+}
+
+// SAFETY: each element is lent as by itself.
+unsafe impl<S: StreamTag, L: Loan<S>, const N: usize> Loan<S> for [L; N] {
+    type On<'l, To: StreamTag> = [L::On<'l, To>; N];
+
+    unsafe fn lent<'l, To: StreamTag>(self) -> Self::On<'l, To> {
+        // SAFETY: this function's contract covers every element.
+        self.map(|part| unsafe { part.lent() })
+    }
+}

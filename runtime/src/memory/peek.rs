@@ -1,0 +1,88 @@
+//! Lengths and plain fields of bundles that are pending or shared.
+//!
+//! A view with the tag [`NoStream`] shows them, and no memory: no stream takes such a view, and the
+//! host cannot read it. Making it runs no code of a user (docs/soundness.md, obligation 3): lengths
+//! are this crate's own, and plain fields are `Copy`.
+
+use super::{Bundle, Constant, DeviceBuffer, PinnedBuffer, Shared, Slot};
+use crate::order::handoff::Handoff;
+use crate::tag::{DeviceTag, Idle, NoStream};
+
+impl<R: Bundle> Handoff<R> {
+    /// Views of all parts, which no stream and no host may use: they have lengths and plain fields.
+    /// Calls nothing of the driver, and waits for nothing.
+    ///
+    /// # Hazards prevented
+    /// H01, H13: the memory of a pending bundle stays out of reach.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// use cuda_rt::{Bundle, DeviceBuffer, Idle, Place};
+    ///
+    /// #[derive(Bundle)]
+    /// struct Matrix<P: Place = Idle> {
+    ///     elements: DeviceBuffer<f32, P>,
+    ///     #[resource(plain)]
+    ///     shape: [usize; 2],
+    /// }
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let elements = compute.alloc_zeroed::<f32>(6)?;
+    /// let pending = compute.release(Matrix { elements, shape: [2, 3] })?;
+    /// assert_eq!(pending.peek().shape, [2, 3]);
+    /// assert_eq!(pending.peek().elements.len(), 6);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
+        // SAFETY: no stream has the tag `NoStream`. The handoff, which is borrowed, keeps the parts.
+        unsafe { self.pending_ref().by_ref() }
+    }
+}
+
+impl<R: Bundle> Shared<R> {
+    /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
+    pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
+        // SAFETY: no stream has the tag `NoStream`. The holder, which is borrowed, keeps the parts.
+        unsafe { self.bundle().by_ref() }
+    }
+}
+
+impl<R: Bundle> Slot<R> {
+    /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
+    /// `None` if an earlier call lost the bundle.
+    pub fn peek(&self) -> Option<R::Ref<'_, NoStream<R::Device>>> {
+        Some(self.pending()?.peek())
+    }
+}
+
+impl<R: Bundle, P> Constant<R, P> {
+    /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
+    pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
+        // SAFETY: CONSTANT-1: the bundle is live. No stream has the tag `NoStream`.
+        unsafe { self.bundle().by_ref() }
+    }
+}
+
+macro_rules! lengths {
+    ($($holder:ident of $buffer:ident;)*) => { $(
+        impl<T, D: DeviceTag> $holder<$buffer<T, Idle<D>>> {
+            /// Length in elements.
+            pub fn len(&self) -> usize {
+                self.peek().len()
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+    )* };
+}
+
+lengths! {
+    Handoff of DeviceBuffer;
+    Handoff of PinnedBuffer;
+    Shared of DeviceBuffer;
+    Shared of PinnedBuffer;
+}
