@@ -58,7 +58,7 @@
 //! | devices and streams | [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`] |
 //! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
 //! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`] |
-//! | many readers, places to keep a bundle | [`Shared`] and [`Lease`], [`Constant`], [`Slot`] |
+//! | many readers, places to keep a bundle | [`Shared`] with [`Lease`] and [`HostLease`], [`Constant`], [`Slot`] |
 //! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
 //! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
@@ -123,10 +123,11 @@ pub use cuda_rt_runtime::{
     Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, Idle, InGraph, InPlace, Lease, Live, NamedDevice, NamedStream, OpenError, OutOfPlace,
-    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
-    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
-    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, Lease, Live, Loan, NamedDevice, NamedStream,
+    NoStream, OnHost, OpenError, OutOfPlace, OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats,
+    PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible,
+    Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag,
+    TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

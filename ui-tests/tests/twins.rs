@@ -27,6 +27,7 @@ twins! {
     h02_overwrite_in_next_round;
     h02_overwrite_while_read;
     h03_host_function_of_another_stream;
+    h02_written_while_lent_for_reading;
     h03_two_streams_write;
     h04_release_one_of_a_vec;
     h04_use_after_release;
@@ -50,8 +51,10 @@ twins! {
     h12_vec_of_two_streams;
     h13_read_before_download_is_done;
     h13_read_what_is_not_settled;
+    h13_read_what_was_peeked_at;
     h14_write_during_upload;
     h14_write_under_a_host_function;
+    h14_write_what_is_shared_with_the_host;
     h15_copy_from_a_vec;
     h16_drop_under_a_view;
     h17_refilled_while_it_is_written_to_disk;
@@ -67,6 +70,7 @@ twins! {
     h25_buffer_leaves_a_capture;
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
+    h25_host_views_leave_a_graph;
     h25_event_enters_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
     h25_updated_between_launches;

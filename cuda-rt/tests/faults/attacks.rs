@@ -18,14 +18,14 @@ use device_kernels::scale;
 use crate::driver::{BOTH, Plan, Unwinding, When, until_unwound};
 
 cuda_rt::streams! {
-    One;
-    Two;
+    pub(crate) One;
+    pub(crate) Two;
 }
 
-const LEN: usize = 64;
+pub(crate) const LEN: usize = 64;
 
 /// Runs `attack` in many orders, and with both ways in which a call unwinds.
-fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
+pub(crate) fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
     let random = (0..24).map(|seed| SimConfig::new().seed(seed));
     let lazy = (0..4).map(|seed| SimConfig::new().seed(seed).order(Order::Lazy));
     for config in random.chain(lazy) {
@@ -38,17 +38,17 @@ fn in_many_orders(attack: impl for<'id> Fn(Device<Scoped<'id>>, &Plan, When)) {
 }
 
 /// Drops `value`; the drop must unwind.
-fn unwind_from_drop<T>(value: T) {
+pub(crate) fn unwind_from_drop<T>(value: T) {
     assert!(until_unwound(|| drop(value)).is_none(), "it unwinds");
 }
 
-fn no_race<D: Live>(gpu: &Device<D>) {
+pub(crate) fn no_race<D: Live>(gpu: &Device<D>) {
     let races = gpu.races();
     assert!(races.is_empty(), "{}", races[0]);
 }
 
 /// The contents of the buffer, read by `stream`.
-fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, One<D>>) -> Vec<u32> {
+pub(crate) fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, One<D>>) -> Vec<u32> {
     let mut back = vec![0; buffer.len()];
     stream.copy_to_slice(buffer, &mut back).unwrap();
     back
@@ -99,7 +99,7 @@ fn a_lease_that_ends_in_transit_is_noted_where_a_question_about_another_unwinds(
         let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
         two.fill(&mut data, 1).unwrap();
         let shared = two.share(data).unwrap();
-        drop(two.lease(&shared).unwrap());
+        drop(one.lease(&shared).unwrap());
         let lease = one.lease(&shared).unwrap();
         let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
         one.copy(&lease.view(), &mut copy).unwrap();

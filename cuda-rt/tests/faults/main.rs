@@ -11,4 +11,5 @@ mod cases;
 mod driver;
 mod errors;
 mod programs;
+mod reading;
 mod unwinding;

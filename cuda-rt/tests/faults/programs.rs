@@ -2,7 +2,7 @@
 
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
-    Query, Result, Slot, Stream,
+    Query, Result, Shared, Slot, Stream,
 };
 use device_kernels::scale;
 
@@ -92,6 +92,87 @@ fn lending<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     streams.check(gpu, next, 6)
 }
 
+/// Two streams and the owner read one buffer. The buffer is written and then dropped after that.
+fn reading_in_common<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams {
+        compute,
+        upload,
+        download,
+    } = streams;
+    let mut buffer = streams.uploaded(gpu, 60)?;
+    let (mut here, there) = (
+        compute.alloc_zeroed::<u32>(LEN)?,
+        download.alloc_uninit::<u32>(LEN)?,
+    );
+    let mut host = upload.adopt(gpu.pinned(LEN)?)?;
+    let there = compute.lend_ref(download, &buffer, |lent| -> Result<_> {
+        let there = download.init_from(there, lent)?;
+        compute.lend_all(upload, (&buffer, &mut here), |(buffer, mut here)| -> Result<()> {
+            upload.copy(&buffer, &mut here)?;
+            upload.copy_to_host(&buffer, &mut host)
+        })??;
+        Ok(there)
+    })??;
+    compute.fill(&mut buffer, 61)?;
+    drop(buffer);
+    let mut next = compute.alloc_zeroed::<u32>(LEN)?;
+    compute.fill(&mut next, 62)?;
+    let there = compute.acquire(download.release(there)?)?;
+    streams.check(gpu, there, 60)?;
+    streams.check(gpu, here, 60)?;
+    assert_eq!(*upload.release(host)?.synchronize()?, [60; LEN]);
+    Ok(())
+}
+
+/// The host and a stream read a download at once; the memory is downloaded to again.
+fn reading_with_the_host<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, upload, .. } = streams;
+    let idle = Shared::new(gpu.pinned_from(&[64; LEN])?);
+    for round in 0..2 {
+        let mut host = compute.adopt(gpu.pinned::<u32>(LEN)?)?;
+        compute.copy_to_host(&streams.uploaded(gpu, 65 + round)?, &mut host)?;
+        let shared = match round {
+            0 => compute.share_lazily(host)?,
+            _ => compute.share(host)?,
+        };
+        let lease = upload.lease(&shared)?;
+        let copy = upload.init_from_host(upload.alloc_uninit(LEN)?, &lease.view())?;
+        drop(lease);
+        assert_eq!(**shared.host()?, [65 + round; LEN]);
+        drop(compute.lease(&shared)?);
+        if round == 0 {
+            let mut host = compute.acquire(shared.reclaim().expect("no lease is out"))?;
+            compute.copy_to_host(&streams.uploaded(gpu, 70)?, &mut host)?;
+            assert_eq!(*compute.release(host)?.synchronize()?, [70; LEN]);
+        }
+        streams.check(gpu, compute.acquire(upload.release(copy)?)?, 65 + round)?;
+    }
+    let lease = upload.lease(&idle)?;
+    let copy = upload.init_from_host(upload.alloc_uninit(LEN)?, &lease.view())?;
+    assert_eq!(**idle.host()?, [64; LEN]);
+    drop(lease);
+    idle.reclaim().expect("no lease is out").synchronize()?.fill(0);
+    streams.check(gpu, compute.acquire(upload.release(copy)?)?, 64)
+}
+
+/// Bundles that never leave the stream that shared them.
+fn sharing_on_one_stream<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, .. } = streams;
+    let mut split = streams.uploaded(gpu, 71)?;
+    let rest = split.split_off(LEN / 2);
+    let parts = compute.share_lazily((split, rest, compute.adopt(gpu.pinned::<u32>(LEN)?)?))?;
+    let nested = compute.share(compute.lease(&parts)?)?;
+    let lease = compute.lease(&nested)?;
+    let half = compute.init_from(compute.alloc_uninit(LEN / 2)?, &lease.view().0)?;
+    drop((parts, nested, lease));
+    let mut next = compute.alloc_zeroed::<u32>(LEN)?;
+    compute.fill(&mut next, 72)?;
+    let mut host = [0; LEN / 2];
+    compute.copy_to_slice(&half, &mut host)?;
+    assert_eq!(host, [71; LEN / 2]);
+    Ok(())
+}
+
 fn sharing<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute,
@@ -155,6 +236,26 @@ fn graphs<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let (a, b) = graph.into_inner();
     streams.check(gpu, b, 11)?;
     streams.check(gpu, a, 11)
+}
+
+/// The host reads what a graph downloaded, and writes what it uploads.
+fn graphs_and_the_host<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, .. } = streams;
+    let pinned = || compute.adopt(gpu.pinned::<u32>(LEN)?);
+    let bundle = (pinned()?, compute.alloc_zeroed::<u32>(LEN)?, pinned()?);
+    let mut graph = compute.capture(bundle, |stream, (input, mut data, mut output)| {
+        stream.copy_to_device(&input, &mut data)?;
+        let fork = stream.fork::<Download<D>>()?;
+        stream.lend_all(&fork, (&data, &mut output), |(data, mut output)| {
+            fork.copy_to_host(&data, &mut output)
+        })?
+    })?;
+    for value in 73..75 {
+        graph.host(|(mut input, ..)| input.as_mut_slice().fill(value))?;
+        graph.launch(compute)?;
+        graph.host(|(.., output)| assert_eq!(output.as_slice(), [value; LEN]))?;
+    }
+    Ok(())
 }
 
 /// A launch, a fill and the whole bundle change while launches of the graph are pending.
@@ -347,9 +448,13 @@ pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     let streams = Streams::new(gpu)?;
     handoffs(gpu, &streams)?;
     lending(gpu, &streams)?;
+    reading_in_common(gpu, &streams)?;
     sharing(gpu, &streams)?;
+    reading_with_the_host(gpu, &streams)?;
+    sharing_on_one_stream(gpu, &streams)?;
     slots(gpu, &streams)?;
     graphs(gpu, &streams)?;
+    graphs_and_the_host(gpu, &streams)?;
     updates(gpu, &streams)?;
     pinned(gpu, &streams)?;
     pools_and_marks(gpu, &streams)?;

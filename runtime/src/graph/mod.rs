@@ -146,8 +146,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// H13, H14: no launch runs while `body` does. H25: the graph keeps its memory.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and the
-    /// graph is unchanged.
+    /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and
+    /// the graph is unchanged.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }

@@ -24,8 +24,8 @@ pub unsafe trait Loan<S: StreamTag>: Sized {
     /// The same memory, for `To`.
     ///
     /// # Safety
-    /// For `'l` the borrows of `self` last, and work of `To` that uses the views is ordered like work
-    /// of `S`.
+    /// For `'l` the borrows of `self` last, and work of `To` that uses the views is ordered like
+    /// work of `S`.
     #[doc(hidden)]
     unsafe fn lent<'l, To: StreamTag>(self) -> Self::On<'l, To>;
 }

@@ -35,7 +35,7 @@ impl<R: Bundle> Handoff<R> {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
-        // SAFETY: no stream has the tag `NoStream`. The handoff, which is borrowed, keeps the parts.
+        // SAFETY: no stream has the tag `NoStream`. The borrowed handoff keeps the parts.
         unsafe { self.pending_ref().by_ref() }
     }
 }
@@ -43,7 +43,7 @@ impl<R: Bundle> Handoff<R> {
 impl<R: Bundle> Shared<R> {
     /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
     pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
-        // SAFETY: no stream has the tag `NoStream`. The holder, which is borrowed, keeps the parts.
+        // SAFETY: no stream has the tag `NoStream`. The borrowed holder keeps the parts.
         unsafe { self.bundle().by_ref() }
     }
 }

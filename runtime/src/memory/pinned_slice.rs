@@ -8,18 +8,18 @@ use std::ptr::NonNull;
 
 use super::range::RangeIndex;
 use super::slice::units;
-use crate::tag::OnHost;
+use crate::tag::HostPlace;
 use cuda_rt_driver::DeviceAddress;
 
 /// A view of pinned host memory that a stream owns. The CPU cannot reach the elements through it,
-/// unless the view is for the host ([`OnHost`]).
+/// unless the view is for the host ([`OnHost`](crate::OnHost)).
 ///
 /// # Invariants
 /// PINNED-SLICE-1. For the reference's lifetime its address is the address of `len` elements of
 /// page-locked memory, which are initialised and belong to the place `P`. If the elements have 0
 /// bytes, the address is any but null.
 /// PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
-/// PINNED-SLICE-3. Nothing is read or written through it on the host, unless `P` is [`OnHost`]. Then
+/// PINNED-SLICE-3. Nothing is read or written through it on the host, unless `P` is `OnHost`. Then
 /// no work of a GPU uses the memory for the reference's lifetime, or, behind `&`, none writes it.
 #[repr(transparent)]
 pub struct PinnedSlice<T, P> {
@@ -87,6 +87,42 @@ impl<T, P> PinnedSlice<T, P> {
         DeviceAddress((self.elements.as_ptr().addr() + range.start * size_of::<T>()) as u64)
     }
 
+    /// The elements, if there are bytes. Otherwise the address may not be aligned, and any aligned
+    /// address serves.
+    fn elements(&self) -> NonNull<T> {
+        if size_of::<T>() * self.len() == 0 {
+            return NonNull::dangling();
+        }
+        self.address().cast()
+    }
+
+    /// The elements, in a view for the host ([`Graph::host`](crate::Graph::host)).
+    ///
+    /// # Hazards prevented
+    /// H13: only a closure that runs after a wait gets a view for the host.
+    #[inline]
+    pub fn as_slice(&self) -> &[T]
+    where
+        P: HostPlace,
+    {
+        // SAFETY: PINNED-SLICE-1 and PINNED-SLICE-3, by `HostPlace`: the elements are live and
+        // initialised, and nothing writes them.
+        unsafe { std::slice::from_raw_parts(self.elements().as_ptr(), self.len()) }
+    }
+
+    /// The elements for writing, in a view for the host ([`Graph::host`](crate::Graph::host)).
+    ///
+    /// # Hazards prevented
+    /// H14: no copy of a GPU reads the elements meanwhile.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [T]
+    where
+        P: HostPlace,
+    {
+        // SAFETY: as above, and PINNED-SLICE-2: the view is unique, and borrowed uniquely here.
+        unsafe { std::slice::from_raw_parts_mut(self.elements().as_ptr(), self.len()) }
+    }
+
     /// Splits the view at element `mid`. Both halves can be used at once, because they do not
     /// overlap.
     ///
@@ -103,39 +139,6 @@ impl<T, P> PinnedSlice<T, P> {
         // SAFETY: PINNED-SLICE-1 and PINNED-SLICE-2: the other elements of the same memory.
         let right = unsafe { Self::from_raw_mut(middle, len - mid) };
         (left, right)
-    }
-}
-
-impl<T, D> PinnedSlice<T, OnHost<D>> {
-    /// The elements, if there are bytes. Otherwise the address may not be aligned, and any aligned
-    /// address serves.
-    fn elements(&self) -> NonNull<T> {
-        if size_of::<T>() * self.len() == 0 {
-            return NonNull::dangling();
-        }
-        self.address().cast()
-    }
-
-    /// The elements.
-    ///
-    /// # Hazards prevented
-    /// H13: only a closure that runs after a wait gets a view for the host
-    /// ([`Graph::host`](crate::Graph::host)).
-    #[inline]
-    pub fn as_slice(&self) -> &[T] {
-        // SAFETY: PINNED-SLICE-1 and PINNED-SLICE-3: the elements are live and initialised, and
-        // nothing writes them.
-        unsafe { std::slice::from_raw_parts(self.elements().as_ptr(), self.len()) }
-    }
-
-    /// The elements, for writing.
-    ///
-    /// # Hazards prevented
-    /// H14: no copy of a GPU reads the elements meanwhile.
-    #[inline]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and PINNED-SLICE-2: the view is unique, and borrowed uniquely here.
-        unsafe { std::slice::from_raw_parts_mut(self.elements().as_ptr(), self.len()) }
     }
 }
 

@@ -12,7 +12,8 @@ mod sealed {
     message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",
     note = "H13/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
-            (device memory must be copied to pinned memory with `copy_to_host`)"
+            (device memory must be copied to pinned memory with `copy_to_host`)",
+    note = "in `graph.host(..)`, the elements of pinned memory are `view.as_slice()`"
 )]
 pub trait RangeIndex: sealed::Sealed {
     /// The type of a part of `View`, which is `View` itself. As an associated type it does not

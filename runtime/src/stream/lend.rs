@@ -1,5 +1,5 @@
-//! [`Stream::lend`], [`Stream::lend_ref`] and [`Stream::lend_all`]: lend views to another stream for
-//! one closure.
+//! [`Stream::lend`], [`Stream::lend_ref`] and [`Stream::lend_all`]: lend views to another stream
+//! for one closure.
 //!
 //! ```text
 //!   owner    ──work──●───────reads───────────wait──later writes──▶
@@ -191,8 +191,8 @@ impl<S: StreamTag> Stream<S> {
         body: impl for<'l> FnOnce(L::On<'l, B>) -> O,
     ) -> Result<O> {
         self.during_a_loan(to, "Stream::lend_all", || {
-            // SAFETY: `B` waits for this stream now, and this stream waits for `B` at the end of the
-            // loan. The borrows in `views` last as long as `body`, and the lent views are not
+            // SAFETY: `B` waits for this stream now, and this stream waits for `B` at the end of
+            // the loan. The borrows in `views` last as long as `body`, and the lent views are not
             // used after it, because `body` takes them for any lifetime.
             body(unsafe { views.lent() })
         })

@@ -124,6 +124,22 @@ unsafe impl<D: DeviceTag> Place for OnHost<D> {
 // SAFETY: as for `NoStream`.
 unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
 
+/// The place of memory that the host may use. Only [`OnHost`] qualifies.
+///
+/// # Safety
+/// Views of that place exist only while no work of a GPU writes the memory, and views for writing
+/// only while none uses it.
+#[diagnostic::on_unimplemented(
+    message = "the host cannot read or write memory that belongs to `{Self}`",
+    label = "belongs to `{Self}`, and nothing says that its work on this memory is over",
+    note = "H13: wait first: `graph.host(|views| ..)` waits and lends views for the host, \
+            `stream.release(buffer)?.synchronize()?` gives a buffer to the host"
+)]
+pub unsafe trait HostPlace: Sized {}
+// SAFETY: only `Graph::host` makes views with this tag, after its wait, for a closure that borrows
+// the graph.
+unsafe impl<D: DeviceTag> HostPlace for OnHost<D> {}
+
 /// A stream tag whose stream a device can open. [`streams!`](crate::streams) makes these tags.
 ///
 /// # Safety

@@ -31,16 +31,16 @@ fn read<D: Live>(gpu: &Device<D>, buffer: DeviceBuffer<u32, Compute<D>>) -> Vec<
 }
 
 /// Runs `body` on a stream of another owner, which is destroyed when this function returns.
-fn on_a_foreign_stream<D: Live, R: Bundle<Device = D>>(
+fn on_a_foreign_stream<D: Live, O>(
     gpu: &Device<D>,
-    body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<cuda_rt::Handoff<R>, Error>,
-) -> cuda_rt::Handoff<R> {
+    body: impl for<'id> FnOnce(&Stream<cuda_rt::interop::Adopted<'id, D>>) -> Result<O, Error>,
+) -> O {
     let driver = gpu.driver();
     let raw = driver.create_stream(0).unwrap();
     // SAFETY: the stream is live and of this device. It is not capturing, and is destroyed only
     // below.
-    let handoff = unsafe { gpu.adopt_stream(raw, body) }.unwrap();
+    let output = unsafe { gpu.adopt_stream(raw, body) }.unwrap();
     // SAFETY: the stream is not used again, because the adopted stream is out of scope.
     unsafe { driver.destroy_stream(raw) }.unwrap();
-    handoff
+    output
 }

@@ -43,6 +43,41 @@ fn buffers_of_an_adopted_stream_outlive_it() {
     });
 }
 
+/// A bundle that an adopted stream shared is read, taken back and dropped after the stream is gone.
+#[test]
+fn bundles_shared_by_an_adopted_stream_outlive_it() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        for lazily in [false, true] {
+            let made = || {
+                on_a_foreign_stream(gpu, |stream| {
+                    let buffer = stream.init_filled(stream.alloc_uninit::<u32>(LEN)?, 9)?;
+                    let shared = if lazily {
+                        stream.share_lazily(buffer)?
+                    } else {
+                        stream.share(buffer)?
+                    };
+                    drop(stream.lease(&shared)?);
+                    Ok(shared)
+                })
+            };
+            drop(made());
+            let shared = made();
+            let lease = compute.lease(&shared).unwrap();
+            let copy = compute.init_from(compute.alloc_uninit(LEN).unwrap(), &lease.view());
+            drop(lease);
+            let back = compute.acquire(shared.reclaim().unwrap()).unwrap();
+            assert_eq!(read(gpu, copy.unwrap()), [9; LEN]);
+            assert_eq!(read(gpu, back), [9; LEN]);
+        }
+        if let Some(simulator) = gpu.simulator() {
+            compute.synchronize().unwrap();
+            drop(compute.alloc_zeroed::<u32>(LEN).unwrap());
+            assert_eq!(simulator.counters().allocations_live, 0);
+        }
+    });
+}
+
 /// Parts whose last uses were on an adopted stream are freed on another stream, because the adopted
 /// stream may be destroyed.
 #[test]

@@ -31,7 +31,7 @@ struct Matrix<W: Bundle, P: Place = Idle> {
 }
 
 #[test]
-fn lengths_and_plain_fields_of_pending_and_shared_bundles_cost_no_call_and_wait_for_nothing() {
+fn lengths_and_plain_fields_of_what_is_pending_cost_no_call() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
         let weights = compute.share(compute.alloc_zeroed::<u32>(5).unwrap()).unwrap();

@@ -147,16 +147,17 @@ impl<R: Bundle> Block<R> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fence that is over when every write and read is over. If all of them were made on the
-    /// writer's stream, it is the end of this stream, for which nothing is recorded.
-    fn last_uses(&mut self) -> Fence {
+    /// The fence that is over when every write and read is over. It may be the end of the writer's
+    /// stream, for which nothing is recorded. Memory that is `freed`, and that no other stream has
+    /// read, always ends there: this stream can free it.
+    fn last_uses(&mut self, freed: bool) -> Fence {
         let readers = std::mem::take(self.readers.get_mut().unwrap_or_else(PoisonError::into_inner));
         let others = readers.others.into_fence();
         let written = match &mut self.written {
             Written::Behind(fence) => fence.share(),
             Written::On(writer) => match writer.event.take() {
-                // Other streams read too, and this event is earlier than the stream's present end.
-                Some(event) if !readers.on_writer && !others.is_done() => event,
+                // The event is earlier than the stream's present end.
+                Some(event) if !readers.on_writer && !(freed && others.is_done()) => event,
                 _ => Fence::end_of(writer.at, writer.core.events()),
             },
         };
@@ -168,7 +169,7 @@ impl<R: Bundle> Block<R> {
     pub(super) fn into_parts(self) -> (R, Fence) {
         // If a record unwinds, the bundle is leaked.
         let mut block = ManuallyDrop::new(self);
-        let fence = block.last_uses().recorded();
+        let fence = block.last_uses(false).recorded();
         // SAFETY: this takes the bundle once: the block is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut block.bundle) };
         // SAFETY: this drops the field once, as above.
@@ -182,7 +183,7 @@ impl<R: Bundle> Block<R> {
 impl<R: Bundle> Drop for Block<R> {
     fn drop(&mut self) {
         // If a record unwinds, the bundle is leaked.
-        let mut fence = self.last_uses();
+        let mut fence = self.last_uses(true);
         // SAFETY: this takes the bundle once: nothing uses the block after its drop.
         let bundle = unsafe { ManuallyDrop::take(&mut self.bundle) };
         // SAFETY: SHARED-3: no lease is left. By SHARED-1 and SHARED-2 every use is over once the

@@ -139,7 +139,7 @@ fn h10_a_read_on_the_writers_own_stream_is_waited_for() {
 /// As above, but the memory is freed. Both streams have read, and the next owner of the memory is
 /// on either of them.
 #[test]
-fn a_bundle_that_its_writer_and_another_stream_read_is_freed_behind_both() {
+fn a_bundle_that_two_streams_read_is_freed_behind_both() {
     for lazily in [false, true] {
         for seed in 0..24 {
             Device::simulated(SimConfig::new().seed(seed).order(Order::Lazy), |gpu| {

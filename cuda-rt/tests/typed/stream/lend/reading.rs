@@ -1,5 +1,5 @@
-//! Views lent for reading: several streams and the owner read at once, and later writes wait for all
-//! of them.
+//! Views lent for reading: several streams and the owner read at once, and later writes wait for
+//! all of them.
 #![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
