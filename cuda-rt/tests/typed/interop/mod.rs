@@ -7,7 +7,7 @@ mod kernel;
 mod memory;
 mod stream;
 
-use cuda_rt::{Bundle, Device, DeviceBuffer, Error, Live, Stream};
+use cuda_rt::{Device, DeviceBuffer, Error, Live, Stream};
 
 cuda_rt::streams! {
     Compute, priority = High;
