@@ -12,9 +12,8 @@ fn main() -> Result<(), Error> {
     let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
     let shared = cuda_rt::Shared::new(gpu.pinned::<f32>(1024)?);
     let lease = compute.lease(&shared)?;
-    let host = shared.host()?;
     let frame = compute.init_from_host(compute.alloc_uninit(1024)?, &lease.view())?;
-    host[0] = 1.0;
+    shared.host()?[0] = 1.0;
     drop(download.acquire(compute.release(frame)?)?);
     Ok(())
 }
