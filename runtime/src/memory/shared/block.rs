@@ -157,7 +157,7 @@ impl<R: Bundle> Block<R> {
             Written::Behind(fence) => fence.share(),
             Written::On(writer) => match writer.event.take() {
                 // The event is earlier than the stream's present end.
-                Some(event) if !readers.on_writer && !(freed && others.is_done()) => event,
+                Some(event) if !(readers.on_writer || freed && others.is_done()) => event,
                 _ => Fence::end_of(writer.at, writer.core.events()),
             },
         };
