@@ -9,6 +9,7 @@ use crate::order::event_pool::EventLease;
 use crate::order::fence::Fence;
 use crate::order::last_uses::LastUses;
 use crate::order::stream_ref::StreamRef;
+use crate::order::unless::Unless;
 use cuda_rt_driver::DriverResult;
 
 /// A bundle that many streams and the host read, and that nothing writes.
@@ -172,11 +173,13 @@ impl<R: Bundle> Block<R> {
         let fence = block.last_uses(false).recorded();
         // SAFETY: this takes the bundle once: the block is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut block.bundle) };
+        // If a drop of an event below unwinds, the bundle is leaked: its type calls it idle.
+        let bundle = Unless::leaked(bundle);
         // SAFETY: this drops the field once, as above.
         unsafe { std::ptr::drop_in_place(&mut block.written) };
         // SAFETY: as above.
         unsafe { std::ptr::drop_in_place(&mut block.readers) };
-        (bundle, fence)
+        (bundle.take_back(), fence)
     }
 }
 
