@@ -2,7 +2,8 @@
 //!
 //! | kernel | what it shows |
 //! |---|---|
-//! | [`scale`], [`saxpy`], [`add`] | one thread for each element |
+//! | [`scale`], [`saxpy`] | one thread for each element |
+//! | [`add`] | a thread that returns its element, to memory that nothing wrote before |
 //! | [`scale4`], [`saxpy4`], [`add4`], [`process4`] | one thread for four elements, moved 16 bytes at once |
 //! | [`process`] | enough arithmetic to overlap with copies |
 //! | [`roots`] | few threads that run long, beside other kernels |

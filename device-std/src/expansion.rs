@@ -23,6 +23,8 @@ macro_rules! __entry {
         shared = [$($shared:ident, $shared_type:ident, [$($before:ident)*];)*],
         index = [$($index:ident, $of:ident)?],
         block = [$($block:ident, $dimensions:ident, $x:literal, $y:literal)?],
+        position = $position:ident,
+        returned = [$($returned:ident, $returned_len:ident, $way:ident $returned_type:ident)?],
         layout = [$($layout:ident $crossing:ident $(<$brand:lifetime>)?;)*],
         passed = [$($use:ident $passed:ty;)*],
         checked = $checked:ident,
@@ -75,19 +77,37 @@ macro_rules! __entry {
                     return;
                 };
             )?
-            $function($($given),*);
+            $(
+                let place = $crate::rt::HasPlace::place(&$position);
+                let runs = $crate::rt::entry::runs::<$crate::rt::$way<$returned_type>>;
+                if !runs($returned, $returned_len, &place) {
+                    return;
+                }
+            )?
+            let _value = $function($($given),*);
+            $(
+                let write = $crate::rt::entry::returned::<$crate::rt::$way<$returned_type>>;
+                let (start, len) = ($returned, $returned_len);
+                // SAFETY: the launch passes the address of `len` elements which only it uses.
+                // `place` was made from this thread's own index or block, and `runs` holds.
+                unsafe { write(start, len, &place, _value) }
+            )?
         }
 
         #[unsafe(export_name = $table)]
         pub static __CUDA_RT_LAYOUT: [
             $crate::rt::Row;
-            $crate::rt::count(&[$($crate::__private::core::stringify!($crossing)),*]) + 1
+            $crate::rt::count(&[
+                $($crate::__private::core::stringify!($crossing),)*
+                $($crate::__private::core::stringify!($returned_type),)?
+            ]) + 1
         ] = {
             $checked;
             [
                 $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
                 $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
-                $($crate::rt::$layout::<$crossing $(<$brand>)?>()),*
+                $($crate::rt::$layout::<$crossing $(<$brand>)?>(),)*
+                $($crate::rt::returned_layout::<$crate::rt::$way<$returned_type>>(),)?
             ]
         };
 

@@ -172,6 +172,7 @@ pub mod print;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod ptx;
 mod random;
+mod returned;
 #[doc(hidden)]
 pub mod rt;
 #[cfg(not(target_arch = "nvptx64"))]

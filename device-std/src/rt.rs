@@ -14,6 +14,7 @@ use crate::hash::Layout;
 use crate::index::{Index1, Index2, Index3};
 use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
+pub use crate::returned::{Each, EachChunk, EachThread, HasPlace, Place, Return, Returned};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use crate::simulated::{
     SharedMemory, SimulatedLaunch, each_block, each_index1, each_index2, each_index3, launch, output, scalar,
@@ -41,6 +42,8 @@ const READS: u64 = 3;
 const SHARED: u64 = 4;
 /// An output. The higher bytes hold its [`KIND`](OutputArgument::KIND).
 const WRITES: u64 = 5;
+/// The output of the returned values. The higher bytes hold its [`KIND`](Returned::KIND).
+const FILLS: u64 = 6;
 
 const fn row<T>(hash: u64, of: u64) -> Row {
     let mut row = [0; 4];
@@ -79,6 +82,13 @@ pub const fn slice_layout<T: Element>() -> Row {
 pub const fn output_layout<O: OutputArgument>() -> Row {
     assert_has_size::<O::Element>();
     row::<O::Element>(<O::Element as Element>::LAYOUT, WRITES | O::KIND << 8)
+}
+
+/// The row of the output that holds what a kernel returns, with the element's layout.
+pub const fn returned_layout<R: Returned>() -> Row {
+    assert_has_size::<R::Element>();
+    const { assert!(R::COUNT > 0, "a chunk has elements") };
+    row::<R::Element>(<R::Element as Element>::LAYOUT, FILLS | R::KIND << 8)
 }
 
 /// The row of a scalar parameter.
@@ -272,6 +282,12 @@ pub mod entry {
         word::<T>(2)
     }
 
+    /// The word of a parameter that is the address of memory which may hold nothing before the
+    /// launch. The launch writes it, and does not read it.
+    pub const fn fills<T>() -> u64 {
+        word::<T>(3)
+    }
+
     /// Compiles only for an argument that ends with the launch: for a type that lives longer, the
     /// call does not build.
     #[inline(always)]
@@ -372,6 +388,30 @@ pub mod entry {
         // SAFETY: the caller says that `len` elements begin at `start`, and that only this launch
         // uses them.
         unsafe { O::new(start, len) }
+    }
+
+    /// Whether the kernel's function runs at `place`, if its output has `len` elements.
+    #[inline(always)]
+    pub fn runs<R: Returned>(_start: &mut [R::Element; 0], len: usize, place: &Place) -> bool {
+        R::runs(len, place)
+    }
+
+    /// Writes what the kernel's function returned.
+    ///
+    /// # Safety
+    /// `start` is the address of `len` elements that only this launch uses. `place` is the place of
+    /// the calling thread, and [`runs`] holds for it.
+    #[inline(always)]
+    pub unsafe fn returned<R: Returned>(
+        start: &mut [R::Element; 0],
+        len: usize,
+        place: &Place,
+        value: R::Value,
+    ) {
+        // SAFETY: the caller says that `len` elements begin at `start`, that only this launch uses
+        // them, and that `runs` holds for the thread's own place. (A reference as the entry's
+        // parameter tells LLVM that nothing else writes there.)
+        unsafe { R::write(start.as_mut_ptr().cast(), len, place, value) };
     }
 
     /// The argument in shared memory that starts at byte `OFFSET`.

@@ -186,8 +186,8 @@ fn diamond<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resu
     let a = left.release(rooted(&left, a, steps)?)?;
     let b = right.release(rooted(&right, b, steps)?)?;
     let (a, b) = compute.acquire_all((a, b))?;
-    let mut first = compute.alloc_zeroed(len)?;
-    add(&compute, Grid1::covering(len), &a, &b, &mut first)?;
+    let sum = compute.alloc_uninit(len)?;
+    let mut first = add(&compute, Grid1::covering(len), &a, &b, sum)?;
 
     let second = first.split_off(len / 2);
     let first = left.acquire(compute.release(first)?)?;
@@ -213,8 +213,8 @@ fn serial<D: Live>(gpu: &Device<D>, [a, b]: [Pinned<D>; 2], steps: u32) -> Resul
     let start = compute.record_timed_event()?;
     let a = rooted(&compute, a, steps)?;
     let b = rooted(&compute, b, steps)?;
-    let mut sum = compute.alloc_zeroed(len)?;
-    add(&compute, Grid1::covering(len), &a, &b, &mut sum)?;
+    let sum = compute.alloc_uninit(len)?;
+    let sum = add(&compute, Grid1::covering(len), &a, &b, sum)?;
     let mut host = compute.adopt(gpu.pinned(len)?)?;
     compute.copy_to_host(&sum, &mut host)?;
     let end = compute.record_timed_event()?;

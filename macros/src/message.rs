@@ -17,8 +17,9 @@ pub(crate) const CONST: &str = "a kernel is not `const`: it runs on a GPU";
 pub(crate) const UNSAFE: &str = "a kernel is a safe function: its launch checks all conditions that it needs";
 pub(crate) const ABI: &str = "a kernel has no ABI of its own: `#[kernel]` makes the entry";
 pub(crate) const VARIADIC: &str = "a kernel has a fixed number of parameters";
-pub(crate) const RETURNS: &str =
-    "a kernel returns nothing: write results through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
+pub(crate) const RETURNS: &str = "a kernel returns the element that its thread or block writes, `f32`, or several in a row, `[f32; 4]`: write other results through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
+pub(crate) const PRIVATE_NEEDS_BLOCK: &str =
+    "a `Private` holds the values of a block's threads: take a `Block`, or return the element of this thread";
 pub(crate) const NAME: &str = "a kernel's name is written in ASCII, as the names of PTX entries are";
 
 pub(crate) const PATTERN: &str = "a kernel's parameters are plain names: take values apart in the body";
@@ -35,8 +36,7 @@ pub(crate) const NO_POSITION: &str =
     "a kernel takes one index (`Index1`, `Index2`, `Index3`) or one block (`Block`, `Block2`)";
 pub(crate) const TWO_POSITIONS: &str =
     "a kernel takes one index or block only: with two kinds of index, two threads could reach one element";
-pub(crate) const NO_OUTPUT: &str =
-    "a kernel without an output does nothing: add a `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
+pub(crate) const NO_OUTPUT: &str = "a kernel without an output does nothing: return an element, or add a `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`";
 pub(crate) const BLOCK_UNSIZED: &str = "the number of threads of a block is fixed when the kernel is compiled: write `#[kernel(block = 256)]`, or `#[kernel(block = (32, 8))]` for `Block2`";
 pub(crate) const BLOCK_DIMENSIONS: &str =
     "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
@@ -70,6 +70,8 @@ pub(crate) fn element_of_no_size(name: &Ident) -> String {
         "H31: the elements of `{name}` have no size, but device memory holds bytes: remove the parameter, or give its element type a field"
     )
 }
+
+pub(crate) const RETURNED_OF_NO_SIZE: &str = "H31: what this kernel returns has no size, but device memory holds bytes: give it a field, or an element";
 
 pub(crate) fn output_by_another_name(name: &Ident) -> String {
     format!(

@@ -50,7 +50,7 @@ pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Re
 pub use crate::device::Device;
 pub use crate::error::{CollectiveError, Error, GridError, OpenError, PinnedError, Refused, Result};
 pub use crate::graph::{Captured, Graph, InGraph};
-pub use crate::kernel::{Grid1, Grid2, Grid3};
+pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};
 pub use crate::memory::Constant;
 pub use crate::memory::Loan;
 pub use crate::memory::Slot;

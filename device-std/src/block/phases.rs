@@ -106,6 +106,12 @@ impl<'k, D: Dimensions> Block<'k, D> {
         (self.size[0] * self.size[1]) as usize
     }
 
+    /// Where the block lies in the grid, its threads, and the launch's extent.
+    #[inline(always)]
+    pub(crate) fn numbers(&self) -> ([u32; 2], [u32; 2], Extent) {
+        (self.at, self.size, self.extent)
+    }
+
     /// Threads of a block along x.
     #[inline(always)]
     pub fn size_x(&self) -> usize {

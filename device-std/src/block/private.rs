@@ -3,6 +3,8 @@ use core::fmt;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::thread::WARP;
 use super::thread::{Dimensions, Lane};
+#[cfg(target_arch = "nvptx64")]
+use crate::device::registers;
 
 /// A value of each thread's own: a register on the device, a slot for each thread in simulation.
 ///
@@ -63,6 +65,12 @@ impl<T: Copy + 'static> Private<T> {
     pub(crate) fn first(&self) -> T {
         self.value
     }
+
+    /// Calls `f` with this thread's place in the block and this thread's value.
+    #[inline(always)]
+    pub(crate) fn each_thread(&self, _size: [u32; 2], mut f: impl FnMut([u32; 2], T)) {
+        f([registers::thread_x(), registers::thread_y()], self.value);
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -114,6 +122,23 @@ impl<T: Copy + 'static> Private<T> {
     #[inline(always)]
     pub(crate) fn first(&self) -> T {
         self.values[0]
+    }
+
+    /// Calls `f` for each thread of a block of `size`, with its place in the block and its value.
+    ///
+    /// # Panics
+    /// If the value belongs to a block of another size: a simulated kernel kept it after its
+    /// launch.
+    #[inline(always)]
+    pub(crate) fn each_thread(&self, [x, y]: [u32; 2], mut f: impl FnMut([u32; 2], T)) {
+        assert_eq!(
+            self.values.len(),
+            (x * y) as usize,
+            "a `Private` of a block of another size was returned"
+        );
+        for (at, value) in (0..).zip(&self.values) {
+            f([at % x, at / x], *value);
+        }
     }
 }
 

@@ -14,6 +14,8 @@ const WRITES_INPUT: &str = "may write to an input, which other kernels may read 
 const WRITES_PARAMETERS: &str = "may write to the entry's parameters, which all threads share";
 const WRITES_UNKNOWN: &str =
     "writes through an address, and the verifier does not know the memory to which it points";
+const READS_FILLED: &str =
+    "may read the output of what the kernel returns, which may hold nothing before the launch";
 const ORDERS_LOCAL: &str = "is an atomic or ordered access to local memory, which a GPU does not have: a variable of \
     one thread needs no atomic, so use a plain variable or a `Cell`; for a value that threads share, use an `Atomic` \
     parameter";
@@ -51,6 +53,9 @@ impl Check<'_, '_, '_> {
                 summary.writes_shared |= origin.may_be(Origin::SHARED);
             }
             self.written(origin, summary);
+        }
+        if !matches!(effect, Effect::Store(_)) {
+            self.read(origin, summary);
         }
         if matches!(effect, Effect::Atomic { .. }) || !access.is_weak {
             self.ordered(origin, summary);
@@ -129,6 +134,9 @@ impl Check<'_, '_, '_> {
             summary.writes_shared |= origin.may_be(Origin::SHARED);
             self.written(origin, summary);
         }
+        if called.reads != Origin::NONE {
+            self.read(accessed(called.reads), summary);
+        }
         if called.reads_cached != Origin::NONE {
             self.read_cached(accessed(called.reads_cached), summary);
         }
@@ -166,9 +174,21 @@ impl Check<'_, '_, '_> {
         }
     }
 
+    /// Checks a read of memory of this origin.
+    fn read(&self, origin: Origin, summary: &mut Summary) {
+        let fills = self.given.roles.contains(&Role::Fills);
+        if self.has_role(origin, Role::Fills) || origin.is_unknown() && self.function.is_entry && fills {
+            self.memory_refusal(READS_FILLED);
+        }
+        if !self.function.is_entry {
+            summary.reads |= origin.given();
+        }
+    }
+
     /// Checks a read of memory of this origin through the read-only cache.
     fn read_cached(&self, origin: Origin, summary: &mut Summary) {
-        let writes = self.given.roles.contains(&Role::Writes);
+        let mut roles = self.given.roles.iter();
+        let writes = roles.any(|role| matches!(role, Role::Writes | Role::Fills));
         if self.has_role(origin, Role::Writes) || origin.is_unknown() && self.function.is_entry && writes {
             self.memory_refusal(READS_WRITTEN);
         }

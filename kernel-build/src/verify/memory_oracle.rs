@@ -90,7 +90,7 @@ impl Run<'_, '_> {
         match (space, to) {
             (Some(Space::Shared | Space::Param | Space::Const), _) | (_, Value::Constant) => false,
             (Some(Space::Local), to) => to != Value::Variable(Space::Local),
-            (_, Value::Parameter(at)) => self.roles.get(at) != Some(&Role::Writes),
+            (_, Value::Parameter(at)) => !matches!(self.roles.get(at), Some(Role::Writes | Role::Fills)),
             (_, Value::Variable(space)) => !matches!(space, Space::Shared | Space::Local),
             (_, Value::Number) => true,
         }

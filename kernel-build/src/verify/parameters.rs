@@ -33,6 +33,9 @@ pub(super) enum Role {
     Reads,
     /// The address of memory that the launch may write.
     Writes,
+    /// The address of memory that may hold nothing before the launch. The launch writes it, and
+    /// does not read it.
+    Fills,
 }
 
 impl Role {
@@ -58,6 +61,7 @@ impl CallSite {
         let role = match word >> 48 {
             0 => Role::Value,
             1 => Role::Reads,
+            3 => Role::Fills,
             _ => Role::Writes,
         };
         Self {

@@ -11,6 +11,8 @@ pub(super) const POINTER: u64 = 8 | 8 << 32;
 pub(super) const INPUT: Parameter = (".param .u64 input", POINTER | 1 << 48);
 pub(super) const OUTPUT: Parameter = (".param .u64 output", POINTER | 2 << 48);
 pub(super) const OTHER: Parameter = (".param .u64 other", POINTER | 2 << 48);
+/// The output of what the kernel returns.
+pub(super) const FILLED: Parameter = (".param .u64 filled", POINTER | 3 << 48);
 pub(super) const NUMBER: Parameter = (".param .u64 number", POINTER);
 
 /// The last parameter of each entry.
@@ -467,4 +469,44 @@ fn an_access_stays_inside_the_parameter_that_it_names() {
     }
     let halves = "ld.param.u32 %r1, [number];\nld.param.u32 %r2, [output+4];\nmov.b64 %rd1, {%r1, %r2};";
     text(halves).refused("not know");
+}
+
+/// The output of what a kernel returns may hold nothing before the launch (H39).
+#[test]
+fn a_read_of_the_memory_for_what_a_kernel_returns_is_refused() {
+    let text = |body: &str| {
+        Text::of(format!(
+            "{OWN}ld.param.u64 %rd1, [filled];\nld.param.u64 %rd2, [input];\nld.param.u64 %rd3, [number];\n{body}"
+        ))
+        .taking(&[FILLED, INPUT, NUMBER])
+    };
+    let words = "may read the output of what the kernel returns";
+    text("st.global.u32 [%rd1], %r5;").accepted();
+    text("ld.global.u32 %r6, [%rd2];\nst.global.u32 [%rd1], %r6;").accepted();
+    for read in [
+        "ld.global.u32 %r6, [%rd1];",
+        "ld.global.u32 %r6, [%rd1+4];",
+        "ld.u32 %r6, [%rd1];",
+        "ld.relaxed.gpu.global.u32 %r6, [%rd1];",
+        "atom.global.add.u32 %r6, [%rd1], 1;",
+        "add.u64 %rd4, %rd1, %rd3;\nld.global.u32 %r6, [%rd4];",
+        // What the kernel itself wrote there is no exception: another thread may be meant.
+        "st.global.u32 [%rd1], %r5;\nld.global.u32 %r6, [%rd1];",
+    ] {
+        text(read).refused(words);
+    }
+    // The read-only cache may hold what was there before the launch.
+    text("ld.global.nc.u32 %r6, [%rd1];").refused(words);
+    text("ld.global.nc.u32 %r6, [%rd2];").accepted();
+    // An address that the verifier does not know may be any.
+    text("ld.global.u32 %r6, [%rd3];").refused(words);
+    Text::of("ld.param.u64 %rd3, [number];\nld.global.u32 %r6, [%rd3];")
+        .taking(&[OUTPUT, INPUT, NUMBER])
+        .accepted();
+    // A function that is given the address.
+    let reads = ".func reads(.param .b64 from) { .reg .b32 %q; .reg .b64 %w; ld.param.b64 %w, [from]; ld.b32 %q, [%w]; ret; }";
+    let call =
+        |address: &str| format!("{{ .param .b64 a; st.param.b64 [a], {address}; call.uni reads, (a); }}");
+    text(&call("%rd1")).with(reads).refused(words);
+    text(&call("%rd2")).with(reads).accepted();
 }

@@ -72,6 +72,8 @@ pub(super) struct Summary {
     pub(super) has_exchange: bool,
     /// The parameters through which the function writes; [`Origin::UNKNOWN`] for any memory.
     pub(super) writes: Origin,
+    /// The parameters through which the function reads.
+    pub(super) reads: Origin,
     /// The parameters through which the function reads by the read-only cache.
     pub(super) reads_cached: Origin,
     /// The function writes shared memory, through an address of any kind.

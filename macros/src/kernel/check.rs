@@ -1,9 +1,9 @@
 //! Refuses functions that cannot be kernels, each at the wrong token.
 
 use quote::ToTokens;
-use syn::{Error, Result, ReturnType, Safety, Type};
+use syn::{Error, Result, Safety, Type};
 
-use super::parse::{Kernel, Output, Role};
+use super::parse::{Kernel, Output, Role, Way};
 use crate::message;
 
 pub(crate) fn check(kernel: &Kernel) -> Result<()> {
@@ -50,10 +50,11 @@ fn signature(kernel: &Kernel) -> Result<()> {
     if let Some(clause) = &signature.generics.where_clause {
         refuse(clause, message::GENERIC)?;
     }
-    match &signature.output {
-        ReturnType::Default => {}
-        ReturnType::Type(_, ty) if matches!(&**ty, Type::Tuple(unit) if unit.elems.is_empty()) => {}
-        ReturnType::Type(_, ty) => refuse(ty, message::RETURNS)?,
+    if let Some(returned) = &kernel.returned {
+        match &returned.ty {
+            Type::Path(_) | Type::Array(_) | Type::Paren(_) | Type::Group(_) | Type::Macro(_) => {}
+            ty => refuse(ty, message::RETURNS)?,
+        }
     }
     if !signature.ident.to_string().is_ascii() {
         refuse(&signature.ident, message::NAME)?;
@@ -95,7 +96,13 @@ fn parameters(kernel: &Kernel) -> Result<()> {
         }
         _ => {}
     }
-    let mut writes = false;
+    let mut writes = kernel.returned.is_some();
+    if let Some(returned) = &kernel.returned
+        && returned.way == Way::EachThread
+        && !is_block
+    {
+        refuse(&returned.ty, message::PRIVATE_NEEDS_BLOCK)?;
+    }
     for parameter in &kernel.parameters {
         match &parameter.role {
             Role::Shared if !is_block => refuse(&parameter.ty, message::NEEDS_BLOCK)?,

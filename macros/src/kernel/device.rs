@@ -5,7 +5,7 @@ use quote::{format_ident, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use super::parse::{Kernel, Output, Parameter, Role, brand};
+use super::parse::{Kernel, Output, Parameter, Returned, Role, Way, brand};
 use crate::message;
 
 pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
@@ -17,7 +17,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let (mut declared, mut given, mut before) = (Vec::new(), Vec::new(), Vec::new());
     let mut passed = Vec::new();
     let (mut slices, mut exclusive, mut atomics, mut shared) = (vec![], vec![], vec![], vec![]);
-    let (mut index, mut block) = (mixed!(), mixed!());
+    let (mut index, mut block, mut position) = (mixed!(), mixed!(), mixed!());
     for (at, parameter) in kernel.parameters.iter().enumerate() {
         let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
@@ -52,11 +52,13 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             Role::Index(dimensions) => {
                 let current = format_ident!("Index{dimensions}");
                 index = mixed!(#value, #current);
+                position = mixed!(#value);
             }
             Role::Block(dimensions) => {
                 let dimensions = dimensions_type(*dimensions);
                 let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
                 block = mixed!(#value, #dimensions, #x, #y);
+                position = mixed!(#value);
             }
             Role::Scalar => {
                 declared.push(mixed!(#value: #ty));
@@ -64,6 +66,19 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             }
         }
         given.push(value);
+    }
+    let mut returned = mixed!();
+    if let Some(of) = &kernel.returned {
+        let (value, len) = (
+            Ident::new("returned", Span::mixed_site()),
+            Ident::new("returned_len", Span::mixed_site()),
+        );
+        let (way, ty) = (way(of), returned_alias(of));
+        let element = mixed!(<::device_std::rt::#way<#ty> as ::device_std::rt::Returned>::Element);
+        declared
+            .push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
+        passed.push(mixed!(fills &mut [#element; 0]; value ::device_std::__private::core::primitive::usize;));
+        returned = mixed!(#value, #len, #way #ty);
     }
     let table_symbol = format!("__cuda_rt_layout_{symbol}");
     let parameters_symbol = format!("__cuda_rt_parameters_{symbol}");
@@ -83,6 +98,8 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 shared = [#(#shared)*],
                 index = [#index],
                 block = [#block],
+                position = #position,
+                returned = [#returned],
                 layout = [#(#layout)*],
                 passed = [#(#passed)*],
                 checked = __CUDA_RT_CHECKED,
@@ -140,7 +157,34 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
         .iter()
         .enumerate()
         .flat_map(|(at, parameter)| sizes(at, parameter));
-    mixed!(#(#aliases)* const __CUDA_RT_CHECKED: () = { #(#checks)* };)
+    let (returned, returned_check) = match &kernel.returned {
+        Some(of) => {
+            let (alias, written) = (returned_alias(of), &of.ty);
+            let check = assert_at(&of.ty, has_size(&alias), message::RETURNED_OF_NO_SIZE.to_owned());
+            (mixed!(type #alias = #written;), check)
+        }
+        None => (mixed!(), mixed!()),
+    };
+    mixed!(#(#aliases)* #returned const __CUDA_RT_CHECKED: () = { #(#checks)* #returned_check };)
+}
+
+/// The alias of the type that the kernel returns.
+pub(super) fn returned_alias(returned: &Returned) -> Ident {
+    let span = at_type(&returned.ty);
+    format_ident!("__CudaRtReturned", span = span)
+}
+
+/// The name of the type in `device_std::rt` that describes how the returned values lie in the
+/// output.
+pub(super) fn way(returned: &Returned) -> Ident {
+    format_ident!(
+        "{}",
+        match returned.way {
+            Way::Each => "Each",
+            Way::EachChunk => "EachChunk",
+            Way::EachThread => "EachThread",
+        }
+    )
 }
 
 /// Checks that each type has a size that a launch can pass. An error points at the type, and names

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 
-use super::device::{alias, aliases, body, dimensions_type, element_alias, local, shared_bytes};
+use super::device::{
+    alias, aliases, body, dimensions_type, element_alias, local, returned_alias, shared_bytes, way,
+};
 use super::parse::{Kernel, Output, Role};
 
 pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
@@ -44,6 +46,13 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             .rfold(mixed!(()), |rest, first| mixed!((#first, #rest)))
     };
     let (passed, bound) = (nested(passed), nested(bound));
+    let Launch {
+        generics,
+        declared: output,
+        result,
+        call,
+        returned,
+    } = Launch::new(kernel, &stream_tag, &passed, &mut fresh);
 
     let body = body(kernel);
     let aliases = aliases(kernel);
@@ -60,11 +69,12 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         #(#outer_attributes)*
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
-        #visibility fn #name<#stream_tag: ::cuda_rt::StreamTag, #(#places),*>(
+        #visibility fn #name<#stream_tag: ::cuda_rt::StreamTag, #(#places,)* #generics>(
             stream: &::cuda_rt::Stream<#stream_tag>,
             grid: ::cuda_rt::#grid,
-            #(#declared),*
-        ) -> ::cuda_rt::Result<()> {
+            #(#declared,)*
+            #output
+        ) -> #result {
             #aliases
             #body
 
@@ -83,6 +93,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 shared = [#(#shared)*],
                 values = [#(#values)*],
                 parameters = [#(#parameters)*],
+                returned = [#returned],
                 checked = __CUDA_RT_CHECKED,
             }
             impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
@@ -90,11 +101,49 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                 fn call<'__launch>(
                     position: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
                     #bound: ::cuda_rt::kernel::ArgumentsOf<'__launch, Self>,
-                ) {
-                    #name(#(#given),*);
+                ) -> ::cuda_rt::kernel::ReturnOf<Self> {
+                    #name(#(#given),*)
                 }
             }
-            ::cuda_rt::kernel::launch::<__CudaRtKernel, #stream_tag>(stream, &grid, #passed)
+            #call
+        }
+    }
+}
+
+/// The parts of the output that depend on whether the kernel returns something.
+struct Launch {
+    generics: TokenStream,
+    declared: TokenStream,
+    result: TokenStream,
+    call: TokenStream,
+    returned: TokenStream,
+}
+
+impl Launch {
+    fn new(kernel: &Kernel, stream_tag: &Ident, passed: &TokenStream, fresh: &mut Fresh) -> Self {
+        let Some(of) = &kernel.returned else {
+            return Self {
+                generics: mixed!(),
+                declared: mixed!(),
+                result: mixed!(::cuda_rt::Result<()>),
+                call: mixed!(::cuda_rt::kernel::launch::<__CudaRtKernel, #stream_tag>(stream, &grid, #passed)),
+                returned: mixed!(),
+            };
+        };
+        let output = fresh.ident("O".to_owned());
+        let element = &of.element;
+        let (way, ty) = (way(of), returned_alias(of));
+        let bound = mixed!(::cuda_rt::kernel::KernelOutput<#stream_tag, #element>);
+        Self {
+            generics: mixed!(#output: #bound),
+            declared: mixed!(output: #output),
+            result: mixed!(::cuda_rt::Result<<#output as #bound>::Written, <#output as #bound>::Error>),
+            call: mixed! {
+                ::cuda_rt::kernel::launch_into::<__CudaRtKernel, #stream_tag, #output>(
+                    stream, &grid, #passed, output,
+                )
+            },
+            returned: mixed!(#way #ty),
         }
     }
 }

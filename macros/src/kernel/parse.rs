@@ -5,7 +5,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{
     Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lifetime, Lit, Pat, PathArguments, PathSegment,
-    Result, Token, Type,
+    Result, ReturnType, Token, Type,
 };
 
 use crate::message;
@@ -16,7 +16,28 @@ pub(crate) struct Kernel {
     /// lifetime.
     pub(crate) function: ItemFn,
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) returned: Option<Returned>,
     pub(crate) block: Option<BlockSize>,
+}
+
+/// What the function returns: each thread or block writes it to the output.
+pub(crate) struct Returned {
+    /// The type that the function returns.
+    pub(crate) ty: Type,
+    /// The element of the output.
+    pub(crate) element: Type,
+    pub(crate) way: Way,
+}
+
+/// How the returned values lie in the output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// `T`: one element for each thread or block.
+    Each,
+    /// `[T; N]`: N elements in a row for each thread or block.
+    EachChunk,
+    /// `Private<T>`: one element for each thread of a block.
+    EachThread,
 }
 
 /// One parameter of the function.
@@ -83,10 +104,36 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
         let (ty, role) = parse_type(&mut input.ty)?;
         parameters.push(Parameter { name, ty, role });
     }
+    let returned = parse_returned(&function.sig.output);
     Ok(Kernel {
         function,
         parameters,
+        returned,
         block,
+    })
+}
+
+/// The role of the returned type follows from its syntax, like the roles of parameters.
+fn parse_returned(output: &ReturnType) -> Option<Returned> {
+    let ReturnType::Type(_, ty) = output else {
+        return None;
+    };
+    let (element, way) = match &**ty {
+        Type::Tuple(unit) if unit.elems.is_empty() => return None,
+        Type::Array(array) => ((*array.elem).clone(), Way::EachChunk),
+        Type::Path(path) if path.qself.is_none() => match path.path.segments.last() {
+            Some(segment) if segment.ident == "Private" => (
+                element(segment).unwrap_or_else(|| (**ty).clone()),
+                Way::EachThread,
+            ),
+            _ => ((**ty).clone(), Way::Each),
+        },
+        _ => ((**ty).clone(), Way::Each),
+    };
+    Some(Returned {
+        ty: (**ty).clone(),
+        element,
+        way,
     })
 }
 

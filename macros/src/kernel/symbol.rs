@@ -20,6 +20,10 @@ pub(crate) fn symbol(package: &str, kernel: &Kernel) -> String {
         hash.text(&parameter.name.unraw().to_string());
         hash.tokens(parameter.ty.to_token_stream());
     }
+    if let Some(returned) = &kernel.returned {
+        hash.text("->");
+        hash.tokens(returned.ty.to_token_stream());
+    }
     let block = kernel.block.map_or([0, 0], |block| block.threads);
     hash.text(&format!("{}x{}", block[0], block[1]));
     format!("{name}__{:016x}", hash.0)

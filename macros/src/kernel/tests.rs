@@ -85,8 +85,8 @@ fn a_function_that_cannot_be_a_kernel_is_refused_with_its_message() {
     refused(
         none(),
         quote!(
-            fn k(i: Index1, o: PerThread<u8>) -> u32 {
-                0
+            fn k(i: Index1, o: PerThread<u8>) -> (u32, u32) {
+                (0, 0)
             }
         ),
         message::RETURNS,

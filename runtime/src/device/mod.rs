@@ -11,6 +11,7 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::core::DeviceCore;
@@ -306,9 +307,31 @@ impl<D: Live> Device<D> {
     /// As [`pinned`](Self::pinned).
     #[track_caller]
     pub fn pinned_from<T: Element>(&self, source: &[T]) -> Result<PinnedBuffer<T, Idle<D>>> {
-        let mut buffer = self.pinned(source.len())?;
-        buffer.copy_from_slice(source);
-        Ok(buffer)
+        self.pinned_uninit(source.len())?.init_from_slice(source)
+    }
+
+    /// Like [`pinned`](Self::pinned), but the memory is not zeroed, and the type does not allow
+    /// reads of its elements (H39). These calls write it, and make it readable:
+    ///
+    /// | data | call |
+    /// |---|---|
+    /// | a slice | [`init_from_slice`](PinnedBuffer::init_from_slice) |
+    /// | a closure, an iterator | [`init_with`](PinnedBuffer::init_with) |
+    /// | a file, a socket | [`init_from_reader`](PinnedBuffer::init_from_reader) |
+    /// | device memory | [`Stream::init_host_from`] |
+    ///
+    /// # Errors
+    /// As [`pinned`](Self::pinned).
+    ///
+    /// ```
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let squares = gpu.pinned_uninit::<u32>(4)?.init_with(|at| (at * at) as u32);
+    /// assert_eq!(*squares, [0, 1, 4, 9]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pinned_uninit<T: Element>(&self, len: usize) -> Result<PinnedBuffer<MaybeUninit<T>, Idle<D>>> {
+        PinnedBuffer::uninit(self.core(), len)
     }
 }
 

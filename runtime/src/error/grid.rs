@@ -22,6 +22,18 @@ pub enum GridError {
     },
     /// More threads in all than an index can number.
     Threads([u64; 3]),
+    /// A kernel returns fewer elements than its output has: the others would never be written
+    /// (H39).
+    Output {
+        /// The threads or blocks of the launch.
+        positions: u64,
+        /// Whether `positions` counts blocks.
+        of_blocks: bool,
+        /// The elements that each of them returns.
+        each: u64,
+        /// The elements of the output.
+        len: u64,
+    },
 }
 
 impl fmt::Display for GridError {
@@ -35,6 +47,20 @@ impl fmt::Display for GridError {
                 f,
                 "{blocks} blocks along {axis}, of at most {limit}; use larger blocks or several launches"
             ),
+            Self::Output {
+                positions,
+                of_blocks,
+                each,
+                len,
+            } => {
+                let what = if *of_blocks { "blocks" } else { "threads" };
+                let (returned, needed) = (positions.saturating_mul(*each), len.div_ceil((*each).max(1)));
+                write!(
+                    f,
+                    "H39: {positions} {what} return {returned} elements, but the output has {len}; cover at least \
+                     {needed} {what}, or pass {returned} elements of the output"
+                )
+            }
             Self::Threads([x, y, z]) => write!(f, "{x}x{y}x{z} threads are more than 2^63"),
         }
     }

@@ -4,6 +4,7 @@
 mod grid;
 mod launch;
 mod module;
+mod output;
 mod parameters;
 mod signature;
 
@@ -11,13 +12,14 @@ pub use crate::tag::{ReadBy, WriteBy};
 pub use cuda_rt_driver::{Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
+pub use output::KernelOutput;
 #[doc(hidden)]
 pub use parameters::{
-    AtomicOutput, Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf, Slice, SliceOf, Value,
-    ValueOf, WriteArg,
+    AtomicOutput, Fills, LastParameters, Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf,
+    Slice, SliceOf, Value, ValueOf, WriteArg,
 };
 #[doc(hidden)]
 pub use signature::{
-    ArgumentsOf, Blocks, Position, PositionOf, Signature, Simulate, Table, Threads1, Threads2, Threads3,
-    describe, launch,
+    ArgumentsOf, Blocks, Position, PositionOf, ReturnOf, Signature, Simulate, Table, Threads1, Threads2,
+    Threads3, describe, launch, launch_into,
 };

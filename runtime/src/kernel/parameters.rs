@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use device_std::rt::{self, OutputArgument, Row, SharedArgument, SharedMemory};
+use device_std::rt::{self, OutputArgument, Return, Returned, Row, SharedArgument, SharedMemory};
 use device_std::{Element, Scalar};
 
 use super::{Extent, ReadBy, WriteBy};
@@ -154,9 +154,16 @@ pub unsafe trait Parameters {
     const LAYOUT: Self::Layout;
     /// Shared memory of a block, in bytes.
     const SHARED_BYTES: usize;
+    /// What the kernel returns.
+    type Return: Return;
 
     #[doc(hidden)]
-    fn pointers<S>(passed: &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers;
+    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers;
+
+    /// Address and length of the memory for what the kernel returns; no memory if it returns
+    /// nothing.
+    #[doc(hidden)]
+    fn output(values: &Self::Values) -> (*mut u8, usize);
 
     /// Reads the values that a launch passed.
     ///
@@ -183,9 +190,20 @@ const fn parameter<T>(kind: ParameterKind) -> Parameter {
     }
 }
 
-/// The end of the parameters: the launch's extent.
+/// The parameters after the user's own.
+#[derive(Debug)]
+pub struct LastParameters {
+    /// The number of threads that enter the kernel.
+    pub(super) extent: Extent,
+    /// Address and length of the memory for what the kernel returns; not passed if it returns
+    /// nothing.
+    pub(super) output: [u64; 2],
+}
+
+/// The end of the parameters of a kernel that returns nothing: the launch's extent.
 // SAFETY: an entry's last parameter is the extent.
 unsafe impl Parameters for () {
+    type Return = ();
     type Passed<'a, S> = ();
     type Arguments<'k> = ();
     type Pointers = Cons<Pointer, Nil<Pointer>>;
@@ -197,13 +215,62 @@ unsafe impl Parameters for () {
     const SHARED_BYTES: usize = 0;
 
     #[inline(always)]
-    fn pointers<S>(_: &(), extent: &Extent) -> Self::Pointers {
-        Cons((&raw const *extent).cast(), Nil([]))
+    fn pointers<S>(_: &(), last: &LastParameters) -> Self::Pointers {
+        Cons((&raw const last.extent).cast(), Nil([]))
+    }
+    #[inline(always)]
+    fn output(_: &()) -> (*mut u8, usize) {
+        (std::ptr::null_mut(), 0)
     }
     #[inline(always)]
     unsafe fn read_back(_: *const Pointer, _: usize) {}
     #[inline(always)]
     unsafe fn arguments<'k>(_: &(), _: *mut u8, _: usize) -> Self::Arguments<'k> {}
+}
+
+/// The end of the parameters of a kernel that returns something: the memory for it, and the
+/// launch's extent. The kernel's function gets no access to this memory.
+#[derive(Debug)]
+pub struct Fills<R>(PhantomData<R>);
+
+// SAFETY: the entry takes the address and length of the memory after the user's parameters, and
+// then the extent.
+unsafe impl<R: Returned> Parameters for Fills<R> {
+    type Return = R;
+    type Passed<'a, S> = ();
+    type Arguments<'k> = ();
+    type Pointers = Cons<Pointer, Cons<Pointer, Cons<Pointer, Nil<Pointer>>>>;
+    type Described = Cons<Parameter, Cons<Parameter, Cons<Parameter, Nil<Parameter>>>>;
+    type Layout = Cons<Row, Nil<Row>>;
+    type Values = (*mut R::Element, usize);
+    const DESCRIBED: Self::Described = Cons(
+        parameter::<u64>(ParameterKind::Write {
+            element_bytes: size_of::<R::Element>(),
+        }),
+        Cons(parameter::<u64>(ParameterKind::Length), <()>::DESCRIBED),
+    );
+    const LAYOUT: Self::Layout = Cons(rt::returned_layout::<R>(), Nil([]));
+    const SHARED_BYTES: usize = 0;
+
+    #[inline(always)]
+    fn pointers<S>(_: &(), last: &LastParameters) -> Self::Pointers {
+        let [address, len] = &last.output;
+        Cons(
+            (&raw const *address).cast(),
+            Cons((&raw const *len).cast(), <()>::pointers::<S>(&(), last)),
+        )
+    }
+    #[inline(always)]
+    fn output((start, len): &Self::Values) -> (*mut u8, usize) {
+        (start.cast(), *len)
+    }
+    #[inline(always)]
+    unsafe fn read_back(parameters: *const Pointer, at: usize) -> Self::Values {
+        // SAFETY: by this function's contract the pointers at `at` are to an address and a length.
+        unsafe { rt::output(parameters, at) }
+    }
+    #[inline(always)]
+    unsafe fn arguments<'k>(_: &Self::Values, _: *mut u8, _: usize) -> Self::Arguments<'k> {}
 }
 
 /// Compiles only if an output's type has the role that its name says.
@@ -221,6 +288,7 @@ macro_rules! buffer {
         type Described = Cons<Parameter, Cons<Parameter, R::Described>>;
         type Layout = Cons<Row, R::Layout>;
         type Values = ((*mut $element, usize), R::Values);
+        type Return = R::Return;
         const DESCRIBED: Self::Described = {
             $($checked;)?
             Cons(
@@ -234,9 +302,14 @@ macro_rules! buffer {
         const SHARED_BYTES: usize = R::SHARED_BYTES;
 
         #[inline(always)]
-        fn pointers<S>((slice, rest): &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
+        fn pointers<S>((slice, rest): &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
             let (address, len) = (&raw const slice.address, &raw const slice.len);
-            Cons(address.cast(), Cons(len.cast(), R::pointers(rest, extent)))
+            Cons(address.cast(), Cons(len.cast(), R::pointers(rest, last)))
+        }
+
+        #[inline(always)]
+        fn output((_, rest): &Self::Values) -> (*mut u8, usize) {
+            R::output(rest)
         }
 
         #[inline(always)]
@@ -306,13 +379,19 @@ unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (
     type Described = R::Described;
     type Layout = Cons<Row, R::Layout>;
     type Values = R::Values;
+    type Return = R::Return;
     const DESCRIBED: Self::Described = R::DESCRIBED;
     const LAYOUT: Self::Layout = Cons(rt::shared_layout::<K::At<'static>>(), R::LAYOUT);
     const SHARED_BYTES: usize = <K::At<'static> as SharedArgument>::BYTES + R::SHARED_BYTES;
 
     #[inline(always)]
-    fn pointers<S>(passed: &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
-        R::pointers(passed, extent)
+    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
+        R::pointers(passed, last)
+    }
+
+    #[inline(always)]
+    fn output(values: &Self::Values) -> (*mut u8, usize) {
+        R::output(values)
     }
 
     #[inline(always)]
@@ -341,13 +420,19 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
     type Described = Cons<Parameter, R::Described>;
     type Layout = Cons<Row, R::Layout>;
     type Values = (K::Value, R::Values);
+    type Return = R::Return;
     const DESCRIBED: Self::Described = Cons(parameter::<K::Value>(ParameterKind::Scalar), R::DESCRIBED);
     const LAYOUT: Self::Layout = Cons(rt::scalar_layout::<K::Value>(), R::LAYOUT);
     const SHARED_BYTES: usize = R::SHARED_BYTES;
 
     #[inline(always)]
-    fn pointers<S>((value, rest): &Self::Passed<'_, S>, extent: &Extent) -> Self::Pointers {
-        Cons((&raw const *value).cast(), R::pointers(rest, extent))
+    fn pointers<S>((value, rest): &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
+        Cons((&raw const *value).cast(), R::pointers(rest, last))
+    }
+
+    #[inline(always)]
+    fn output((_, rest): &Self::Values) -> (*mut u8, usize) {
+        R::output(rest)
     }
 
     #[inline(always)]

@@ -5,14 +5,15 @@
 //! that takes this crate's name is therefore trusted with nothing (H42). The only promise is the
 //! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use device_std::rt::{self, Row, SharedMemory, SimulatedLaunch};
+use device_std::rt::{self, HasPlace, Return, Returned, Row, SharedMemory, SimulatedLaunch};
 use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
 
-use super::parameters::{ArrayLike, Cons, Parameters, as_slice};
-use super::{Grid1, Grid2, Grid3};
+use super::parameters::{ArrayLike, Cons, LastParameters, Parameters, as_slice};
+use super::{Grid1, Grid2, Grid3, KernelOutput};
 use crate::error::{GridError, Result};
 use crate::stream::Stream;
 use crate::tag::StreamTag;
@@ -38,13 +39,16 @@ pub unsafe trait Signature: Sized + 'static {
 /// A kernel that can be simulated.
 pub trait Simulate: Signature {
     /// Runs one thread or block.
-    fn call<'k>(position: PositionOf<'k, Self>, arguments: ArgumentsOf<'k, Self>);
+    fn call<'k>(position: PositionOf<'k, Self>, arguments: ArgumentsOf<'k, Self>) -> ReturnOf<Self>;
 }
 
 /// The position that the kernel `K` gets.
 pub type PositionOf<'k, K> = <<K as Signature>::Position as Position>::At<'k>;
 /// The other arguments that the kernel `K` gets.
 pub type ArgumentsOf<'k, K> = <<K as Signature>::Parameters as Parameters>::Arguments<'k>;
+/// What the function of the kernel `K` returns.
+pub type ReturnOf<K> = <Way<K> as Return>::Value;
+type Way<K> = <<K as Signature>::Parameters as Parameters>::Return;
 type Grid<K> = <<K as Signature>::Position as Position>::Grid;
 type Passed<'a, K, S> = <<K as Signature>::Parameters as Parameters>::Passed<'a, S>;
 
@@ -180,11 +184,59 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # Errors
 /// [`Error::Grid`](crate::Error::Grid) and [`Error::Launch`](crate::Error::Launch).
 #[inline]
+#[track_caller]
 pub fn launch<K: Simulate, S: StreamTag>(
     stream: &Stream<S>,
     grid: &Grid<K>,
     arguments: Passed<'_, K, S>,
-) -> Result<()> {
+) -> Result<()>
+where
+    K::Parameters: Parameters<Return = ()>,
+{
+    let shape = shape::<K>(grid)?;
+    // SAFETY: the kernel returns nothing, so it has no output for it.
+    unsafe { launch_shape::<K, S>(stream, &shape, &arguments, [0; 2]) }
+}
+
+/// Launches `K`, which returns something, in the order of `stream`: writes what it returns to
+/// `output`.
+///
+/// # Errors
+/// [`Error::Grid`](crate::Error::Grid), also if the grid covers fewer elements than the output has,
+/// and [`Error::Launch`](crate::Error::Launch). The output comes back as it was.
+#[inline]
+#[track_caller]
+pub fn launch_into<K, S, O>(
+    stream: &Stream<S>,
+    grid: &Grid<K>,
+    arguments: Passed<'_, K, S>,
+    output: O,
+) -> Result<O::Written, O::Error>
+where
+    K: Simulate,
+    S: StreamTag,
+    Way<K>: Returned,
+    O: KernelOutput<S, <Way<K> as Returned>::Element>,
+{
+    let memory = output.memory();
+    let launched = match covering::<K>(grid, memory[1]) {
+        // SAFETY: `output` owns or borrows its memory uniquely, at least for this call, and the
+        // memory belongs to `S` (`KernelOutput`).
+        Ok(shape) => unsafe { launch_shape::<K, S>(stream, &shape, &arguments, memory) },
+        Err(error) => Err(error.into()),
+    };
+    match launched {
+        // SAFETY: RETURNED-1: the launch covers each element of the output, so each is written by
+        // work that was enqueued in the order of `S`. (A launch of no threads is not enqueued; it
+        // covers an output of no elements only.) If a thread traps, the device is lost, and nothing
+        // reads its memory again.
+        Ok(()) => Ok(unsafe { output.written() }),
+        Err(error) => Err(output.refused(error)),
+    }
+}
+
+#[inline]
+fn shape<K: Simulate>(grid: &Grid<K>) -> Result<LaunchShape, GridError> {
     const {
         match K::BLOCK {
             // Threads that differ only along another axis would hold the same position.
@@ -198,12 +250,57 @@ pub fn launch<K: Simulate, S: StreamTag>(
             ),
         }
     };
-    let shape = K::Position::shape(grid, K::BLOCK, K::Parameters::SHARED_BYTES)?;
-    let pointers = K::Parameters::pointers(&arguments, &shape.extent);
+    K::Position::shape(grid, K::BLOCK, K::Parameters::SHARED_BYTES)
+}
+
+/// The shape of a launch that writes each of `len` elements.
+#[inline]
+fn covering<K: Simulate>(grid: &Grid<K>, len: u64) -> Result<LaunchShape, GridError>
+where
+    Way<K>: Returned,
+{
+    let shape = shape::<K>(grid)?;
+    let is_block = K::Position::IS_BLOCK && !Way::<K>::BY_THREAD;
+    let positions = if shape.is_empty() {
+        0
+    } else if is_block {
+        // Each factor is below 2^32, and the factor for z is 1: a block has at most two dimensions.
+        shape.grid.iter().map(|blocks| u64::from(*blocks)).product()
+    } else {
+        // The grid made sure that the volume fits.
+        shape.extent.volume().unwrap_or(0)
+    };
+    if Way::<K>::covered(positions) < len {
+        return Err(GridError::Output {
+            positions,
+            of_blocks: is_block,
+            each: Way::<K>::COUNT as u64,
+            len,
+        });
+    }
+    Ok(shape)
+}
+
+/// # Safety
+/// If `K` returns something, `output` is the address and length of memory of `S` that only this
+/// launch uses, and that is owned or borrowed for this call.
+#[inline]
+#[track_caller]
+unsafe fn launch_shape<K: Simulate, S: StreamTag>(
+    stream: &Stream<S>,
+    shape: &LaunchShape,
+    arguments: &Passed<'_, K, S>,
+    output: [u64; 2],
+) -> Result<()> {
+    let last = LastParameters {
+        extent: shape.extent,
+        output,
+    };
+    let pointers = K::Parameters::pointers(arguments, &last);
     // SAFETY: by the contract of `Signature` these are the kernel's parameters. A slice among them
     // is borrowed as the kernel uses it, at least for this call, and belongs to `S` (`ReadArg`,
-    // `WriteArg`).
-    unsafe { stream.__launch(K::kernel(), &shape, as_slice(&pointers)) }
+    // `WriteArg`, and `output` by this function's contract).
+    unsafe { stream.__launch(K::kernel(), shape, as_slice(&pointers)) }
 }
 
 /// Runs a launch of `K` on the CPU.
@@ -218,12 +315,28 @@ unsafe fn simulate<K: Simulate>(shape: &LaunchShape, parameters: *const *const c
     let values = unsafe { K::Parameters::read_back(parameters, 0) };
     let mut memory = SharedMemory::new(K::Parameters::SHARED_BYTES);
     let shared = memory.start();
+    let (start, len) = K::Parameters::output(&values);
+    let written = Cell::new(0);
     K::Position::each(&launch, shape, K::BLOCK, |position| {
+        let place = position.place();
+        if !Way::<K>::runs(len, &place) {
+            return;
+        }
         // SAFETY: the memory is valid by this function's contract. The simulated threads and blocks
         // run one after another, each with arguments and shared memory of its own.
         let arguments = unsafe { K::Parameters::arguments(&values, shared, 0) };
-        K::call(position, arguments);
+        let value = K::call(position, arguments);
+        // SAFETY: the output is valid by this function's contract, and `rt::output` made sure that
+        // it is aligned. `runs` holds, and this is the place of the thread or block that ran.
+        let count = unsafe { Way::<K>::write(start, len, &place, value) };
+        written.set(written.get() + count);
     });
+    // The launch was refused if it covers too little, so this panics for a launch by other ways.
+    assert!(
+        written.get() == len,
+        "H39: the kernel returned {} elements, but its output has {len}: the others were never written",
+        written.get()
+    );
 }
 
 mod sealed {
@@ -236,7 +349,7 @@ pub trait Position: Sealed {
     /// The grid of a launch.
     type Grid;
     /// The position that the kernel gets.
-    type At<'k>;
+    type At<'k>: rt::HasPlace;
     /// The number of axes along which positions differ.
     const AXES: usize;
     /// Whether one position stands for a whole block.
@@ -352,6 +465,7 @@ macro_rules! __kernel {
         shared = [$($shared:literal: $shared_type:ident;)*],
         values = [$($value:literal: $value_type:ty;)*],
         parameters = [$($role:ident $at:literal;)*],
+        $(returned = [$($way:ident $returned:ident)?],)?
         $(checked = $checked:ident,)?
     ) => {
         struct $kernel;
@@ -373,7 +487,7 @@ macro_rules! __kernel {
         // SAFETY: `#[kernel]` made the entry of this name and this impl from one function.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
-            type Parameters = $crate::__parameters!($kernel $($role $at)*);
+            type Parameters = $crate::__parameters!([$($($way $returned)?)?] $kernel $($role $at)*);
             const BLOCK: $crate::__private::core::option::Option<[$crate::__private::core::primitive::u32; 2]> =
                 $crate::__block!($($x, $y)?);
 
@@ -400,9 +514,12 @@ macro_rules! __kernel {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __parameters {
-    ($kernel:ident) => { () };
-    ($kernel:ident $role:ident $at:literal $($rest:tt)*) => {
-        ($crate::kernel::$role<$kernel, $at>, $crate::__parameters!($kernel $($rest)*))
+    ([] $kernel:ident) => { () };
+    ([$way:ident $returned:ident] $kernel:ident) => {
+        $crate::kernel::Fills<$crate::__private::device_std::rt::$way<$returned>>
+    };
+    ($last:tt $kernel:ident $role:ident $at:literal $($rest:tt)*) => {
+        ($crate::kernel::$role<$kernel, $at>, $crate::__parameters!($last $kernel $($rest)*))
     };
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::{Index, IndexMut, Range};
 
 use super::range::RangeIndex;
@@ -66,6 +67,17 @@ impl<T, P> DeviceSlice<T, P> {
         debug_assert!(address.0 != 0);
         // SAFETY: as in `from_raw`.
         unsafe { &mut *(units(address, len) as *mut Self) }
+    }
+
+    /// The same memory, as memory that may hold nothing.
+    ///
+    /// # Safety
+    /// Only values of `T` are written through the result.
+    #[inline]
+    pub(crate) unsafe fn as_uninit_mut(&mut self) -> &mut DeviceSlice<MaybeUninit<T>, P> {
+        // SAFETY: SLICE-1 and SLICE-2 hold for `self`, which is borrowed uniquely and has the same
+        // address and length. `MaybeUninit<T>` has the size of `T`.
+        unsafe { DeviceSlice::from_raw_mut(self.address(), self.len()) }
     }
 
     /// Length in elements.

@@ -1,9 +1,10 @@
 //! Copies between the device and ordinary host memory, through pieces of pinned memory.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::memory::{DeviceSlice, Element, PinnedBuffer};
+use crate::memory::{DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
 use crate::order::handoff::Handoff;
 use crate::stream::{Stream, same_length};
 use crate::tag::{Idle, Live, ReadBy, StreamTag, WriteBy};
@@ -25,8 +26,11 @@ fn piece_len<T>(len: usize) -> usize {
     (PIECE_BYTES / size_of::<T>().max(1)).clamp(1, len.max(1))
 }
 
-/// A piece whose copy is enqueued, and the range of elements that it holds.
-type Pending<T, D> = (Handoff<PinnedBuffer<T, Idle<D>>>, Range<usize>);
+/// A piece of pinned memory. It is not zeroed, because each use writes it before it reads it.
+type Piece<T, D> = PinnedBuffer<MaybeUninit<T>, Idle<D>>;
+
+/// A piece whose copy is enqueued, and the number of elements that are copied to its start.
+type Pending<T, D> = (Handoff<Piece<T, D>>, usize);
 
 impl<S: StreamTag> Stream<S>
 where
@@ -67,28 +71,39 @@ where
         destination: &mut [T],
     ) -> Result<()> {
         same_length::<T>(source.len(), destination.len(), "Stream::copy_to_slice")?;
-        let gpu = self.device();
-        let mut land = |(handoff, range): Pending<T, S::Device>| -> Result<PinnedBuffer<T, Idle<S::Device>>> {
-            let piece = handoff.synchronize()?;
-            let len = range.len();
-            destination[range].copy_from_slice(&piece[..len]);
-            Ok(piece)
-        };
-        let mut pending: [Option<Pending<T, S::Device>>; PIECES] = [const { None }; PIECES];
-        for (index, range) in pieces::<T>(source.len()).enumerate() {
-            let piece = match pending[index % PIECES].take() {
-                Some(before) => land(before)?,
-                None => gpu.pinned(piece_len::<T>(source.len()))?,
-            };
-            let mut piece = self.adopt(piece)?;
-            self.copy_to_host(&source[range.clone()], &mut piece[..range.len()])?;
-            pending[index % PIECES] = Some((self.release(piece)?, range));
-        }
-        // The last two pieces, in either order.
-        pending
-            .into_iter()
-            .flatten()
-            .try_for_each(|last| land(last).map(drop))
+        let mut rest = destination;
+        self.download(source, |piece| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            rest = later;
+        })
+    }
+
+    /// Copies device memory to a new `Vec`. **Blocks the host**, as
+    /// [`copy_to_slice`](Self::copy_to_slice) does.
+    ///
+    /// # Hazards prevented
+    /// H13, H15, H20.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver) and the errors of
+    /// [`Device::pinned`](crate::Device::pinned).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let squares = compute.alloc_from_slice(&[0, 1, 4, 9])?;
+    /// assert_eq!(compute.copy_to_vec(&squares[1..])?, [1, 4, 9]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[doc(alias = "clone_dtoh")]
+    #[doc(alias = "to_vec")]
+    #[track_caller]
+    pub fn copy_to_vec<T: Element, P: ReadBy<S>>(&self, source: &DeviceSlice<T, P>) -> Result<Vec<T>> {
+        let mut copy = Vec::with_capacity(source.len());
+        self.download(source, |piece| copy.extend_from_slice(piece))?;
+        Ok(copy)
     }
 
     /// Copies ordinary memory of the host to the device. **Blocks the host** until the last piece
@@ -110,19 +125,133 @@ where
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
         same_length::<T>(source.len(), destination.len(), "Stream::copy_from_slice")?;
+        // SAFETY: `upload` writes values of `T` only.
+        self.upload(source, unsafe { destination.as_uninit_mut() })
+    }
+
+    /// Copies ordinary memory of the host to uninitialised device memory, and so makes the buffer
+    /// readable. **Blocks the host**, as [`copy_from_slice`](Self::copy_from_slice) does.
+    ///
+    /// # Hazards prevented
+    /// H14, H15, H20, H39.
+    ///
+    /// # Errors
+    /// As [`copy_from_slice`](Self::copy_from_slice); the buffer is then freed.
+    #[track_caller]
+    pub fn init_from_slice<T: Element>(
+        &self,
+        mut buffer: DeviceBuffer<MaybeUninit<T>, S>,
+        source: &[T],
+    ) -> Result<DeviceBuffer<T, S>> {
+        same_length::<T>(source.len(), buffer.len(), "Stream::init_from_slice")?;
+        self.upload(source, &mut buffer)?;
+        // SAFETY: `upload` enqueued copies to every element, in this stream's order.
+        Ok(unsafe { buffer.assume_init() })
+    }
+
+    /// Allocates device memory, and copies ordinary memory of the host to it
+    /// (`cuMemAllocFromPoolAsync`, `cuMemcpyHtoDAsync`). **Blocks the host**, as
+    /// [`copy_from_slice`](Self::copy_from_slice) does. The memory is not zeroed first.
+    ///
+    /// # Hazards prevented
+    /// H14, H15, H20.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge), [`Error::Driver`](crate::Error::Driver) and the
+    /// errors of [`Device::pinned`](crate::Device::pinned).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let squares = compute.alloc_from_slice(&[0, 1, 4, 9])?; // DeviceBuffer<i32, Compute>
+    /// assert_eq!(squares.len(), 4);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[doc(alias = "clone_htod")]
+    #[doc(alias = "upload")]
+    #[track_caller]
+    pub fn alloc_from_slice<T: Element>(&self, source: &[T]) -> Result<DeviceBuffer<T, S>> {
+        let buffer = self.alloc_uninit(source.len())?;
+        self.init_from_slice(buffer, source)
+    }
+
+    /// Copies `source` to all of `destination`, which has the same length. The copies are enqueued
+    /// when this returns without an error.
+    #[track_caller]
+    fn upload<T: Element, Q: WriteBy<S>>(
+        &self,
+        source: &[T],
+        destination: &mut DeviceSlice<MaybeUninit<T>, Q>,
+    ) -> Result<()> {
         let gpu = self.device();
-        let mut pending: [Option<Handoff<PinnedBuffer<T, Idle<S::Device>>>>; PIECES] =
-            [const { None }; PIECES];
+        let mut pending: [Option<Handoff<Piece<T, S::Device>>>; PIECES] = [const { None }; PIECES];
         for (index, range) in pieces::<T>(source.len()).enumerate() {
             let mut piece = match pending[index % PIECES].take() {
                 Some(before) => before.synchronize()?,
-                None => gpu.pinned(piece_len::<T>(source.len()))?,
+                None => gpu.pinned_uninit(piece_len::<T>(source.len()))?,
             };
-            piece[..range.len()].copy_from_slice(&source[range.clone()]);
+            piece[..range.len()].copy_from_slice(as_uninit(&source[range.clone()]));
             let piece = self.adopt(piece)?;
-            self.copy_to_device(&piece[..range.len()], &mut destination[range])?;
+            let (call, bytes) = (self.call("Stream::copy_to_device"), range.len() * size_of::<T>());
+            let to = destination[range].address();
+            // The piece's elements beyond `bytes` may never have been written. They are not copied.
+            self.raw_copy_to_device(&call, to, piece.address(), bytes)?;
             pending[index % PIECES] = Some(self.release(piece)?);
         }
         Ok(())
     }
+
+    /// Copies all of `source`, and calls `land` with each piece, in order.
+    #[track_caller]
+    fn download<T: Element, P: ReadBy<S>>(
+        &self,
+        source: &DeviceSlice<T, P>,
+        mut land: impl FnMut(&[T]),
+    ) -> Result<()> {
+        let gpu = self.device();
+        let mut landed = |(handoff, len): Pending<T, S::Device>| -> Result<Piece<T, S::Device>> {
+            let piece = handoff.synchronize()?;
+            // SAFETY: the copy of `len` elements to the piece's start is over: `synchronize` waited
+            // for it.
+            land(unsafe { as_init(&piece[..len]) });
+            Ok(piece)
+        };
+        let mut pending: [Option<Pending<T, S::Device>>; PIECES] = [const { None }; PIECES];
+        let mut count = 0;
+        for range in pieces::<T>(source.len()) {
+            let piece = match pending[count % PIECES].take() {
+                Some(before) => landed(before)?,
+                None => gpu.pinned_uninit(piece_len::<T>(source.len()))?,
+            };
+            let len = range.len();
+            let piece = self.adopt(piece)?;
+            let (call, bytes) = (self.call("Stream::copy_to_host"), len * size_of::<T>());
+            self.raw_copy_to_host(&call, piece.address(), source[range].address(), bytes)?;
+            pending[count % PIECES] = Some((self.release(piece)?, len));
+            count += 1;
+        }
+        // The last pieces, the older one first.
+        for index in count..count + PIECES {
+            if let Some(last) = pending[index % PIECES].take() {
+                landed(last)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same values, as they are written to memory that may hold nothing.
+fn as_uninit<T: Element>(values: &[T]) -> &[MaybeUninit<T>] {
+    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and a value of `T` is a `MaybeUninit<T>`. The
+    // result is only read.
+    unsafe { &*(std::ptr::from_ref(values) as *const [MaybeUninit<T>]) }
+}
+
+/// # Safety
+/// Each element was written.
+unsafe fn as_init<T: Element>(values: &[MaybeUninit<T>]) -> &[T] {
+    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and each element was written by this
+    // function's contract.
+    unsafe { &*(std::ptr::from_ref(values) as *const [T]) }
 }

@@ -27,7 +27,7 @@ use crate::device::call::Call;
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Refused, Result};
 use crate::memory::{
-    Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedSlice, ToHost, size_in_bytes,
+    Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedBuffer, PinnedSlice, ToHost, size_in_bytes,
 };
 use crate::order::event_pool::EventLease;
 use crate::order::handoff::Handoff;
@@ -254,6 +254,10 @@ impl<S: StreamTag> Stream<S> {
     /// Allocates `len` zeroed elements (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`).
     /// Stream-ordered.
     ///
+    /// The output of a kernel that returns its element need not be zeroed first:
+    /// [`alloc_uninit`](Self::alloc_uninit) saves the `cuMemsetD8Async`. For data of the host, call
+    /// [`alloc_from_slice`](Self::alloc_from_slice).
+    ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
     #[track_caller]
@@ -267,9 +271,10 @@ impl<S: StreamTag> Stream<S> {
     }
 
     /// Allocates `len` elements without writing them (`cuMemAllocFromPoolAsync`). Stream-ordered.
-    /// The type does not allow reads (H39): write the elements with
-    /// [`init_filled`](Self::init_filled), [`init_from`](Self::init_from) or
-    /// [`init_from_host`](Self::init_from_host).
+    /// The type does not allow reads (H39). A kernel that returns its element writes the memory and
+    /// makes it readable ([`KernelOutput`](crate::kernel::KernelOutput)); so do
+    /// [`init_filled`](Self::init_filled), [`init_from`](Self::init_from),
+    /// [`init_from_host`](Self::init_from_host) and [`init_from_slice`](Self::init_from_slice).
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
@@ -369,15 +374,38 @@ impl<S: StreamTag> Stream<S> {
     ) -> Result<()> {
         let call = self.call("Stream::copy_to_host");
         let bytes = same_length::<T>(source.len(), destination.len(), call.name())?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let (to, from) = (destination.address(), source.address());
-        call.enqueue(Kind::CopyToHost, "copy to host", bytes, |driver, at| {
-            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and
-            // in bounds (SLICE-1, PINNED-SLICE-1), and their owners free them in stream order.
-            unsafe { driver.copy_to_host(to, from, bytes, at) }
-        })
+        self.raw_copy_to_host(&call, destination.address(), source.address(), bytes)
+    }
+
+    /// Copies device memory to uninitialised pinned memory, and so makes the pinned buffer readable
+    /// (`cuMemcpyDtoHAsync`). Stream-ordered; the host reaches the result only through the
+    /// handoff's [`synchronize`](Handoff::synchronize) (H13).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer then goes back to its pool.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let squares = compute.alloc_from_slice(&[0, 1, 4, 9])?;
+    /// let host = compute.adopt(gpu.pinned_uninit(4)?)?;
+    /// let host = compute.init_host_from(host, &squares)?; // PinnedBuffer<i32, Compute>
+    /// assert_eq!(*compute.release(host)?.synchronize()?, [0, 1, 4, 9]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn init_host_from<T: Element, P: ReadBy<S>>(
+        &self,
+        buffer: PinnedBuffer<MaybeUninit<T>, S>,
+        source: &DeviceSlice<T, P>,
+    ) -> Result<PinnedBuffer<T, S>> {
+        let call = self.call("Stream::init_host_from");
+        let bytes = same_length::<T>(source.len(), buffer.len(), call.name())?;
+        self.raw_copy_to_host(&call, buffer.address(), source.address(), bytes)?;
+        // SAFETY: every element is written in this stream's order, which later uses of the buffer
+        // follow; the host reaches it behind a wait.
+        Ok(unsafe { buffer.assume_init() })
     }
 
     /// Copies within the device (`cuMemcpyDtoDAsync`). Stream-ordered.
@@ -441,7 +469,7 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         call.enqueue(Kind::Fill, "fill", pattern.len() * count, |driver, at| {
-            // SAFETY: as in `copy_to_host`.
+            // SAFETY: as in `raw_copy_to_host`.
             unsafe { driver.fill(to, pattern, count, at) }
         })
     }
@@ -451,8 +479,26 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         call.enqueue(Kind::Copy, "copy", bytes, |driver, at| {
-            // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
+            // SAFETY: as in `raw_copy_to_host`; a shared and a unique borrow do not overlap.
             unsafe { driver.copy(to, from, bytes, at) }
+        })
+    }
+
+    #[inline]
+    fn raw_copy_to_host(
+        &self,
+        call: &Call<'_>,
+        to: NonNull<c_void>,
+        from: DeviceAddress,
+        bytes: usize,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        call.enqueue(Kind::CopyToHost, "copy to host", bytes, |driver, at| {
+            // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and
+            // in bounds (SLICE-1, PINNED-SLICE-1), and their owners free them in stream order.
+            unsafe { driver.copy_to_host(to, from, bytes, at) }
         })
     }
 
@@ -468,7 +514,7 @@ impl<S: StreamTag> Stream<S> {
             return Ok(());
         }
         call.enqueue(Kind::CopyToDevice, "copy to device", bytes, |driver, at| {
-            // SAFETY: as in `copy_to_host`.
+            // SAFETY: as in `raw_copy_to_host`.
             unsafe { driver.copy_to_device(to, from, bytes, at) }
         })
     }

@@ -1,4 +1,5 @@
 //! Kernels: the host's description of them, and the influence of the program around them.
 
 mod attacks;
+mod returned;
 mod signature;

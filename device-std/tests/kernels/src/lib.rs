@@ -12,4 +12,5 @@ pub mod atomic;
 pub mod block;
 pub mod math;
 pub mod memory;
+pub mod returned;
 pub mod warp;

@@ -26,7 +26,8 @@ use crate::tag::Idle;
 /// # Invariants
 /// PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing
 /// else.
-/// PINNED-2. All bytes of the first `len` elements are initialised, to values of `T`.
+/// PINNED-2. The first `len` elements are values of `T`. So all their bytes are initialised, unless
+/// `T` is a `MaybeUninit`.
 /// PINNED-3. Every use by work of a stream, host functions included, is over, or ordered before the
 /// present end of the stream `at`; if `at` is `None`, every use is over.
 /// PINNED-4. While `P` is a stream tag, `at` is that stream.

@@ -1,6 +1,7 @@
 //! [`PinnedBuffer`]: an owner of page-locked memory.
 
 mod def;
+mod uninit;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -15,9 +16,8 @@ use super::foreign::Foreign;
 use super::parts::{PinnedBlock, SplitPinned};
 use super::pinned_slice::PinnedSlice;
 use super::view::{PinnedView, PinnedViewMut};
-use super::{Element, size_in_bytes};
 use crate::device::core::DeviceCore;
-use crate::error::{Error, PinnedError, Refused, Result};
+use crate::error::{Error, Refused, Result};
 use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
@@ -170,39 +170,6 @@ impl<T, P> PinnedBuffer<T, P> {
         // SAFETY: PINNED-1 and PINNED-2 held for `self`. PINNED-3 and PINNED-4 hold by this
         // function's contract.
         unsafe { PinnedBuffer::new(memory) }
-    }
-}
-
-impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
-    /// A block of the pool, zeroed.
-    #[track_caller]
-    pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
-        let bytes = size_in_bytes::<T>(len).ok_or(PinnedError::TooLarge {
-            len,
-            element_bytes: size_of::<T>(),
-        })?;
-        let block = if bytes == 0 {
-            None
-        } else {
-            Some(core.pinned().take(bytes)?)
-        };
-        if let Some(block) = &block {
-            // SAFETY: the pool's block is at least `bytes` long and aligned to a page, and no
-            // pending work uses it.
-            unsafe { block.address().cast::<u8>().write_bytes(0, bytes) };
-        }
-        let memory = Memory {
-            storage: block.map(Storage::Whole),
-            len,
-            at: None,
-            core: Arc::clone(core),
-        };
-        // SAFETY: PINNED-1: the pool gave the block to this buffer alone. PINNED-2: all bytes are
-        // zero, and an `Element` is `Pod`, so zero is a value. PINNED-3: the pool gives out only
-        // blocks that no work uses. PINNED-4 demands nothing of `Idle`.
-        let buffer = unsafe { Self::new(memory) };
-        buffer.tell_host_has(ToHost::writes(CallSite::here("Device::pinned")));
-        Ok(buffer)
     }
 }
 

@@ -12,6 +12,7 @@ mod devices;
 mod harness;
 mod math;
 mod memory;
+mod returned;
 mod sealed;
 mod warp;
 
