@@ -61,7 +61,8 @@
 //! | many readers, places to keep a bundle | [`Shared`] with [`Lease`] and [`HostLease`], [`Constant`], [`Slot`] |
 //! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
-//! | copies from and to ordinary memory, which block | [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
+//! | copies from and to ordinary memory, which block | [`alloc_from_slice`](Stream::alloc_from_slice), [`copy_to_vec`](Stream::copy_to_vec); into memory that exists, [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
+//! | memory that nothing wrote yet | [`alloc_uninit`](Stream::alloc_uninit), written by a kernel that returns its element ([`KernelOutput`]) or by `init_…`; [`pinned_uninit`](Device::pinned_uninit) |
 //! | work of the host in stream order | [`Stream::host_fn`] |
 //! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
 //! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |

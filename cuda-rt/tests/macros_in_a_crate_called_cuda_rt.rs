@@ -33,7 +33,9 @@ real_std::kernel_module!("conformance/kernels.ptx");
 /// The items that the expansion calls are real, or it does not build. All other items here are
 /// fake.
 pub mod kernel {
-    pub use real::kernel::{ArgumentsOf, PositionOf, ReadArg, ReadBy, Simulate, WriteArg, WriteBy, launch};
+    pub use real::kernel::{
+        ArgumentsOf, PositionOf, ReadArg, ReadBy, ReturnOf, Simulate, WriteArg, WriteBy, launch,
+    };
 
     pub struct Slice<T>(T);
     pub struct Output<T>(T);

@@ -24,8 +24,8 @@ pub fn saxpy(i: Index1, a: f32, x: &[f32], mut y: PerThread<f32>) {
     }
 }
 
-/// Returns `left[i] + right[i]`: joins the results of two streams. The sum may be memory that nothing
-/// wrote before (`alloc_uninit`). The grid covers the sum's length.
+/// Returns `left[i] + right[i]`: joins the results of two streams. The sum may be memory that
+/// nothing wrote before (`alloc_uninit`). The grid covers the sum's length.
 #[kernel]
 pub fn add(i: Index1, left: &[f32], right: &[f32]) -> f32 {
     left[i.get()] + right[i.get()]

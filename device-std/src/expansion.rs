@@ -79,14 +79,14 @@ macro_rules! __entry {
             )?
             $(
                 let place = $crate::rt::HasPlace::place(&$position);
-                let runs = $crate::rt::entry::runs::<$crate::rt::$way<$returned_type>>;
+                let runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 if !runs($returned, $returned_len, &place) {
                     return;
                 }
             )?
             let _value = $function($($given),*);
             $(
-                let write = $crate::rt::entry::returned::<$crate::rt::$way<$returned_type>>;
+                let write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 let (start, len) = ($returned, $returned_len);
                 // SAFETY: the launch passes the address of `len` elements which only it uses.
                 // `place` was made from this thread's own index or block, and `runs` holds.
@@ -107,7 +107,7 @@ macro_rules! __entry {
                 $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
                 $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
                 $($crate::rt::$layout::<$crossing $(<$brand>)?>(),)*
-                $($crate::rt::returned_layout::<$crate::rt::$way<$returned_type>>(),)?
+                $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
             ]
         };
 

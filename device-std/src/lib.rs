@@ -27,6 +27,7 @@
 //! |---|---|---|---|
 //! | where | [`Index1`], [`Index2`], [`Index3`] | `%ctaid`, `%ntid`, `%tid` | a multiply-add and a comparison for each dimension |
 //! | own element | [`PerThread::get_mut`], [`get`](PerThread::get), [`set`](PerThread::set) | `ld.global`, `st.global` | a comparison |
+//! | what a kernel returns | `-> T`, `-> [T; N]`, of a thread or a block; `-> Private<T>` of a block's threads ([below](#kernels-that-return-their-element)) | `st.global`, `st.global.v4` | a comparison |
 //! | own rows, own chunk | [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`] | `ld.global.nc.v4`, `st.global.v4` | two comparisons, and one of the alignment, for 16 bytes |
 //! | block's element | [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first) | `st.global` | a comparison |
 //! | phases | [`Block::threads`], [`map_shared`](Block::map_shared), [`threads_with`](Block::threads_with) | `bar.sync` | a barrier |
@@ -61,12 +62,41 @@
 //! | keep an index for another thread | it is branded with a lifetime that `#[kernel]` inserts, and is neither `Send` nor `Sync` |
 //! | reach one element from two threads through a wrong grid | the exact extent is a hidden launch parameter: threads outside the extent get no index |
 //! | reach one element from two threads through an index that wraps | indices are 64 bits wide, and a kernel traps if the volume of its extent does not fit |
+//! | read memory that nothing wrote | the memory for what a kernel returns is no parameter of its function |
+//! | leave an element of that memory unwritten | a function returns a value, traps, or runs for ever, and the launch compares the grid with the output |
 //! | use two kinds of index on one output | a kernel takes one index or one block, and a block gives out one kind of index |
 //! | meet a barrier in some threads only | block-level code sees uniform values only, and no cell crosses into it ([`PhaseSafe`]) |
 //! | read shared memory while another thread writes it | a view opens only with a [`Thread`], which exists only in phases that end in a barrier |
 //! | exchange or vote in some lanes only | exchanges and votes are methods of the block, which no closure can borrow |
 //! | use the result of a warp or of a thread as the block's | the result of a warp is [`Private`]; every thread folds the results of [`Block::reduce`] and [`Block::any`] from the same values |
 //! | use atomics of too narrow a scope | an [`Atomic`] has the scope of the device; [`Atomic::block`] is `unsafe` |
+//!
+//! # Kernels that return their element
+//!
+//! A kernel writes through outputs like [`PerThread`], or returns what its thread or block writes:
+//!
+//! ```text
+//! #[kernel]
+//! fn add(i: Index1, a: &[f32], b: &[f32]) -> f32 {
+//!     a[i.get()] + b[i.get()]
+//! }
+//! ```
+//!
+//! | a kernel of | returns | and writes, of an output of `T` |
+//! |---|---|---|
+//! | threads (an index), or blocks | `T` | the element at the position of the thread, or of the block |
+//! | threads, or blocks | `[T; N]` | the `N` elements from `N` times the position on; the last one may write fewer |
+//! | blocks | [`Private<T>`](Private) | each thread of the block, the element at the thread's own position in the launch |
+//!
+//! The host passes the output last. It may be memory that nothing wrote before, of
+//! `stream.alloc_uninit`: the launch takes the buffer by value, and returns it as a buffer that may
+//! be read. Memory that was written before is passed by `&mut`. `cuda_rt::KernelOutput` describes
+//! both. So a chain of operations needs no `alloc_zeroed`, and no `cuMemsetD8Async`.
+//!
+//! The kernel cannot read the output. The grid must cover it; a grid that covers too little is
+//! refused. Threads and blocks beyond the end of the output do not run, except that all threads of
+//! a block run if the block returns a `Private`. The type of the value follows from the syntax: an
+//! array behind a type alias is one element.
 //!
 //! # Where a kernel panicked
 //!

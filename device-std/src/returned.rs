@@ -120,13 +120,79 @@ pub unsafe trait Returned: Return {
     }
 }
 
-/// Each thread or block returns one element: the element at its row-major position.
+/// A value that a kernel returns, and that is written in the way `W`.
+///
+/// The ways are implemented for the types of values, so that rustc reports an unsuitable type once,
+/// on the user's line.
+///
+/// # Safety
+/// `write` and `COUNT` have the contracts of [`Return`] and [`Returned`].
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot return `{Self}`",
+    label = "not an element: device memory may hold any bits, and its type must have one layout on host and device",
+    note = "H31: return an integer, a float, an array of them, or a struct that derives it: \
+            `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, cuda_rt::Element)] #[repr(C)]`"
+)]
+pub unsafe trait ReturnedValue<W>: Sized {
+    /// As [`Returned::Element`].
+    type Element: Element;
+    /// As [`Returned::COUNT`].
+    const COUNT: usize;
+    /// As [`Returned::KIND`].
+    const KIND: u64;
+    /// As [`Returned::BY_THREAD`].
+    const BY_THREAD: bool;
+
+    /// As [`Return::runs`].
+    fn runs(len: usize, place: &Place) -> bool;
+
+    /// As [`Return::write`].
+    ///
+    /// # Safety
+    /// As for [`Return::write`].
+    unsafe fn write(self, start: *mut u8, len: usize, place: &Place) -> usize;
+}
+
+/// A value of the type `V`, written in the way `W`.
 #[derive(Debug)]
-pub struct Each<T>(PhantomData<T>);
+pub struct Written<V, W>(PhantomData<(V, W)>);
+
+// SAFETY: `ReturnedValue::write` has the same contract.
+unsafe impl<W, V: ReturnedValue<W>> Return for Written<V, W> {
+    type Value = V;
+
+    #[inline(always)]
+    fn runs(len: usize, place: &Place) -> bool {
+        V::runs(len, place)
+    }
+
+    #[inline(always)]
+    unsafe fn write(start: *mut u8, len: usize, place: &Place, value: V) -> usize {
+        // SAFETY: the contract is the same.
+        unsafe { value.write(start, len, place) }
+    }
+}
+
+// SAFETY: RETURNED-1: `ReturnedValue` has the same contract.
+unsafe impl<W, V: ReturnedValue<W>> Returned for Written<V, W> {
+    type Element = V::Element;
+    const COUNT: usize = V::COUNT;
+    const KIND: u64 = V::KIND;
+    const BY_THREAD: bool = V::BY_THREAD;
+}
+
+/// The way in which each thread or block returns one element: the element at its row-major
+/// position.
+#[derive(Debug)]
+pub enum Each {}
 
 // SAFETY: `write` writes the element at the place's position, which `runs` compared with `len`.
-unsafe impl<T: Element> Return for Each<T> {
-    type Value = T;
+// RETURNED-1: positions below the number of places differ (INDEX-1, INDEX-2, BLOCK-1).
+unsafe impl<T: Element> ReturnedValue<Each> for T {
+    type Element = T;
+    const COUNT: usize = 1;
+    const KIND: u64 = 1;
+    const BY_THREAD: bool = false;
 
     #[inline(always)]
     fn runs(len: usize, place: &Place) -> bool {
@@ -134,50 +200,43 @@ unsafe impl<T: Element> Return for Each<T> {
     }
 
     #[inline(always)]
-    unsafe fn write(start: *mut u8, _: usize, place: &Place, value: T) -> usize {
+    unsafe fn write(self, start: *mut u8, _: usize, place: &Place) -> usize {
         if place.is_writer {
             // SAFETY: the caller says that `runs` holds: the position is below the number of
             // elements at `start`.
             let element = unsafe { start.cast::<T>().add(place.position) };
             // SAFETY: RETURNED-1: no other place has this position. The element may hold nothing,
             // and `write` neither reads nor drops it.
-            unsafe { element.write(value) };
+            unsafe { element.write(self) };
         }
         1
     }
 }
 
-// SAFETY: RETURNED-1: positions below the number of places differ (INDEX-1, INDEX-2, BLOCK-1), and
-// each place writes the element at its position.
-unsafe impl<T: Element> Returned for Each<T> {
-    type Element = T;
-    const COUNT: usize = 1;
-    const KIND: u64 = 1;
-    const BY_THREAD: bool = false;
-}
-
-/// Each thread or block returns `N` elements in a row: the place at position i writes the elements
-/// from `N * i` on. The last place may write fewer.
+/// The way in which each thread or block returns `N` elements in a row: the place at position i
+/// writes the elements from `N * i` on. The last place may write fewer.
 #[derive(Debug)]
-pub struct EachChunk<A>(PhantomData<A>);
-
-impl<T: Element, const N: usize> EachChunk<[T; N]> {
-    const FITS: () = assert!(N > 0, "a chunk has elements");
-}
+pub enum EachChunk {}
 
 // SAFETY: `write` writes the `N` elements of the place's chunk, or the elements of it that lie
-// below `len`.
-unsafe impl<T: Element, const N: usize> Return for EachChunk<[T; N]> {
-    type Value = [T; N];
+// below `len`. RETURNED-1: the chunks of distinct positions do not overlap, and `n` chunks hold the
+// first `N * n` elements.
+unsafe impl<T: Element, const N: usize> ReturnedValue<EachChunk> for [T; N] {
+    type Element = T;
+    const COUNT: usize = {
+        assert!(N > 0, "a chunk has elements");
+        N
+    };
+    const KIND: u64 = 2 | (N as u64) << 8;
+    const BY_THREAD: bool = false;
 
     #[inline(always)]
     fn runs(len: usize, place: &Place) -> bool {
-        const { Self::FITS };
-        place.position < len.div_ceil(N)
+        place.position < len.div_ceil(const { <Self as ReturnedValue<EachChunk>>::COUNT })
     }
 
     #[inline(always)]
-    unsafe fn write(start: *mut u8, len: usize, place: &Place, value: [T; N]) -> usize {
+    unsafe fn write(self, start: *mut u8, len: usize, place: &Place) -> usize {
         // The product cannot wrap: the caller says that `runs` holds, so it lies below `len`.
         let first = place.position * N;
         let count = if len - first < N { len - first } else { N };
@@ -189,10 +248,10 @@ unsafe impl<T: Element, const N: usize> Return for EachChunk<[T; N]> {
         if count == N {
             // SAFETY: `N` elements begin at `chunk`. RETURNED-1: only this place writes them, and
             // nothing reads them.
-            unsafe { chunk::write(chunk, value) };
+            unsafe { chunk::write(chunk, self) };
             return N;
         }
-        for (k, value) in value.into_iter().enumerate() {
+        for (k, value) in self.into_iter().enumerate() {
             if k < count {
                 // SAFETY: k < count, so the element lies below `len`.
                 let element = unsafe { chunk.add(k) };
@@ -204,19 +263,10 @@ unsafe impl<T: Element, const N: usize> Return for EachChunk<[T; N]> {
     }
 }
 
-// SAFETY: RETURNED-1: the chunks of distinct positions do not overlap, and `n` chunks hold the
-// first `N * n` elements.
-unsafe impl<T: Element, const N: usize> Returned for EachChunk<[T; N]> {
-    type Element = T;
-    const COUNT: usize = N;
-    const KIND: u64 = 2 | (N as u64) << 8;
-    const BY_THREAD: bool = false;
-}
-
-/// A block returns one element for each of its threads. Each thread inside the launch's extent
-/// writes the element at its row-major position in the launch.
+/// The way in which a block returns one element for each of its threads. Each thread inside the
+/// launch's extent writes the element at its row-major position in the launch.
 #[derive(Debug)]
-pub struct EachThread<P>(PhantomData<P>);
+pub enum EachThread {}
 
 impl BlockPlace {
     /// The row-major position of the block's thread `local` in the launch, if it lies inside the
@@ -230,9 +280,14 @@ impl BlockPlace {
     }
 }
 
-// SAFETY: `write` compares each position with `len`.
-unsafe impl<T: Element> Return for EachThread<Private<T>> {
-    type Value = Private<T>;
+// SAFETY: `write` compares each position with `len`. RETURNED-1: the positions of the threads inside
+// the extent are the numbers below its volume, once each. Every block of the grid runs, and the
+// blocks hold every thread of the extent.
+unsafe impl<T: Element> ReturnedValue<EachThread> for Private<T> {
+    type Element = T;
+    const COUNT: usize = 1;
+    const KIND: u64 = 3;
+    const BY_THREAD: bool = true;
 
     /// Every thread of a block meets the block's barriers, so all of them run.
     #[inline(always)]
@@ -241,12 +296,12 @@ unsafe impl<T: Element> Return for EachThread<Private<T>> {
     }
 
     #[inline(always)]
-    unsafe fn write(start: *mut u8, len: usize, place: &Place, value: Private<T>) -> usize {
+    unsafe fn write(self, start: *mut u8, len: usize, place: &Place) -> usize {
         let Some(block) = &place.block else {
             return 0;
         };
         let mut count = 0;
-        value.each_thread(block.size, |local, value| {
+        self.each_thread(block.size, |local, value| {
             let Some(at) = block.position(local).filter(|at| *at < len as u64) else {
                 return;
             };
@@ -259,15 +314,6 @@ unsafe impl<T: Element> Return for EachThread<Private<T>> {
         });
         count
     }
-}
-
-// SAFETY: RETURNED-1: the positions of the threads inside the extent are the numbers below its
-// volume, once each. Every block of the grid runs, and the blocks hold every thread of the extent.
-unsafe impl<T: Element> Returned for EachThread<Private<T>> {
-    type Element = T;
-    const COUNT: usize = 1;
-    const KIND: u64 = 3;
-    const BY_THREAD: bool = true;
 }
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
@@ -308,8 +354,8 @@ mod tests {
     #[test]
     fn elements_are_written_as_far_as_the_launch_covers_and_none_beyond_the_end() {
         for (threads, len) in [(0, 0), (5, 0), (0, 3), (3, 5), (5, 5), (9, 5)] {
-            let (memory, count) = written::<Each<u32>>(threads, len, |at| at);
-            let covered = len.min(Each::<u32>::covered(threads) as usize);
+            let (memory, count) = written::<Written<u32, Each>>(threads, len, |at| at);
+            let covered = len.min(Written::<u32, Each>::covered(threads) as usize);
             let expected: Vec<u32> = (0..len as u32)
                 .map(|at| if (at as usize) < covered { at } else { u32::MAX })
                 .collect();
@@ -324,8 +370,8 @@ mod tests {
     #[test]
     fn chunks_are_written_as_far_as_the_launch_covers_and_none_beyond_the_end() {
         for (threads, len) in [(0, 0), (2, 0), (1, 3), (1, 4), (2, 7), (2, 9), (3, 9), (7, 9)] {
-            let (memory, count) = written::<EachChunk<[u32; 4]>>(threads, len, |at| [at; 4]);
-            let covered = len.min(EachChunk::<[u32; 4]>::covered(threads) as usize);
+            let (memory, count) = written::<Written<[u32; 4], EachChunk>>(threads, len, |at| [at; 4]);
+            let covered = len.min(Written::<[u32; 4], EachChunk>::covered(threads) as usize);
             let expected: Vec<u32> = (0..len as u32)
                 .map(|at| if (at as usize) < covered { at / 4 } else { u32::MAX })
                 .collect();
@@ -341,7 +387,7 @@ mod tests {
     fn a_position_whose_product_would_wrap_has_no_chunk() {
         // SAFETY: INDEX-1: no launch runs, and only this test holds an index.
         let last = unsafe { crate::Index1::new(u64::MAX) };
-        assert!(!EachChunk::<[u8; 4]>::runs(usize::MAX, &last.place()));
-        assert_eq!(EachChunk::<[u8; 4]>::covered(u64::MAX), u64::MAX);
+        assert!(!Written::<[u8; 4], EachChunk>::runs(usize::MAX, &last.place()));
+        assert_eq!(Written::<[u8; 4], EachChunk>::covered(u64::MAX), u64::MAX);
     }
 }

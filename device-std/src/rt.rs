@@ -14,7 +14,9 @@ use crate::hash::Layout;
 use crate::index::{Index1, Index2, Index3};
 use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 
-pub use crate::returned::{Each, EachChunk, EachThread, HasPlace, Place, Return, Returned};
+pub use crate::returned::{
+    Each, EachChunk, EachThread, HasPlace, Place, Return, Returned, ReturnedValue, Written,
+};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use crate::simulated::{
     SharedMemory, SimulatedLaunch, each_block, each_index1, each_index2, each_index3, launch, output, scalar,

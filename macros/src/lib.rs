@@ -38,8 +38,19 @@ use proc_macro::TokenStream;
 /// | `mut block: Block2`, with `block = (32, 8)` | `Grid2` | one block, in phases |
 /// | `input: &[T]` | `&DeviceSlice<T, _>` | read by all threads |
 /// | `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
+/// | `-> T`, `-> [T; N]`, `-> Private<T>` of a block | the last argument, a `cuda_rt::KernelOutput`; the call returns it as memory that may be read | what this thread or block writes |
 /// | `tile: BlockUninit<T, N>` | nothing | shared memory |
 /// | any other type | the same | a value |
+///
+/// A kernel that returns its element can write memory that nothing wrote before:
+///
+/// ```ignore
+/// #[kernel]
+/// pub fn add(i: Index1, left: &[f32], right: &[f32]) -> f32 {
+///     left[i.get()] + right[i.get()]
+/// }
+/// // On the host: let sum = add(&stream, Grid1::covering(n), &left, &right, stream.alloc_uninit(n)?)?
+/// ```
 ///
 /// `block = …` fixes the number of threads of a block. A kernel with a block needs it; a kernel
 /// with an index may have it.

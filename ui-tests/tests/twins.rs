@@ -89,6 +89,7 @@ twins! {
     h37_source_written_under_the_copy;
     h38_buffer_used_in_flight;
     h38_read_on_another_stream;
+    h39_kernel_returns_its_element;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
     h42_foreign_call_without_unsafe;

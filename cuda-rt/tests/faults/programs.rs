@@ -4,7 +4,7 @@ use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
     Query, Result, Shared, Slot, Stream,
 };
-use device_kernels::scale;
+use device_kernels::{add, scale};
 
 cuda_rt::streams! {
     pub Upload;
@@ -434,6 +434,45 @@ fn host_functions<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> 
     streams.check(gpu, data, 64)
 }
 
+/// Kernels that return their elements, into memory that nothing wrote, on a stream and in a graph
+/// that is updated.
+fn returned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    fn body<'g, D: Live>(
+        stream: &Stream<Captured<'g, Compute<D>>>,
+        (one, mut out): (View<'g, D>, View<'g, D>),
+        grid: Grid1,
+    ) -> Result<()> {
+        let two = add(stream, grid, &one, &one, stream.alloc_uninit(LEN)?)?;
+        let three = add(stream, grid, &two, &one, stream.alloc_uninit(LEN)?)?;
+        add(stream, grid, &two, &three, &mut out)
+    }
+
+    let Streams { compute, .. } = streams;
+    let (one, grid) = (compute.alloc_from_slice(&[1.0; LEN])?, Grid1::covering(LEN));
+    // Memory of a launch that is refused, for whatever reason, is used again.
+    let sum = add(
+        compute,
+        Grid1::covering(1),
+        &one,
+        &one,
+        compute.alloc_uninit(LEN)?,
+    )
+    .or_else(|refused| add(compute, grid, &one, &one, refused.value))
+    .or_else(|refused| add(compute, grid, &one, &one, refused.value))?;
+    assert_eq!(compute.copy_to_vec(&sum)?, [2.0; LEN]);
+
+    let out = compute.init_filled(compute.alloc_uninit(LEN)?, 0.0)?;
+    let mut graph = compute.capture((one, out), |stream, pair| body(stream, pair, grid))?;
+    graph.launch(compute)?;
+    graph.update(|stream, pair| body(stream, pair, Grid1::covering(LEN + 40)))?;
+    graph.launch(compute)?;
+    let (_, out) = graph.into_inner();
+    let host = compute.adopt(gpu.pinned_uninit(LEN)?)?;
+    let host = compute.init_host_from(host, &out)?;
+    assert_eq!(*compute.release(host)?.synchronize()?, [5.0; LEN]);
+    Ok(())
+}
+
 fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
     gpu.reset_memory_peaks()?;
     gpu.set_release_threshold(0)?;
@@ -462,6 +501,7 @@ pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     joins_and_markers(gpu, &streams)?;
     leases_in_bundles(gpu, &streams)?;
     host_functions(gpu, &streams)?;
+    returned(gpu, &streams)?;
     accounts(gpu)?;
     streams.compute.synchronize()
 }

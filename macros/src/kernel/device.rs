@@ -74,7 +74,7 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             Ident::new("returned_len", Span::mixed_site()),
         );
         let (way, ty) = (way(of), returned_alias(of));
-        let element = mixed!(<::device_std::rt::#way<#ty> as ::device_std::rt::Returned>::Element);
+        let element = mixed!(<#ty as ::device_std::rt::ReturnedValue<::device_std::rt::#way>>::Element);
         declared
             .push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
         passed.push(mixed!(fills &mut [#element; 0]; value ::device_std::__private::core::primitive::usize;));

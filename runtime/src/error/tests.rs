@@ -41,6 +41,12 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         GridError::Block(_) => GridError::Block([0, 1, 1]),
         GridError::Blocks { .. } => GridError::Blocks { axis: 'x', blocks: 1 << 40, limit: 1 },
         GridError::Threads(_) => GridError::Threads([1, 2, 3]),
+        GridError::Output { .. } => GridError::Output {
+            positions: 3,
+            of_blocks: true,
+            each: 2,
+            len: 7,
+        },
     );
     let others = every!(Error:
         Error::Open(_) => Error::Open(OpenError::NotSimulated),

@@ -15,8 +15,8 @@ pub use grid::{Grid1, Grid2, Grid3};
 pub use output::KernelOutput;
 #[doc(hidden)]
 pub use parameters::{
-    AtomicOutput, Fills, LastParameters, Output, OutputOf, Parameters, ReadArg, SharedArg, SharedArgOf,
-    Slice, SliceOf, Value, ValueOf, WriteArg,
+    AtomicOutput, Fills, LastParameters, Output, OutputOf, Parameters, ReadArg, ReturnedOf, SharedArg,
+    SharedArgOf, Slice, SliceOf, Value, ValueOf, WriteArg,
 };
 #[doc(hidden)]
 pub use signature::{

@@ -4,7 +4,9 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use device_std::rt::{self, OutputArgument, Return, Returned, Row, SharedArgument, SharedMemory};
+use device_std::rt::{
+    self, OutputArgument, Return, ReturnedValue, Row, SharedArgument, SharedMemory, Written,
+};
 use device_std::{Element, Scalar};
 
 use super::{Extent, ReadBy, WriteBy};
@@ -130,6 +132,12 @@ pub trait ValueOf<const AT: usize> {
     type Value: Scalar;
 }
 
+/// The value that a kernel returns, and that is written in the way `W`.
+pub trait ReturnedOf<W> {
+    /// The value.
+    type Value: ReturnedValue<W>;
+}
+
 /// The parameters of a kernel.
 ///
 /// # Safety
@@ -231,25 +239,25 @@ unsafe impl Parameters for () {
 /// The end of the parameters of a kernel that returns something: the memory for it, and the
 /// launch's extent. The kernel's function gets no access to this memory.
 #[derive(Debug)]
-pub struct Fills<R>(PhantomData<R>);
+pub struct Fills<K, W>(PhantomData<(K, W)>);
 
 // SAFETY: the entry takes the address and length of the memory after the user's parameters, and
 // then the extent.
-unsafe impl<R: Returned> Parameters for Fills<R> {
-    type Return = R;
+unsafe impl<W, K: ReturnedOf<W>> Parameters for Fills<K, W> {
+    type Return = Written<K::Value, W>;
     type Passed<'a, S> = ();
     type Arguments<'k> = ();
     type Pointers = Cons<Pointer, Cons<Pointer, Cons<Pointer, Nil<Pointer>>>>;
     type Described = Cons<Parameter, Cons<Parameter, Cons<Parameter, Nil<Parameter>>>>;
     type Layout = Cons<Row, Nil<Row>>;
-    type Values = (*mut R::Element, usize);
+    type Values = (*mut <K::Value as ReturnedValue<W>>::Element, usize);
     const DESCRIBED: Self::Described = Cons(
         parameter::<u64>(ParameterKind::Write {
-            element_bytes: size_of::<R::Element>(),
+            element_bytes: size_of::<<K::Value as ReturnedValue<W>>::Element>(),
         }),
         Cons(parameter::<u64>(ParameterKind::Length), <()>::DESCRIBED),
     );
-    const LAYOUT: Self::Layout = Cons(rt::returned_layout::<R>(), Nil([]));
+    const LAYOUT: Self::Layout = Cons(rt::returned_layout::<Self::Return>(), Nil([]));
     const SHARED_BYTES: usize = 0;
 
     #[inline(always)]

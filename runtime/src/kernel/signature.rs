@@ -484,6 +484,10 @@ macro_rules! __kernel {
             type Value = $value_type;
         })*
 
+        $($(impl $crate::kernel::ReturnedOf<$crate::__private::device_std::rt::$way> for $kernel {
+            type Value = $returned;
+        })?)?
+
         // SAFETY: `#[kernel]` made the entry of this name and this impl from one function.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
@@ -516,7 +520,7 @@ macro_rules! __kernel {
 macro_rules! __parameters {
     ([] $kernel:ident) => { () };
     ([$way:ident $returned:ident] $kernel:ident) => {
-        $crate::kernel::Fills<$crate::__private::device_std::rt::$way<$returned>>
+        $crate::kernel::Fills<$kernel, $crate::__private::device_std::rt::$way>
     };
     ($last:tt $kernel:ident $role:ident $at:literal $($rest:tt)*) => {
         ($crate::kernel::$role<$kernel, $at>, $crate::__parameters!($last $kernel $($rest)*))

@@ -272,7 +272,7 @@ fn a_graph_writes_its_temporaries_in_each_launch_and_update() {
         graph.launch(&compute).unwrap();
         all(&compute, &graph.views().1, 6.0);
 
-        // Another bundle: a grid that does not cover it is refused, and the graph keeps the old one.
+        // Another bundle, with a grid that does not cover it: the graph keeps the old bundle.
         let other = (filled(&compute, 5.0), filled(&compute, 0.0));
         let refused = graph
             .replace(other, |stream, pair| tripled(stream, pair, GRID(LEN / 2)))

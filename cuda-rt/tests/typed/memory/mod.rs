@@ -7,6 +7,7 @@ mod derived;
 mod foreign;
 mod parts;
 mod peek;
+mod pinned;
 mod pinned_pool;
 mod shared;
 mod slice;

@@ -36,6 +36,10 @@ fn there_and_back<D: Live, T: Element + PartialEq + std::fmt::Debug>(
     let mut after = vec![T::zeroed(); len];
     compute.copy_to_slice(&copy, &mut after).unwrap();
     assert!(before == after, "{len} elements of {} bytes", size_of::<T>());
+    // Into memory that nothing wrote, and into a new `Vec`.
+    let copy = compute.alloc_from_slice(&before).unwrap();
+    let after = compute.copy_to_vec(&copy).unwrap();
+    assert!(before == after, "{len} elements of {} bytes", size_of::<T>());
 }
 
 #[test]

@@ -22,8 +22,8 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
     #[track_caller]
     pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
         let buffer = PinnedBuffer::<MaybeUninit<T>, Idle<D>>::uninit(core, len)?;
-        // SAFETY: PINNED-1: the buffer owns `len` elements there, aligned to a page. PINNED-3: it is
-        // idle, so nothing else uses them.
+        // SAFETY: PINNED-1: the buffer owns `len` elements there, aligned to a page. PINNED-3: it
+        // is idle, so nothing else uses them.
         unsafe { buffer.base().write_bytes(0, len) };
         // SAFETY: all bytes are zero, and an `Element` is `Pod`, so zero is a value.
         Ok(unsafe { buffer.assume_init() })
