@@ -1,4 +1,4 @@
-// H39 (E0200): a program's own type claims that its memory is written after a launch.
+// H39 (E0200, lint): a program's own type claims that its memory is written after a launch.
 // Twin: h39_kernel_returns_its_element
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, DeviceBuffer, Error, Grid1, KernelOutput};

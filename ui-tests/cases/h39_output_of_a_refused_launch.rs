@@ -1,4 +1,4 @@
-// H39 (E0277, E0308): the launch was refused, and its output is read as if the kernel had written it.
+// H39 (E0308): the launch was refused, and its output is read as if the kernel had written it.
 // Twin: h39_kernel_returns_its_element
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Grid1};

@@ -1,4 +1,4 @@
-// H39 (E0277, E0308): a kernel writes a part of a buffer, and all of the buffer is read.
+// H39 (E0277): a kernel writes a part of a buffer, and all of the buffer is read.
 // Twin: h39_kernel_returns_its_element
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Grid1};

@@ -434,23 +434,22 @@ fn host_functions<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> 
     streams.check(gpu, data, 64)
 }
 
-/// Kernels that return their elements, into memory that nothing wrote, on a stream and in a graph
-/// that is updated.
+/// Kernels that return their elements, into memory that nothing wrote: on a stream, as temporaries
+/// of a graph, and in a graph that is updated.
 fn returned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
-    fn body<'g, D: Live>(
+    fn sums<'g, D: Live>(
         stream: &Stream<Captured<'g, Compute<D>>>,
-        (one, mut out): (View<'g, D>, View<'g, D>),
+        (one, mut two, mut out): (View<'g, D>, View<'g, D>, View<'g, D>),
         grid: Grid1,
     ) -> Result<()> {
-        let two = add(stream, grid, &one, &one, stream.alloc_uninit(LEN)?)?;
-        let three = add(stream, grid, &two, &one, stream.alloc_uninit(LEN)?)?;
-        add(stream, grid, &two, &three, &mut out)
+        add(stream, grid, &one, &one, &mut two)?;
+        add(stream, grid, &two, &one, &mut out)
     }
 
     let Streams { compute, .. } = streams;
     let (one, grid) = (compute.alloc_from_slice(&[1.0; LEN])?, Grid1::covering(LEN));
     // Memory of a launch that is refused, for whatever reason, is used again.
-    let sum = add(
+    let two = add(
         compute,
         Grid1::covering(1),
         &one,
@@ -459,17 +458,24 @@ fn returned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     )
     .or_else(|refused| add(compute, grid, &one, &one, refused.value))
     .or_else(|refused| add(compute, grid, &one, &one, refused.value))?;
-    assert_eq!(compute.copy_to_vec(&sum)?, [2.0; LEN]);
+    assert_eq!(compute.copy_to_vec(&two)?, [2.0; LEN]);
 
     let out = compute.init_filled(compute.alloc_uninit(LEN)?, 0.0)?;
-    let mut graph = compute.capture((one, out), |stream, pair| body(stream, pair, grid))?;
+    let mut graph = compute.capture((one, two, out), |stream, (one, two, mut out)| {
+        let three = add(stream, grid, &two, &one, stream.alloc_uninit(LEN)?)?;
+        add(stream, grid, &two, &three, &mut out)
+    })?;
     graph.launch(compute)?;
-    graph.update(|stream, pair| body(stream, pair, Grid1::covering(LEN + 40)))?;
-    graph.launch(compute)?;
-    let (_, out) = graph.into_inner();
+    let (one, two, out) = graph.into_inner();
     let host = compute.adopt(gpu.pinned_uninit(LEN)?)?;
     let host = compute.init_host_from(host, &out)?;
     assert_eq!(*compute.release(host)?.synchronize()?, [5.0; LEN]);
+
+    let mut graph = compute.capture((one, two, out), |stream, views| sums(stream, views, grid))?;
+    graph.update(|stream, views| sums(stream, views, Grid1::covering(LEN + 40)))?;
+    graph.launch(compute)?;
+    let (_, _, out) = graph.into_inner();
+    assert_eq!(compute.copy_to_vec(&out)?, [3.0; LEN]);
     Ok(())
 }
 

@@ -465,7 +465,7 @@ macro_rules! __kernel {
         shared = [$($shared:literal: $shared_type:ident;)*],
         values = [$($value:literal: $value_type:ty;)*],
         parameters = [$($role:ident $at:literal;)*],
-        $(returned = [$($way:ident $returned:ident)?],)?
+        $(returned = [$($way:ident $returned:ty)?],)?
         $(checked = $checked:ident,)?
     ) => {
         struct $kernel;
@@ -491,7 +491,7 @@ macro_rules! __kernel {
         // SAFETY: `#[kernel]` made the entry of this name and this impl from one function.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
-            type Parameters = $crate::__parameters!([$($($way $returned)?)?] $kernel $($role $at)*);
+            type Parameters = $crate::__parameters!([$($($way)?)?] $kernel $($role $at)*);
             const BLOCK: $crate::__private::core::option::Option<[$crate::__private::core::primitive::u32; 2]> =
                 $crate::__block!($($x, $y)?);
 
@@ -519,7 +519,7 @@ macro_rules! __kernel {
 #[macro_export]
 macro_rules! __parameters {
     ([] $kernel:ident) => { () };
-    ([$way:ident $returned:ident] $kernel:ident) => {
+    ([$way:ident] $kernel:ident) => {
         $crate::kernel::Fills<$kernel, $crate::__private::device_std::rt::$way>
     };
     ($last:tt $kernel:ident $role:ident $at:literal $($rest:tt)*) => {
