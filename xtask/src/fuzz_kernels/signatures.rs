@@ -217,6 +217,10 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
             _ => shared(&mut types, &mut draft, n, threads, &mut shared_bytes),
         }
     }
+    let returned = match types.random.chance(1, 2) {
+        true => Some(returned(&mut types, &mut draft, threads, is_block)),
+        false => None,
+    };
     shuffle(&mut draft.parameters, types.random);
 
     // The last output holds the lengths of all arguments, its own included.
@@ -256,23 +260,35 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
             fills, reads, copies, ..
         },
     ) = (parameters.join(", "), &draft);
+    let (mut result, mut value) = (String::new(), String::new());
+    if let Some(Returned { ty, .. }) = &returned {
+        let element = |at: &str| format!("ret.get({at}).copied().unwrap_or(Zeroable::zeroed())\n");
+        (result, value) = match is_block {
+            true => (
+                format!(" -> device_std::Private<{ty}>"),
+                format!("block.map(|lane| {})\n", element("lane.position()")),
+            ),
+            false => (format!(" -> {ty}"), element("i.get()")),
+        };
+    }
     let (attribute, body) = if is_block {
         let threads = types.random.pick(&[32, 33, 64, 100]);
         let body = format!(
-            "{fills}block.threads(|t| {{ if let Some(i) = t.index_in_launch() {{\n{reads}{copies}{lens}}} }});\n"
+            "{fills}block.threads(|t| {{ if let Some(i) = t.index_in_launch() {{\n{reads}{copies}{lens}}} }});\n{value}"
         );
         (format!("#[kernel(block = {threads})]"), body)
     } else {
-        ("#[kernel]".to_owned(), format!("{copies}{lens}"))
+        ("#[kernel]".to_owned(), format!("{copies}{lens}{value}"))
     };
     let source = format!(
-        "{}{attribute}\npub fn {name}({parameters}) {{\n{body}}}\n",
+        "{}{attribute}\npub fn {name}({parameters}){result} {{\n{body}}}\n",
         types.items
     );
     let arguments = draft
         .parameters
         .into_iter()
         .filter_map(|parameter| parameter.argument)
+        .chain(returned.map(|returned| returned.argument))
         .collect();
     Case {
         name,
@@ -286,6 +302,35 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
 fn shuffle<T>(list: &mut [T], random: &mut Random) {
     for n in (1..list.len()).rev() {
         list.swap(n, random.below(n + 1));
+    }
+}
+
+/// What a kernel returns.
+struct Returned {
+    ty: String,
+    /// The output, which is passed last.
+    argument: Argument,
+}
+
+/// Adds an input whose elements the threads return. A block returns the elements of its threads,
+/// and the output may be shorter than the launch; the threads of other kernels all run.
+fn returned(types: &mut Types<'_>, draft: &mut Draft, threads: usize, is_block: bool) -> Returned {
+    let ty = types.of_size(2, 16);
+    let bytes = types.random.bytes(ty.size * threads);
+    let len = match is_block {
+        true => types.random.within(0, threads),
+        false => threads,
+    };
+    let expected = bytes[..len * ty.size].to_vec();
+    draft.input("ret", &ty, threads, bytes);
+    Returned {
+        argument: Argument::Output {
+            ty: ty.name.clone(),
+            len,
+            initial: vec![0; expected.len()],
+            expected,
+        },
+        ty: ty.name,
     }
 }
 
