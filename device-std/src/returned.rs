@@ -280,9 +280,9 @@ impl BlockPlace {
     }
 }
 
-// SAFETY: `write` compares each position with `len`. RETURNED-1: the positions of the threads inside
-// the extent are the numbers below its volume, once each. Every block of the grid runs, and the
-// blocks hold every thread of the extent.
+// SAFETY: `write` compares each position with `len`. RETURNED-1: the positions of the threads
+// inside the extent are the numbers below its volume, once each. Every block of the grid runs, and
+// the blocks hold every thread of the extent.
 unsafe impl<T: Element> ReturnedValue<EachThread> for Private<T> {
     type Element = T;
     const COUNT: usize = 1;
