@@ -23,6 +23,7 @@ const BOOL: u64 = 2;
 const READS: u64 = 3;
 const SHARED: u64 = 4;
 const WRITES: u64 = 5;
+const FILLS: u64 = 6;
 
 /// The role of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ impl Role {
             Self::Value => "a value",
             Self::Reads => "the address of an input",
             Self::Writes => "the address of an output",
+            Self::Fills => "the address of the output of what the kernel returns",
         }
     }
 }
@@ -171,6 +173,7 @@ fn by_layout(words: &[u64]) -> Option<Vec<CallSite>> {
             VALUE | BOOL => told.push(of(*size, *align, Role::Value)),
             READS => told.extend(buffer(Role::Reads)),
             WRITES => told.extend(buffer(Role::Writes)),
+            FILLS => told.extend(buffer(Role::Fills)),
             SHARED => {}
             _ => return None,
         }
@@ -191,6 +194,7 @@ pub(super) fn layout_for_tests(entry: &str, words: &[u64]) -> String {
             Role::Value => VALUE,
             Role::Reads => READS,
             Role::Writes => WRITES | 0x100,
+            Role::Fills => FILLS | 0x100,
         };
         rows.push([0, size, align, used]);
         if role != Role::Value {

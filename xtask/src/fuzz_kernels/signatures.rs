@@ -218,7 +218,7 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
         }
     }
     let returned = match types.random.chance(1, 2) {
-        true => Some(returned(&mut types, &mut draft, threads, is_block)),
+        true => Some(returned(&mut types, &mut draft, &name, threads, is_block)),
         false => None,
     };
     shuffle(&mut draft.parameters, types.random);
@@ -314,8 +314,21 @@ struct Returned {
 
 /// Adds an input whose elements the threads return. A block returns the elements of its threads,
 /// and the output may be shorter than the launch; the threads of other kernels all run.
-fn returned(types: &mut Types<'_>, draft: &mut Draft, threads: usize, is_block: bool) -> Returned {
+///
+/// An alias names the type, because an array that stands in the signature would be a chunk.
+fn returned(
+    types: &mut Types<'_>,
+    draft: &mut Draft,
+    name: &str,
+    threads: usize,
+    is_block: bool,
+) -> Returned {
     let ty = types.of_size(2, 16);
+    let alias = format!("Of_{name}");
+    types.items += &format!(
+        "#[allow(non_camel_case_types)]\npub type {alias} = {};\n",
+        ty.name
+    );
     let bytes = types.random.bytes(ty.size * threads);
     let len = match is_block {
         true => types.random.within(0, threads),
@@ -330,7 +343,7 @@ fn returned(types: &mut Types<'_>, draft: &mut Draft, threads: usize, is_block: 
             initial: vec![0; expected.len()],
             expected,
         },
-        ty: ty.name,
+        ty: alias,
     }
 }
 

@@ -26,8 +26,10 @@ fn each_way_of_writing_writes_every_element() {
         let values = values();
         for len in [0, 1, 5, LEN] {
             // Earlier contents of the block show where a byte was not written.
-            gpu.pinned::<u32>(len).unwrap().fill(u32::MAX);
-            let uninit = || gpu.pinned_uninit::<u32>(len).unwrap();
+            let uninit = || {
+                gpu.pinned::<u32>(len).unwrap().fill(u32::MAX);
+                gpu.pinned_uninit::<u32>(len).unwrap()
+            };
             let of_slice = uninit().init_from_slice(&values[..len]).unwrap();
             assert_eq!(*of_slice, values[..len]);
             drop(of_slice);
