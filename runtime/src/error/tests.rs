@@ -36,6 +36,13 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             len: 1,
             expected: 2,
         },
+        CollectiveError::SharedUnit { .. } => CollectiveError::SharedUnit {
+            during,
+            rank: 1,
+            does: "sends",
+            start: 0,
+            end: 1,
+        },
     );
     let grid = every!(GridError:
         GridError::Block(_) => GridError::Block([0, 1, 1]),
