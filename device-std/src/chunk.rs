@@ -1,5 +1,11 @@
 //! Moves several elements at once, by one load or store of up to 16 bytes if the memory is aligned
 //! for it.
+//!
+//! A chunk of elements with padding does not build, but a [`DeviceCopied`](crate::DeviceCopied) has
+//! no layout in which padding would show. Therefore the words are `MaybeUninit`, which may be
+//! padding. Counterexample to `u32`: an attribute macro unpacked a struct behind its derives.
+
+use core::mem::MaybeUninit;
 
 use crate::element::Element;
 
@@ -63,9 +69,9 @@ fn apart<T>(ptr: *mut T) -> *mut T {
 unsafe fn each_piece<W, T, const N: usize>(
     from: *const T,
     to: *mut T,
-    move_piece: impl Fn(*const W, *mut W),
+    move_piece: impl Fn(*const MaybeUninit<W>, *mut MaybeUninit<W>),
 ) {
-    let (from, to) = (from.cast::<W>(), to.cast::<W>());
+    let (from, to) = (from.cast::<MaybeUninit<W>>(), to.cast::<MaybeUninit<W>>());
     for at in 0..size_of::<[T; N]>() / size_of::<W>() {
         // SAFETY: the caller says that `from` is valid for `N` elements, and piece `at` lies inside
         // them.
@@ -82,8 +88,9 @@ unsafe fn each_piece<W, T, const N: usize>(
 #[inline(always)]
 unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] {
     let mut values = [T::zeroed(); N];
-    let move_piece = |from: *const W, to: *mut W| {
-        // SAFETY: the caller says that `ptr` is valid for reads, and aligned for `W`.
+    let move_piece = |from: *const MaybeUninit<W>, to: *mut MaybeUninit<W>| {
+        // SAFETY: the caller says that `ptr` is valid for reads, and aligned for `W`. Every byte,
+        // also of padding, is one of a `MaybeUninit`.
         let piece = unsafe { from.read() };
         // SAFETY: `to` is a piece of `values`.
         unsafe { to.write_unaligned(piece) };
@@ -98,8 +105,9 @@ unsafe fn read_as<W: Copy, T: Element, const N: usize>(ptr: *const T) -> [T; N] 
 /// `ptr` is valid for writes of `N` elements, and [`moves_as`] holds for its address.
 #[inline(always)]
 unsafe fn write_as<W: Copy, T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
-    let move_piece = |from: *const W, to: *mut W| {
-        // SAFETY: `from` is a piece of `values`.
+    let move_piece = |from: *const MaybeUninit<W>, to: *mut MaybeUninit<W>| {
+        // SAFETY: `from` is a piece of `values`. Every byte, also of padding, is one of a
+        // `MaybeUninit`.
         let piece = unsafe { from.read_unaligned() };
         // SAFETY: the caller says that `ptr` is valid for writes, and aligned for `W`.
         unsafe { to.write(piece) };
@@ -108,12 +116,18 @@ unsafe fn write_as<W: Copy, T: Element, const N: usize>(ptr: *mut T, values: [T;
     unsafe { each_piece::<W, T, N>(values.as_ptr(), ptr, move_piece) };
 }
 
+/// Computes the layout of `T`: it does not build for a type with padding.
+const fn assert_layout<T: Element>() {
+    let _ = T::LAYOUT;
+}
+
 /// Reads `N` elements.
 ///
 /// # Safety
 /// `ptr` is valid for reads of `N` elements, and aligned for one.
 #[inline(always)]
 pub(crate) unsafe fn read<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
+    const { assert_layout::<T>() };
     let address = ptr.addr();
     if moves_as::<Words4, T, N>(address) {
         // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
@@ -138,6 +152,7 @@ pub(crate) unsafe fn read<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
 /// during the call.
 #[inline(always)]
 pub(crate) unsafe fn write<T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
+    const { assert_layout::<T>() };
     let address = ptr.addr();
     if moves_as::<Words4, T, N>(address) {
         // SAFETY: the caller says that the elements are valid, and `moves_as` holds.
@@ -169,6 +184,25 @@ pub trait Chunks<T> {
     ///
     /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(0, 0), [1, 2, 3, 4]);
     /// assert_eq!([1, 2, 3, 4, 5].chunk_or::<4>(1, 0), [5, 0, 0, 0]);
+    /// ```
+    ///
+    /// It does not build for elements with padding:
+    ///
+    /// ```compile_fail,E0080
+    /// use device_std::bytemuck::{Pod, Zeroable};
+    /// use device_std::{Chunks, Element};
+    ///
+    /// #[derive(Clone, Copy, Element)]
+    /// #[repr(C)]
+    /// struct Padded<T: Copy> {
+    ///     tag: u8,
+    ///     number: T,
+    /// }
+    /// unsafe impl<T: Zeroable + Copy> Zeroable for Padded<T> {}
+    /// // Wrong: there are three bytes of padding between a `u8` and a `u32`.
+    /// unsafe impl<T: Pod> Pod for Padded<T> {}
+    /// let all = [Padded { tag: 1, number: 2_u32 }; 4];
+    /// let chunk: [_; 4] = all[..].chunk_or::<4>(0, all[0]);
     /// ```
     fn chunk_or<const N: usize>(&self, at: usize, fill: T) -> [T; N];
 }

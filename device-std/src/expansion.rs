@@ -3,122 +3,235 @@
 //! Only a macro of this crate can name this crate, by `$crate`. In the output of a procedural
 //! macro, `::device_std` means any crate that the user's crate calls `device_std`, and an `unsafe`
 //! block beside that path would vouch for the wrong crate (H42). Therefore procedural macros write
-//! no `unsafe`. A crate that takes the place of this one must write its own `unsafe`, and
-//! `forbid(unsafe_code)` finds it there.
+//! no `unsafe`.
+//!
+//! Nor do the macros below believe their caller. Any crate can call them by hand, and a crate that
+//! takes the place of this one can call them with other arguments than `#[kernel]` wrote. So each
+//! writes its promise, and everything that the promise is about, from the same tokens.
 
 /// The entry of a kernel in the PTX, and the tables of its layouts and parameters.
 ///
-/// The macro trusts `$symbol`. A program that calls the macro by hand with another kernel's symbol
-/// makes PTX that the host mistakes for that kernel. A false file in `kernel_module!` has the same
-/// effect (docs/soundness.md, "Doc-hidden macros called by hand").
+/// `parameters` has one group for each buffer, argument in shared memory and scalar of the kernel's
+/// function, in any order. From a group, the macro writes the entry's parameters, the argument that
+/// the function gets, the row of the layout table and the words of the table of parameters. So the
+/// tables say how the entry uses its parameters, whoever calls the macro.
+///
+/// | group | parameters in the PTX | argument |
+/// |---|---|---|
+/// | `slice(start, len: T)` | address, length | `&[T]` |
+/// | `exclusive(start, len: Output)` | address, length | `Output<'k>`, each thread with its own elements |
+/// | `atomic(start, len: Output)` | address, length | `Output<'k>`, changed atomically |
+/// | `shared(memory: Shared)` | | `Shared<'k>`, behind the argument in shared memory before it |
+/// | `scalar(value: T)` | the value | `T` |
+/// | `returned(start, len: Way T)` | address, length | none: the entry writes what the function returns |
+///
+/// The host compares the layout table with its own before it launches the entry. Memory safety
+/// rests on the rows alone. The name of the entry only decides which entry that is, so a caller may
+/// choose any. Counterexample to separate lists of parameters, openings and rows: an entry took a
+/// scalar for the length of its output, and wrote beyond it; another entry wrote to a buffer that
+/// its row called an input.
+///
+/// All types are single names. Each name of a parameter is bound with `mut`, so it is a variable
+/// even if the user's crate has a constant of this name. Nothing but a launch can call the entry:
+/// rustc refuses calls of functions with its ABI.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
     (
-        $symbol:literal, $table:literal, $parameters:literal, $function:ident($($given:ident),*),
-        ($($value:ident: $type:ty),*),
-        slices = [$($slice:ident, $slice_len:ident, $slice_element:ident;)*],
-        exclusive = [$($output:ident, $output_len:ident, $output_type:ident;)*],
-        atomics = [$($atomic:ident, $atomic_len:ident, $atomic_type:ident;)*],
-        shared = [$($shared:ident, $shared_type:ident, [$($before:ident)*];)*],
-        index = [$($index:ident, $of:ident)?],
-        block = [$($block:ident, $dimensions:ident, $x:literal, $y:literal)?],
-        position = $position:ident,
-        returned = [$($returned:ident, $returned_len:ident, $way:ident $returned_type:ident)?],
-        layout = [$($layout:ident $crossing:ident $(<$brand:lifetime>)?;)*],
-        passed = [$($use:ident $passed:ty;)*],
+        $symbol:literal, $function:ident($($given:ident),*),
+        parameters = [$(
+            $(slice($slice:ident, $slice_len:ident: $slice_element:ident))?
+            $(exclusive($output:ident, $output_len:ident: $output_type:ident))?
+            $(atomic($atomic:ident, $atomic_len:ident: $atomic_type:ident))?
+            $(shared($shared:ident: $shared_type:ident))?
+            $(scalar($scalar:ident: $scalar_type:ident))?
+            $(returned($returned:ident, $returned_len:ident: $way:ident $returned_type:ident))?
+        ;)*],
+        $(index = $index:ident: $of:ident,)?
+        $(block = $block:ident: $dimensions:ident($x:literal, $y:literal),)?
         checked = $checked:ident,
     ) => {
         // The entry is a safe function: in the body of an `unsafe` function, the user's tokens
         // could call unsafe functions without a block.
         #[unsafe(export_name = $symbol)]
-        #[allow(improper_ctypes_definitions)]
-        pub extern "ptx-kernel" fn __cuda_rt_entry<'k>($($value: $type,)* extent: $crate::Extent) {
-            $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)*
-            $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)*
-            $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)*
+        #[allow(improper_ctypes_definitions, unused_mut)]
+        pub extern "ptx-kernel" fn __cuda_rt_entry<'k>(
+            $(
+                $(
+                    mut $slice: &'k [$slice_element; 0],
+                    mut $slice_len: $crate::__private::core::primitive::usize,
+                )?
+                $(
+                    mut $output: &'k mut [<$output_type<'k> as $crate::rt::OutputArgument>::Element; 0],
+                    mut $output_len: $crate::__private::core::primitive::usize,
+                )?
+                $(
+                    mut $atomic: *mut <$atomic_type<'k> as $crate::rt::OutputArgument>::Element,
+                    mut $atomic_len: $crate::__private::core::primitive::usize,
+                )?
+                $(mut $scalar: $scalar_type,)?
+                $(
+                    mut $returned: &'k mut [
+                        <$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element;
+                        0
+                    ],
+                    mut $returned_len: $crate::__private::core::primitive::usize,
+                )?
+            )*
+            extent: $crate::Extent,
+        ) {
+            $(
+                $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)?
+                $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)?
+                $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)?
+            )*
             // Types stand outside the `unsafe` blocks, and only locals of this macro inside: no
             // name that the user's crate can define is resolved in a block.
-            $(let $slice: &[$slice_element] = {
+            $($(let $slice: &'k [$slice_element] = {
                 let (start, len) = ($slice, $slice_len);
-                // SAFETY: `$symbol` names this kernel, so the launch passes the arguments of this
-                // signature: the address of `len` elements which nobody writes.
+                // SAFETY: the layout table says that these two parameters are the address and
+                // length of elements of this type which nobody writes. A launch passes them: the
+                // host compared the table with its own.
                 unsafe { $crate::rt::entry::slice(start, len) }
-            };)*
-            $(let $output: $output_type<'_> = {
+            };)?)*
+            $($(let $output: $output_type<'k> = {
                 let (start, len) = ($output, $output_len);
-                // SAFETY: the launch passes the address of `len` elements which only it uses.
+                // SAFETY: the layout table says that these two parameters are the address and
+                // length of an output of this type, which only this launch uses.
                 unsafe { $crate::rt::entry::exclusive(start, len) }
-            };)*
-            $(let $atomic: $atomic_type<'_> = {
+            };)?)*
+            $($(let $atomic: $atomic_type<'k> = {
                 let (start, len) = ($atomic, $atomic_len);
-                // SAFETY: the launch passes the address of `len` elements which only its threads
-                // use, atomically.
+                // SAFETY: the layout table says that these two parameters are the address and
+                // length of an output of this type, which only this launch uses.
                 unsafe { $crate::rt::entry::atomic(start, len) }
-            };)*
-            $(let $shared: $shared_type<'_> = {
-                const OFFSET: $crate::__private::core::primitive::usize =
-                    0 $(+ <$before<'static> as $crate::rt::SharedArgument>::BYTES)*;
-                // SAFETY: the launch has the shared memory of all arguments, and each argument
-                // begins where the argument before it ends.
-                unsafe { $crate::rt::entry::shared::<_, { OFFSET }>() }
-            };)*
-            $(let $block: $crate::Block<'_, $crate::$dimensions> = {
+            };)?)*
+            let offset = 0;
+            $($(
+                let $shared: $shared_type<'k> = {
+                    // SAFETY: the layout table has the size of each argument in shared memory, and
+                    // a launch has as much. Each argument begins where the one before it ends.
+                    unsafe { $crate::rt::entry::shared(offset) }
+                };
+                let offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
+            )?)*
+            let _ = offset;
+            $(let $block: $crate::Block<'k, $crate::$dimensions> = {
                 let size = [$x, $y];
-                // SAFETY: the macro's caller gives the `size` that the kernel was compiled for, and
-                // this is the only block of the thread.
+                // SAFETY: the layout table has this `size`, and the dimensions. This is the only
+                // block of the thread: the table has one row for index and block.
                 unsafe { $crate::rt::entry::block(size, extent) }
-            };)?
+            };
+            let place = || $crate::rt::HasPlace::place(&$block);)?
             $(
-                let current: $crate::__private::core::option::Option<$crate::$of<'_>> =
-                    // SAFETY: the launch has this extent, and the dimensions of the index.
+                let current: $crate::__private::core::option::Option<$crate::$of<'k>> =
+                    // SAFETY: the launch has this extent, and by the layout table the dimensions of
+                    // the index.
                     unsafe { $crate::rt::entry::index(extent) };
                 let $crate::__private::core::option::Option::Some($index) = current else {
                     return;
                 };
+                let place = || $crate::rt::HasPlace::place(&$index);
             )?
-            $(
-                let place = $crate::rt::HasPlace::place(&$position);
+            $($(
+                let place = place();
                 let runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 if !runs($returned, $returned_len, &place) {
                     return;
                 }
-            )?
+            )?)*
             let _value = $function($($given),*);
-            $(
+            $($(
                 let write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 let (start, len) = ($returned, $returned_len);
-                // SAFETY: the launch passes the address of `len` elements which only it uses.
+                // SAFETY: the layout table says that these two parameters are the address and
+                // length of an output for what the function returns, which only this launch uses.
                 // `place` was made from this thread's own index or block, and `runs` holds.
                 unsafe { write(start, len, &place, _value) }
-            )?
+            )?)*
         }
 
-        #[unsafe(export_name = $table)]
+        #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_layout_", $symbol))]
         pub static __CUDA_RT_LAYOUT: [
             $crate::rt::Row;
-            $crate::rt::count(&[
-                $($crate::__private::core::stringify!($crossing),)*
-                $($crate::__private::core::stringify!($returned_type),)?
-            ]) + 1
+            // One row for the index or the block, and not for both.
+            1 + $crate::rt::count(&[$(
+                $($crate::__private::core::stringify!($slice),)?
+                $($crate::__private::core::stringify!($output),)?
+                $($crate::__private::core::stringify!($atomic),)?
+                $($crate::__private::core::stringify!($shared),)?
+                $($crate::__private::core::stringify!($scalar),)?
+                $($crate::__private::core::stringify!($returned),)?
+            )*])
         ] = {
             $checked;
+            $crate::rt::assert_entry_name($symbol);
             [
                 $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
                 $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
-                $($crate::rt::$layout::<$crossing $(<$brand>)?>(),)*
-                $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
+                $(
+                    $($crate::rt::slice_layout::<$slice_element>(),)?
+                    $($crate::rt::output_layout::<$output_type<'static>>(),)?
+                    $($crate::rt::output_layout::<$atomic_type<'static>>(),)?
+                    $($crate::rt::shared_layout::<$shared_type<'static>>(),)?
+                    $($crate::rt::scalar_layout::<$scalar_type>(),)?
+                    $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
+                )*
             ]
         };
 
         // The parameters that a launch passes; `kernel-build` compares them with the entry in the
         // PTX.
-        #[unsafe(export_name = $parameters)]
+        #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_parameters_", $symbol))]
         pub static __CUDA_RT_PARAMETERS: [
             $crate::__private::core::primitive::u64;
-            $crate::rt::count(&[$($crate::__private::core::stringify!($use)),*]) + 1
-        ] =
-            [$($crate::rt::entry::$use::<$passed>(),)* $crate::rt::entry::value::<$crate::Extent>()];
+            1 + $crate::rt::count(&[$(
+                $(
+                    $crate::__private::core::stringify!($slice),
+                    $crate::__private::core::stringify!($slice_len),
+                )?
+                $(
+                    $crate::__private::core::stringify!($output),
+                    $crate::__private::core::stringify!($output_len),
+                )?
+                $(
+                    $crate::__private::core::stringify!($atomic),
+                    $crate::__private::core::stringify!($atomic_len),
+                )?
+                $($crate::__private::core::stringify!($scalar),)?
+                $(
+                    $crate::__private::core::stringify!($returned),
+                    $crate::__private::core::stringify!($returned_len),
+                )?
+            )*])
+        ] = [
+            $(
+                $(
+                    $crate::rt::entry::reads::<&[$slice_element; 0]>(),
+                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                )?
+                $(
+                    $crate::rt::entry::writes::<
+                        &mut [<$output_type<'static> as $crate::rt::OutputArgument>::Element; 0],
+                    >(),
+                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                )?
+                $(
+                    $crate::rt::entry::writes::<
+                        *mut <$atomic_type<'static> as $crate::rt::OutputArgument>::Element,
+                    >(),
+                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                )?
+                $($crate::rt::entry::value::<$scalar_type>(),)?
+                $(
+                    $crate::rt::entry::fills::<
+                        &mut [<$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element; 0],
+                    >(),
+                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                )?
+            )*
+            $crate::rt::entry::value::<$crate::Extent>(),
+        ];
     };
 }
 

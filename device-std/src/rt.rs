@@ -135,10 +135,63 @@ pub const MAX_PARAMETER_BYTES: usize = 4096;
 
 /// The row of an argument in shared memory. It holds the argument's size: the host decides how much
 /// shared memory a launch has, and the entry uses as much as it was built for.
+///
+/// It does not build for an element with padding, which threads would exchange:
+///
+/// ```compile_fail,E0080
+/// use device_std::BlockUninit;
+/// use device_std::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, device_std::Element)]
+/// #[repr(C)]
+/// struct Padded<T: Copy> {
+///     tag: u8,
+///     number: T,
+/// }
+/// unsafe impl<T: Zeroable + Copy> Zeroable for Padded<T> {}
+/// // Wrong: there are three bytes of padding between a `u8` and a `u32`.
+/// unsafe impl<T: Pod> Pod for Padded<T> {}
+/// const LAYOUT: device_std::rt::Row =
+///     device_std::rt::shared_layout::<BlockUninit<'static, Padded<u32>, 4>>();
+/// ```
 pub const fn shared_layout<S: SharedArgument>() -> Row {
     let mut row = row::<u128>(Layout::of::<u128>("shared").finish(), SHARED);
     row[SIZE] = S::BYTES as u64;
     row
+}
+
+/// Compiles only for a name that `#[kernel]` gives an entry: letters of ASCII, digits and `_`, and
+/// at the end `__` and the 16 hexadecimal digits of a hash.
+///
+/// No table has such a name, and no function of the compiler or of CUDA. Counterexample to names of
+/// other characters: LLVM writes a name into the PTX as it is, so a name can end the entry's head,
+/// and go on with a table for another entry.
+///
+/// # Panics
+/// If no entry has such a name.
+pub const fn assert_entry_name(name: &str) {
+    const HASH_DIGITS: usize = 16;
+    const TABLES: &[u8] = b"__cuda_rt_";
+    let name = name.as_bytes();
+    let mut is_name = name.len() > HASH_DIGITS + 2 && !name[0].is_ascii_digit();
+    let mut is_table = name.len() >= TABLES.len();
+    let mut at = 0;
+    while at < name.len() {
+        let byte = name[at];
+        // Places from the end: the hash has the places 1 to 16.
+        is_name = is_name
+            && match name.len() - at {
+                1..=HASH_DIGITS => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+                17 | 18 => byte == b'_',
+                _ => byte.is_ascii_alphanumeric() || byte == b'_',
+            };
+        is_table = is_table && (at >= TABLES.len() || byte == TABLES[at]);
+        at += 1;
+    }
+    assert!(
+        is_name && !is_table,
+        "an entry is called like its kernel, with a hash: `scale__0123456789abcdef`"
+    );
 }
 
 /// The number of entries.
@@ -416,17 +469,53 @@ pub mod entry {
         unsafe { R::write(start.as_mut_ptr().cast(), len, place, value) };
     }
 
-    /// The argument in shared memory that starts at byte `OFFSET`.
+    /// The argument in shared memory that starts at byte `offset`.
     ///
     /// # Safety
-    /// The launch has at least `OFFSET + S::BYTES` bytes of dynamic shared memory, `OFFSET` is a
+    /// The launch has at least `offset + S::BYTES` bytes of dynamic shared memory, `offset` is a
     /// multiple of 16, and each thread opens this range once.
     #[inline(always)]
-    pub unsafe fn shared<S: SharedArgument, const OFFSET: usize>() -> S {
-        // SAFETY: the caller says that the launch has `OFFSET` bytes of shared memory and more.
-        let ptr = unsafe { registers::shared_memory().add(OFFSET) };
-        // SAFETY: the caller says that `S::BYTES` bytes lie behind `OFFSET`, aligned to 16, and
+    pub unsafe fn shared<S: SharedArgument>(offset: usize) -> S {
+        // SAFETY: the caller says that the launch has `offset` bytes of shared memory and more.
+        let ptr = unsafe { registers::shared_memory().add(offset) };
+        // SAFETY: the caller says that `S::BYTES` bytes lie behind `offset`, aligned to 16, and
         // opens them once.
         unsafe { S::new(ptr) }
+    }
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::assert_entry_name;
+
+    #[test]
+    fn only_names_with_a_hash_are_names_of_entries() {
+        let is_name = |name: &str| std::panic::catch_unwind(|| assert_entry_name(name)).is_ok();
+        for name in [
+            "k__0123456789abcdef",
+            "_k__0123456789abcdef",
+            "__k__0123456789abcdef",
+            "Scale_2__x__ffffffffffffffff",
+        ] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "memcpy",
+            "__0123456789abcdef",
+            "2k__0123456789abcdef",
+            "k_0123456789abcdef",
+            "k__0123456789abcde",
+            "k__0123456789abcdeF",
+            "k__0123456789abcdef ",
+            "k(__0123456789abcdef",
+            "k\n__0123456789abcdef",
+            "k\0__0123456789abcdef",
+            "größe__0123456789abcdef",
+            "__cuda_rt_layout_k__0123456789abcdef",
+            "__cuda_rt_parameters_k__0123456789abcdef",
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
     }
 }

@@ -20,9 +20,9 @@ impl ModuleImage {
     /// The PTX of the kernels of the crate `name`.
     ///
     /// # Safety
-    /// Either `ptx` was built from the `#[kernel]` items that refer to this value. Or the kernels
-    /// that refer to it are described by hand and launched only through `Stream::foreign_kernel`,
-    /// whose caller answers for each launch.
+    /// Either `ptx` is the output of `kernel-build`: each entry uses its parameters as the layout
+    /// table beside it says. Or the kernels that refer to this value are described by hand and
+    /// launched only through `Stream::foreign_kernel`, whose caller answers for each launch.
     pub const unsafe fn new(name: &'static str, ptx: &'static str) -> Self {
         Self { name, ptx }
     }

@@ -114,7 +114,11 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
 
     /// The size in bytes, rounded up to 16, so that the next argument is aligned too. The limit
     /// keeps the sum over a kernel's arguments from wrapping.
+    ///
+    /// The layout of the element is computed here, as for all memory: it does not build for a type
+    /// with padding.
     pub(crate) const BYTES: usize = {
+        let _ = T::LAYOUT;
         assert!(
             Self::FITS,
             "a block has 48 KiB of shared memory, aligned to 16 bytes"

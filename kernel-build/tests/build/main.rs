@@ -2,6 +2,7 @@
 //! they print that they are skipped.
 
 mod aliases;
+mod by_hand;
 mod openings;
 mod proof;
 mod sources;

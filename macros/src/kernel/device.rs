@@ -14,75 +14,37 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
     let body = body(kernel);
     let aliases = aliases(kernel);
 
-    let (mut declared, mut given, mut before) = (Vec::new(), Vec::new(), Vec::new());
-    let mut passed = Vec::new();
-    let (mut slices, mut exclusive, mut atomics, mut shared) = (vec![], vec![], vec![], vec![]);
-    let (mut index, mut block, mut position) = (mixed!(), mixed!(), mixed!());
+    let (mut parameters, mut given) = (Vec::new(), Vec::new());
+    let mut position = mixed!();
     for (at, parameter) in kernel.parameters.iter().enumerate() {
         let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
-            Role::Slice { .. } => {
-                declared
-                    .push(mixed!(#value: &[#ty; 0], #len: ::device_std::__private::core::primitive::usize));
-                passed.push(mixed!(reads &[#ty; 0]; value ::device_std::__private::core::primitive::usize;));
-                slices.push(mixed!(#value, #len, #ty;));
-            }
-            Role::Output { kind, .. } => {
-                let element = element_alias(at, parameter);
-                // Every output but `Atomic` is exclusive; other threads change an atomic output at
-                // the same time.
-                if *kind == Output::Atomic {
-                    declared.push(
-                        mixed!(#value: *mut #element, #len: ::device_std::__private::core::primitive::usize),
-                    );
-                    passed.push(
-                        mixed!(writes *mut #element; value ::device_std::__private::core::primitive::usize;),
-                    );
-                    atomics.push(mixed!(#value, #len, #ty;));
-                } else {
-                    declared.push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
-                    passed.push(mixed!(writes &mut [#element; 0]; value ::device_std::__private::core::primitive::usize;));
-                    exclusive.push(mixed!(#value, #len, #ty;));
-                }
-            }
-            Role::Shared => {
-                shared.push(mixed!(#value, #ty, [#(#before)*];));
-                before.push(ty);
-            }
+            Role::Slice { .. } => parameters.push(mixed!(slice(#value, #len: #ty);)),
+            // Every output but `Atomic` is exclusive; other threads change an atomic output at the
+            // same time.
+            Role::Output {
+                kind: Output::Atomic, ..
+            } => parameters.push(mixed!(atomic(#value, #len: #ty);)),
+            Role::Output { .. } => parameters.push(mixed!(exclusive(#value, #len: #ty);)),
+            Role::Shared => parameters.push(mixed!(shared(#value: #ty);)),
+            Role::Scalar => parameters.push(mixed!(scalar(#value: #ty);)),
             Role::Index(dimensions) => {
                 let current = format_ident!("Index{dimensions}");
-                index = mixed!(#value, #current);
-                position = mixed!(#value);
+                position = mixed!(index = #value: #current,);
             }
             Role::Block(dimensions) => {
                 let dimensions = dimensions_type(*dimensions);
                 let [x, y] = kernel.block.map_or([1, 1], |block| block.threads);
-                block = mixed!(#value, #dimensions, #x, #y);
-                position = mixed!(#value);
-            }
-            Role::Scalar => {
-                declared.push(mixed!(#value: #ty));
-                passed.push(mixed!(value #ty;));
+                position = mixed!(block = #value: #dimensions(#x, #y),);
             }
         }
         given.push(value);
     }
-    let mut returned = mixed!();
     if let Some(of) = &kernel.returned {
-        let (value, len) = (
-            Ident::new("returned", Span::mixed_site()),
-            Ident::new("returned_len", Span::mixed_site()),
-        );
+        let [value, len] = ["returned", "returned_len"].map(|name| Ident::new(name, Span::mixed_site()));
         let (way, ty) = (way(of), returned_alias(of));
-        let element = mixed!(<#ty as ::device_std::rt::ReturnedValue<::device_std::rt::#way>>::Element);
-        declared
-            .push(mixed!(#value: &mut [#element; 0], #len: ::device_std::__private::core::primitive::usize));
-        passed.push(mixed!(fills &mut [#element; 0]; value ::device_std::__private::core::primitive::usize;));
-        returned = mixed!(#value, #len, #way #ty);
+        parameters.push(mixed!(returned(#value, #len: #way #ty);));
     }
-    let table_symbol = format!("__cuda_rt_layout_{symbol}");
-    let parameters_symbol = format!("__cuda_rt_parameters_{symbol}");
-    let layout = layout(kernel);
 
     mixed! {
         #[cfg(target_arch = "nvptx64")]
@@ -90,18 +52,9 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             #aliases
             #body
             ::device_std::__entry! {
-                #symbol, #table_symbol, #parameters_symbol, #name(#(#given),*),
-                (#(#declared),*),
-                slices = [#(#slices)*],
-                exclusive = [#(#exclusive)*],
-                atomics = [#(#atomics)*],
-                shared = [#(#shared)*],
-                index = [#index],
-                block = [#block],
-                position = #position,
-                returned = [#returned],
-                layout = [#(#layout)*],
-                passed = [#(#passed)*],
+                #symbol, #name(#(#given),*),
+                parameters = [#(#parameters)*],
+                #position
                 checked = __CUDA_RT_CHECKED,
             }
         };
@@ -249,31 +202,6 @@ fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
         syn::FnArg::Typed(input) => Some(&*input.ty),
         syn::FnArg::Receiver(_) => None,
     })
-}
-
-/// For each slice, output, scalar and argument in shared memory: the function that makes its row of
-/// the layout table, and the type.
-fn layout(kernel: &Kernel) -> impl Iterator<Item = TokenStream> {
-    let hash = |(at, parameter): (usize, &Parameter)| match &parameter.role {
-        Role::Slice { .. } => {
-            let element = alias(at, parameter);
-            Some(mixed!(slice_layout #element;))
-        }
-        Role::Output { .. } => {
-            let output = alias(at, parameter);
-            Some(mixed!(output_layout #output<'static>;))
-        }
-        Role::Scalar => {
-            let scalar = alias(at, parameter);
-            Some(mixed!(scalar_layout #scalar;))
-        }
-        Role::Shared => {
-            let shared = alias(at, parameter);
-            Some(mixed!(shared_layout #shared<'static>;))
-        }
-        Role::Index(_) | Role::Block(_) => None,
-    };
-    kernel.parameters.iter().enumerate().filter_map(hash)
 }
 
 /// The size of these arguments in shared memory together, in bytes.

@@ -421,21 +421,46 @@ fn generic_parameters_do_not_capture_the_names_of_the_user() {
     );
 }
 
-/// A constant of another crate may change after the PTX was built.
+/// `__entry!` makes everything from one list: a group for each parameter, in the order of the
+/// function.
 #[test]
-fn sizes_of_shared_memory_are_in_the_layout_table() {
+fn an_entry_is_made_of_one_list_of_its_parameters() {
     let item = quote!(
-        fn k(mut block: Block, tile: BlockUninit<f32, { other::TILE }>, o: PerBlock<f32>) {}
+        fn k(
+            mut block: Block,
+            tile: BlockUninit<f32, { other::TILE }>,
+            input: &[f32],
+            by: f32,
+            counts: Atomic<u32>,
+            o: PerBlock<f32>,
+        ) {
+        }
     );
-    let text = expand(quote!(block = 256), item).unwrap().to_string();
-    let (_, table) = text.split_once("layout = [").unwrap();
-    let (table, _) = table.split_once(']').unwrap();
-    let entries: Vec<&str> = table.split(';').map(str::trim).collect();
-    assert!(
-        entries[0].starts_with("shared_layout") && entries[0].ends_with("< 'static >"),
-        "{table}"
+    let mut entry = String::new();
+    macro_arguments(expand(quote!(block = 256), item).unwrap(), &mut |tokens| {
+        if entry.is_empty() {
+            entry = tokens.to_string();
+        }
+    });
+    let (_, rest) = entry.split_once("parameters = [").unwrap();
+    let (list, rest) = rest.split_once(']').unwrap();
+    let groups: Vec<String> = list.split(';').map(|group| group.replace(' ', "")).collect();
+    assert_eq!(
+        groups,
+        [
+            "shared(value1:__CudaRtParameter1)",
+            "slice(value2,len2:__CudaRtParameter2)",
+            "scalar(value3:__CudaRtParameter3)",
+            "atomic(value4,len4:__CudaRtParameter4)",
+            "exclusive(value5,len5:__CudaRtParameter5)",
+            "",
+        ],
+        "{entry}"
     );
-    assert!(entries[1].starts_with("output_layout"), "{table}");
+    assert_eq!(
+        rest.replace(' ', ""),
+        ",block=value0:OneD(256u32,1u32),checked=__CUDA_RT_CHECKED,"
+    );
 }
 
 /// The committed PTX has an entry for each kernel of its source, under the name that the host asks

@@ -14,8 +14,8 @@ macro_rules! __module {
                 $crate::__private::core::include_str!($path);
             const PACKAGE: &$crate::__private::core::primitive::str =
                 $crate::__private::core::env!("CARGO_PKG_NAME");
-            // SAFETY: the file is the output of a build, and is trusted like a linked object file.
-            // Loading compares signatures and layouts.
+            // SAFETY: the file is the output of `kernel-build`, and is trusted like a linked object
+            // file. This is the one statement that a caller of these macros can make false.
             unsafe { $crate::kernel::ModuleImage::new(PACKAGE, PTX) }
         };
     };

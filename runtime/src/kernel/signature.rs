@@ -3,7 +3,9 @@
 //!
 //! All of its functions are safe to call, so the expansion needs no `unsafe` of its own. A crate
 //! that takes this crate's name is therefore trusted with nothing (H42). The only promise is the
-//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it.
+//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it. The promise is about this
+//! side only. Before a launch the driver compares the kernel's layout table with the table in the
+//! PTX, which [`device_std::__entry!`] wrote from what the entry does.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -22,8 +24,7 @@ use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
 /// A kernel's signature.
 ///
 /// # Safety
-/// `kernel` returns one static, which [`describe`] made for this type. The entry of its symbol in
-/// its module was built from a `#[kernel]` function with this signature.
+/// `kernel` returns one static, which [`describe`] made for this type.
 pub unsafe trait Signature: Sized + 'static {
     /// The position that tells threads or blocks apart.
     type Position: Position;
@@ -297,8 +298,9 @@ unsafe fn launch_shape<K: Simulate, S: StreamTag>(
         output,
     };
     let pointers = K::Parameters::pointers(arguments, &last);
-    // SAFETY: by the contract of `Signature` these are the kernel's parameters. A slice among them
-    // is borrowed as the kernel uses it, at least for this call, and belongs to `S` (`ReadArg`,
+    // SAFETY: the kernel has the layout table of `K` (`Signature`), and a driver runs an entry only
+    // with an equal table. So these are the entry's parameters (`ModuleImage::new`). A slice among
+    // them is borrowed as the entry uses it, at least for this call, and belongs to `S` (`ReadArg`,
     // `WriteArg`, and `output` by this function's contract).
     unsafe { stream.__launch(K::kernel(), shape, as_slice(&pointers)) }
 }
@@ -447,13 +449,18 @@ blocks! {
     TwoD: 2, Grid2;
 }
 
-/// Makes the only promise of a kernel's expansion: the entry called `$symbol` is this kernel.
+/// A kernel's signature, and the static that describes it.
 ///
 /// All paths start at this crate, so no other crate called `cuda_rt` can be meant, and only names
-/// and types come from the user. A crate that calls the macro by hand with another kernel's symbol
-/// lies about its PTX, like a crate with a false file in `kernel_module!`. The simulated device
-/// reads no PTX. It calls the function, whose arguments end with the launch
-/// ([`Branded`](device_std::rt::Branded)), whatever the names of the types are.
+/// and types come from the user. The lists before `parameters` give types to its numbers. From
+/// `parameters`, the position and the block size follow what a launch passes, the layout table and
+/// the simulation: all three are functions of one type.
+///
+/// A caller may choose any symbol and module, and so an entry of another kernel. The driver launches
+/// this entry only if its layout table equals the table of this kernel: it is then an entry that
+/// uses the same parameters in the same way. The simulated device reads no PTX. It calls the
+/// function, whose arguments end with the launch ([`Branded`](device_std::rt::Branded)), whatever
+/// the names of the types are.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
@@ -488,7 +495,7 @@ macro_rules! __kernel {
             type Value = $returned;
         })?)?
 
-        // SAFETY: `#[kernel]` made the entry of this name and this impl from one function.
+        // SAFETY: `kernel` returns the static in it, which `describe` makes for this type.
         unsafe impl $crate::kernel::Signature for $kernel {
             type Position = $crate::kernel::$position $(<$crate::__private::device_std::$dimensions>)?;
             type Parameters = $crate::__parameters!([$($($way)?)?] $kernel $($role $at)*);
