@@ -1,7 +1,8 @@
 //! Entries that a crate makes by calling `__entry!` itself, without `#[kernel]`.
 //!
-//! The macro is exported for the output of `#[kernel]`, so every crate can call it, and a crate that
-//! takes the place of `device_std` can change the call. The tables must say what the entry does.
+//! The macro is exported for the output of `#[kernel]`, so every crate can call it, and a crate
+//! that takes the place of `device_std` can change the call. The tables must say what the entry
+//! does.
 
 use kernel_build::{BuildError, Module};
 
@@ -98,8 +99,7 @@ fn a_call_by_hand_cannot_say_what_is_false() {
         entry(&format!("write(i, out), {one}, index = i: Index1")).replace("k__0123456789abcdef", name)
     };
     let refused = [
-        // The lists of the macro's earlier form. Here the length of `out` is a scalar, and the input
-        // of the second entry is written.
+        // The lists of the macro's earlier form: the length of `out` is a scalar. And two roles.
         (
             entry(
                 "write(i, v1), (v1: &mut [u32; 0], _l1: usize, v2: usize), slices = [], exclusive = [v1, v2, Out;],

@@ -3,9 +3,9 @@
 //!
 //! All of its functions are safe to call, so the expansion needs no `unsafe` of its own. A crate
 //! that takes this crate's name is therefore trusted with nothing (H42). The only promise is the
-//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it. The promise is about this
-//! side only. Before a launch the driver compares the kernel's layout table with the table in the
-//! PTX, which [`device_std::__entry!`] wrote from what the entry does.
+//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it. The promise is about
+//! this side only. Before a launch the driver compares the kernel's layout table with the table in
+//! the PTX, which `device_std::__entry!` wrote from what the entry does.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -456,11 +456,11 @@ blocks! {
 /// `parameters`, the position and the block size follow what a launch passes, the layout table and
 /// the simulation: all three are functions of one type.
 ///
-/// A caller may choose any symbol and module, and so an entry of another kernel. The driver launches
-/// this entry only if its layout table equals the table of this kernel: it is then an entry that
-/// uses the same parameters in the same way. The simulated device reads no PTX. It calls the
-/// function, whose arguments end with the launch ([`Branded`](device_std::rt::Branded)), whatever
-/// the names of the types are.
+/// A caller may choose any symbol and module, and so an entry of another kernel. The driver
+/// launches this entry only if its layout table equals the table of this kernel: it is then an
+/// entry that uses the same parameters in the same way. The simulated device reads no PTX. It calls
+/// the function, whose arguments end with the launch ([`Branded`](device_std::rt::Branded)),
+/// whatever the names of the types are.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
