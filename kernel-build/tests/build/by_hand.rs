@@ -91,6 +91,28 @@ fn the_rows_of_shared_memory_and_of_a_block_made_by_hand_are_the_entrys() {
     assert_eq!(body(&by_hand), body(&honest));
 }
 
+/// The memory for what a function returns may hold nothing before the launch: its row says so.
+#[test]
+fn the_row_of_what_a_function_made_by_hand_returns_is_the_entrys() {
+    let honest = "#[kernel] fn k(i: Index1, input: &[u32]) -> [u32; 2] { [input[i.get()]; 2] }";
+    let function = "type Pair = [u32; 2]; fn k(i: Index1, input: &[u32]) -> [u32; 2] { [input[i.get()]; 2] }";
+    let by_hand = |way: &str| {
+        entry(&format!(
+            "k(i, input), parameters = [slice(input, m: Word); returned(pairs, n: {way} Pair);], index = i: Index1"
+        )) + function
+    };
+    let (Some(honest), Some(chunks), Some(elements)) = (
+        built("honest", honest),
+        built("chunks", &by_hand("EachChunk")),
+        built("elements", &by_hand("Each")),
+    ) else {
+        return;
+    };
+    assert_eq!(table(&chunks, "layout"), table(&honest, "layout"));
+    assert_ne!(table(&elements, "layout"), table(&honest, "layout"));
+    assert_eq!(table(&chunks, "parameters"), table(&elements, "parameters"));
+}
+
 /// Programs that call the macro with a list that says less than the truth, and words of the error.
 #[test]
 fn a_call_by_hand_cannot_say_what_is_false() {
@@ -146,6 +168,12 @@ fn a_call_by_hand_cannot_say_what_is_false() {
             entry(&format!("twice(b, b, out), {one}, block = b: OneD(64, 1)"))
                 + "fn twice(_: Block, _: Block, _: PerThread<u32>) {}",
             "error[E0382]",
+        ),
+        // The function returns another type than the row tells.
+        (
+            entry("fill(i), parameters = [returned(out, n: Each Len);], index = i: Index1")
+                + "fn fill(_: Index1) -> u32 { 1 }",
+            "error[E0308]",
         ),
         // The memory of the launch for longer.
         (

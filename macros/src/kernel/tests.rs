@@ -433,7 +433,7 @@ fn an_entry_is_made_of_one_list_of_its_parameters() {
             by: f32,
             counts: Atomic<u32>,
             o: PerBlock<f32>,
-        ) {
+        ) -> u32 {
         }
     );
     let mut entry = String::new();
@@ -453,6 +453,7 @@ fn an_entry_is_made_of_one_list_of_its_parameters() {
             "scalar(value3:__CudaRtParameter3)",
             "atomic(value4,len4:__CudaRtParameter4)",
             "exclusive(value5,len5:__CudaRtParameter5)",
+            "returned(returned,returned_len:Each__CudaRtReturned)",
             "",
         ],
         "{entry}"
