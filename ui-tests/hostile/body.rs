@@ -247,7 +247,7 @@ fn kernels() {
     let block: ::rust::option::Option<[::rust::primitive::u32; 2]> = ::real::__block!(8, 4);
     let none: ::rust::option::Option<[::rust::primitive::u32; 2]> = ::real::__block!();
     ::rust::println!("blocks {block:?} {none:?}");
-    type Parameters = ::real::__parameters!(Count Output 0 Value 1);
+    type Parameters = ::real::__parameters!([] Count Output 0 Value 1);
     let same = ::rust::any::TypeId::of::<Parameters>()
         == ::rust::any::TypeId::of::<<Count as Signature>::Parameters>();
     ::rust::println!("parameters {same}");
