@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::ffi;
 use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
@@ -105,19 +105,19 @@ fn text(said: *const c_char) -> String {
 /// environment meanwhile, through `std::env` or C, reads freed memory; `std::env::set_var` is
 /// `unsafe` for this reason. NCCL before 2.23 also writes beyond its line buffer where a name is
 /// long. What a line means differs by version, so the lines are not read here.
-fn initialised<T>(version: u32, initialise: impl FnOnce() -> DriverResult<T>) -> DriverResult<T> {
-    static FILES_WERE_READ: Mutex<bool> = Mutex::new(false);
-    let mut files_were_read = FILES_WERE_READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if *files_were_read {
-        drop(files_were_read);
-        return initialise();
+fn initialised<T>(
+    files_were_read: &mut bool,
+    files: &[PathBuf],
+    initialise: impl FnOnce() -> DriverResult<T>,
+) -> DriverResult<T> {
+    if !*files_were_read {
+        refuse_settings(files)
+            .map_err(|why| DriverError::with_detail("ncclCommInitAll", ErrorCode::OPERATING_SYSTEM, why))?;
     }
-    let homes = [home_of_the_user(), std::env::var_os("HOME").map(PathBuf::from)];
-    let named = std::env::var_os("NCCL_CONF_FILE");
-    refuse_settings(&configuration_files(version, named, homes))
-        .map_err(|why| DriverError::with_detail("ncclCommInitAll", ErrorCode::OPERATING_SYSTEM, why))?;
+    // A call that fails may have read no file yet.
+    let initialised = initialise()?;
     *files_were_read = true;
-    initialise()
+    Ok(initialised)
 }
 
 /// The files that NCCL reads at its first initialisation, or may read.
@@ -256,7 +256,12 @@ impl NcclCommunicator {
         let mut made = vec![ptr::null_mut(); ordinals.len()];
         {
             let _entered = driver.context.enter()?;
-            initialised(version_of(nccl)?, || {
+            static FILES_WERE_READ: Mutex<bool> = Mutex::new(false);
+            let mut were_read = FILES_WERE_READ.lock().unwrap_or_else(PoisonError::into_inner);
+            let homes = [home_of_the_user(), std::env::var_os("HOME").map(PathBuf::from)];
+            let named = std::env::var_os("NCCL_CONF_FILE");
+            let files = configuration_files(version_of(nccl)?, named, homes);
+            initialised(&mut were_read, &files, || {
                 // SAFETY: both arrays are of `count` elements.
                 let status = unsafe { nccl.ncclCommInitAll(made.as_mut_ptr(), count, ordinals.as_ptr()) };
                 nccl.check(CALL, status)
@@ -374,6 +379,9 @@ unsafe impl Communicator for NcclCommunicator {
         // SAFETY: the group was begun above, on this thread.
         let ended = unsafe { self.nccl.ncclGroupEnd() };
         let ended = self.nccl.check("ncclGroupEnd", ended);
+        // The first collective may set up more of NCCL.
+        static FIRST: Once = Once::new();
+        FIRST.call_once(process_end::shut_at_exit);
         // The first error of the two says what went wrong.
         made.and(ended)
     }
@@ -466,8 +474,11 @@ mod tests {
 mod initial_environment {
     use std::path::PathBuf;
 
+    use cuda_rt_driver::{DriverError, ErrorCode};
+
     use super::{
-        configuration_files, home_of_the_user, initial_variable, is_relative_path, refuse_settings, value_of,
+        configuration_files, home_of_the_user, initial_variable, initialised, is_relative_path,
+        refuse_settings, value_of,
     };
 
     #[test]
@@ -514,6 +525,27 @@ mod initial_environment {
         assert_eq!(configuration_files(22808, named(), homes()), one);
         let old = ["/a/.nccl.conf", "/b/.nccl.conf", "/dev/null", "/etc/nccl.conf"].map(PathBuf::from);
         assert_eq!(configuration_files(21803, named(), homes()), old);
+    }
+
+    /// A first initialisation that fails may have read no file: the next one looks at them again.
+    #[test]
+    fn files_are_looked_at_until_an_initialisation_succeeds() {
+        let refused = || DriverError::new("ncclCommInitAll", ErrorCode::INVALID_DEVICE);
+        let folder = std::env::temp_dir().join(format!("cuda-rt-nccl-again-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("settings");
+        let (mut were_read, files) = (false, [file.clone()]);
+        let failed = initialised(&mut were_read, &files, || Err::<(), _>(refused()));
+        assert_eq!(failed, Err(refused()));
+        std::fs::write(&file, "A=1\n").unwrap();
+        let second = initialised(&mut were_read, &files, || Ok(()));
+        std::fs::write(&file, "").unwrap();
+        let third = initialised(&mut were_read, &files, || Ok(()));
+        std::fs::write(&file, "A=1\n").unwrap();
+        let later = initialised(&mut were_read, &files, || Ok(()));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(second.unwrap_err().to_string().contains("is not empty"));
+        assert_eq!((third, later), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -34,6 +34,10 @@ fn public_name(symbol: &'static str) -> &'static str {
 
 /// The same error with a detail added.
 pub(super) fn with_detail(error: DriverError, detail: impl Into<String>) -> DriverError {
+    let mut detail = detail.into();
+    if !error.detail().is_empty() {
+        detail = format!("{}; {detail}", error.detail());
+    }
     DriverError::with_detail(error.call(), error.code(), detail)
 }
 

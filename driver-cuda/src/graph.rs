@@ -6,11 +6,12 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::Once;
 
 use super::context::Context;
 use super::error::with_detail;
 use super::ffi::{self, CUgraphExecUpdateResult, CUstreamCaptureMode, CUstreamCaptureStatus};
-use super::stream;
+use super::{process_end, stream};
 use cuda_rt_driver::LaunchShape;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph, RawNode, RawStream};
 
@@ -84,6 +85,9 @@ pub(super) unsafe fn end(context: &Context, stream: RawStream) -> DriverResult<R
     let mut executable = ptr::null_mut();
     // SAFETY: the pointer is to a live CUgraphExec, and the graph is live.
     let instantiated = unsafe { library.cuGraphInstantiateWithFlags(&mut executable, source, flags) };
+    // The first graph may set up more of the driver.
+    static FIRST: Once = Once::new();
+    FIRST.call_once(process_end::shut_at_exit);
     if let Err(error) = instantiated {
         // SAFETY: the graph is live and not used again.
         let _ = unsafe { library.cuGraphDestroy(source) };

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use super::context::Context;
 use super::error::with_detail;
 use super::ffi::{self, CUjit_option};
+use super::process_end;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 use cuda_rt_driver::{Kernel, ModuleImage};
@@ -186,6 +187,9 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
             values.as_mut_ptr(),
         )
     };
+    // The driver loads its compiler for PTX with the first module.
+    static FIRST: Once = Once::new();
+    FIRST.call_once(process_end::shut_at_exit);
     loaded.map_err(|error| {
         let log = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
         with_detail(error, format!("kernels of `{}`: {}", image.name, log.trim()))

@@ -13,7 +13,9 @@
 //!    process ends. If so, the call is not made, and its status says so ([`Status::PROCESS_ENDS`]).
 //! 2. An exit handler of ours shuts the gate, and waits until no other thread is counted. It runs
 //!    before the handlers that were registered earlier. [`shut_at_exit`] registers it whenever a
-//!    library was loaded or a context was made, after which the library has registered its own.
+//!    library was loaded or a context was made, and behind the first module, graph, collective and
+//!    trace. The libraries have registered their own by then. A thread that is inside the first of
+//!    these calls as the process ends is not covered.
 //! 3. A thread that waits for the GPU may stay inside for long. After [`PATIENCE`] the handler ends
 //!    the process at once (`_exit`, with the status given to `exit`), and prints why. The remaining
 //!    handlers do not run then; the buffers of C's streams are not written.

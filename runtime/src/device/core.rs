@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::Unordered;
 use crate::memory::PinnedPool;
@@ -46,9 +46,6 @@ pub(crate) struct DeviceCore {
     host_tasks: Mutex<Vec<Arc<HostTask>>>,
     /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
-    /// The error of the first ordering that could not be made. Like a sticky error of a CUDA
-    /// context, every later call returns it, so no more work is enqueued.
-    sticky_error: OnceLock<DriverError>,
 }
 
 impl DeviceCore {
@@ -101,7 +98,6 @@ impl DeviceCore {
             host_tasks: Mutex::default(),
             checked: tools.is_checked(),
             tools,
-            sticky_error: OnceLock::new(),
             device,
             driver,
         }))
@@ -143,7 +139,7 @@ impl DeviceCore {
     /// Returns an error if an ordering could not be made.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Unordered> {
-        match self.sticky_error.get() {
+        match self.events.sticky_error() {
             None => Ok(()),
             Some(cause) => Err(Unordered {
                 cause: cause.clone(),
@@ -153,9 +149,9 @@ impl DeviceCore {
     }
 
     /// Notes that an ordering could not be made, neither by a wait on the GPU nor on the host.
-    /// Nothing more is enqueued from now on.
+    /// Nothing more is enqueued from now on, and no event is recorded.
     pub(crate) fn set_sticky_error(&self, error: DriverError) {
-        let _ = self.sticky_error.set(error);
+        self.events.set_sticky_error(error);
     }
 
     pub(crate) fn events(&self) -> &Arc<EventPool> {

@@ -2,13 +2,13 @@
 //! record of an event. When the lease is dropped, the event returns to its pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io, mem};
 
 use crate::order::completion::{Completion, Done, Question};
 use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
-use cuda_rt_driver::{Driver, DriverResult, RawEvent};
+use cuda_rt_driver::{Driver, DriverError, DriverResult, RawEvent};
 
 /// The events of one device that have no lease.
 ///
@@ -25,6 +25,10 @@ pub(crate) struct EventPool {
     plain: FreeEvents,
     timing: FreeEvents,
     closed: AtomicBool,
+    /// The error of the first ordering that could not be made. Like a sticky error of a CUDA
+    /// context, every later call returns it. A record returns it too: an event recorded now would
+    /// not be behind all uses of the memory that the ordering was for.
+    sticky_error: OnceLock<DriverError>,
     /// The observer of records and waits.
     observed: Arc<Observed>,
     /// The threads that wait for events on behalf of tasks.
@@ -100,6 +104,7 @@ impl EventPool {
             plain: FreeEvents::default(),
             timing: FreeEvents::default(),
             closed: AtomicBool::new(false),
+            sticky_error: OnceLock::new(),
             observed,
             completion,
         })
@@ -120,10 +125,24 @@ impl EventPool {
         }))
     }
 
+    /// The error of the first ordering of this device that could not be made.
+    #[inline]
+    pub(crate) fn sticky_error(&self) -> Option<&DriverError> {
+        self.sticky_error.get()
+    }
+
+    /// Refuses all later records. The first error stays.
+    pub(crate) fn set_sticky_error(&self, error: DriverError) {
+        let _ = self.sticky_error.set(error);
+    }
+
     /// Leases an event that records all the work of `at` so far. No event is leased without a
-    /// record (obligation 2).
+    /// record (obligation 2), and none after an ordering could not be made.
     #[inline]
     pub(crate) fn record(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
+        if let Some(error) = self.sticky_error() {
+            return Err(error.clone());
+        }
         let event = match self.free(timing).pop() {
             Some(event) => event,
             None => self.create(timing)?,

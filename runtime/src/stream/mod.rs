@@ -97,6 +97,7 @@ impl<S> Stream<S> {
     /// Records an event at the present end of this stream, for the call `during`.
     #[inline]
     pub(crate) fn record(&self, during: &'static str) -> Result<EventLease> {
+        self.core.check().during(during)?;
         self.core.events().record(self.at, false).during(during)
     }
 }

@@ -1,13 +1,15 @@
 //! Attacks on lending: the wait at its end fails on the GPU and on the host.
 #![forbid(unsafe_code)]
 
+use cuda_rt::checker::Check;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
-use cuda_rt::{Device, Error, Live, Stream};
+use cuda_rt::{Device, Error, Live, PinnedBuffer, Slot, Stream};
 
 cuda_rt::streams! {
     Owner;
     Borrower;
+    Other;
 }
 
 const LEN: usize = 64;
@@ -87,6 +89,8 @@ fn attack_any_work_after_a_lend_that_could_not_be_joined() {
 #[test]
 fn calls_refused_after_a_lend_that_could_not_be_joined_say_why_and_leak_nothing() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
+        let other = gpu.stream::<Other<_>>().unwrap();
+        let released = other.release(other.alloc_zeroed::<u32>(LEN).unwrap()).unwrap();
         let (owner, buffer) = unjoined(&gpu);
         let live = || gpu.simulator().unwrap().counters().allocations_live;
         let before = live();
@@ -104,8 +108,9 @@ fn calls_refused_after_a_lend_that_could_not_be_joined_say_why_and_leak_nothing(
             assert!(error.to_string().contains("takes no more work"), "{error}");
         }
         assert_eq!(live(), before);
-        // Finished work can still be waited for.
-        owner.release(buffer).unwrap().synchronize().unwrap();
+        // Earlier releases can still be waited for, and later ones are refused.
+        released.synchronize().unwrap();
+        assert!(matches!(owner.release(buffer), Err(Error::Unordered { .. })));
     })
     .unwrap();
 }
@@ -182,4 +187,61 @@ fn attack_give_away_memory_that_a_failed_lend_still_writes() {
         assert!(given.is_err(), "nothing says when it may be freed");
     })
     .unwrap();
+}
+
+/// Lends pinned memory, to which the borrower copies sevens, and cannot join the loan.
+fn unjoined_pinned<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, PinnedBuffer<u32, Owner<D>>) {
+    let (owner, borrower) = (
+        gpu.stream::<Owner<D>>().unwrap(),
+        gpu.stream::<Borrower<D>>().unwrap(),
+    );
+    let sevens = borrower.alloc_from_slice(&[7_u32; LEN]).unwrap();
+    let mut host = owner.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap();
+    owner.synchronize().unwrap();
+    borrower.synchronize().unwrap();
+    let simulator = gpu.simulator().unwrap();
+    simulator.fail_nth(Call::RecordEvent, 2, ErrorCode::OUT_OF_MEMORY);
+    simulator.fail_next(Call::SynchronizeStream, ErrorCode::OUT_OF_MEMORY);
+    let error = owner
+        .lend_all(&borrower, &mut host, |mut view| {
+            borrower.copy_to_host(&sevens, &mut view)
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::Unordered { .. }), "{error:?}");
+    (owner, host)
+}
+
+/// An event that is recorded now is not behind the borrower's copy, so the host never gets memory
+/// that was lent, on whatever way.
+#[test]
+fn attack_reach_pinned_memory_under_a_loan_that_could_not_be_joined() {
+    for way in 0..6 {
+        let config = SimConfig::default().order(Order::Lazy).check(Check::Record);
+        Device::simulated(config, |gpu| {
+            let (owner, host) = unjoined_pinned(&gpu);
+            match way {
+                0 => assert!(owner.release(host).is_err()),
+                1 => assert!(owner.share(host).is_err()),
+                2 => {
+                    let shared = owner.share_lazily(host);
+                    assert!(shared.and_then(|shared| shared.host().map(drop)).is_err());
+                }
+                3 => {
+                    let mut slot = Slot::new(gpu.pinned::<u32>(1).unwrap());
+                    let mut host = Some(host);
+                    let swapped = slot.on(&owner, |one| std::mem::swap(one, host.as_mut().unwrap()));
+                    assert!(swapped.is_err());
+                    drop(host);
+                }
+                4 => assert!(owner.try_release((host,)).is_err()),
+                _ => drop(host),
+            }
+            // The block stays mapped, and nothing else gets it.
+            let mine = gpu.pinned_from(&[1_u32; LEN]).unwrap();
+            gpu.simulator().unwrap().run_pending();
+            assert_eq!(*mine, [1; LEN], "way {way}");
+            assert_eq!(gpu.races(), [], "way {way}");
+        })
+        .unwrap();
+    }
 }

@@ -168,14 +168,16 @@ fn attack_copy_from_a_device_on_which_an_ordering_could_not_be_made() {
                 there.stream::<Compute<_>>().unwrap(),
                 there.stream::<Copies<_>>().unwrap(),
             );
-            let mut theirs = owner.alloc_zeroed::<u32>(LEN).unwrap();
+            let theirs = owner.release(owner.alloc_zeroed::<u32>(LEN).unwrap()).unwrap();
+            let mut lent = owner.alloc_zeroed::<u32>(LEN).unwrap();
             let simulator = here.simulator().unwrap();
             simulator.fail_nth(Call::RecordEvent, 2, PASSING);
             simulator.fail_next(Call::SynchronizeStream, PASSING);
             owner
-                .lend(&borrower, &mut theirs, |view| borrower.fill(view, 7))
+                .lend(&borrower, &mut lent, |view| borrower.fill(view, 7))
                 .unwrap_err();
-            let theirs = owner.release(theirs).unwrap();
+            // What was lent cannot be released, and what was released before is not copied.
+            owner.release(lent).unwrap_err();
             let mut ours = copies.alloc_zeroed::<u32>(LEN).unwrap();
             let refused = copies.try_copy_from_peer(theirs, .., &mut ours).unwrap_err();
             let refused = copies.try_copy_to_peer(&ours, refused.value, ..).unwrap_err();
