@@ -152,7 +152,8 @@ macro_rules! split {
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (parts, mut fence) = self.into_parts();
                 let ($($value,)*) = parts.take_back();
-                $(let $value = (Unless::leaked($value), fence.share());)*
+                $(let $value = Unless::leaked($value);)*
+                $(let $value = ($value, fence.share());)*
                 ($(
                     // SAFETY: HANDOFF-1 held for the whole, so it holds for each part with the same
                     // fence.
