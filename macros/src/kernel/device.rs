@@ -51,12 +51,15 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         const _: () = {
             #aliases
             #body
-            ::device_std::__entry! {
-                #symbol, #name(#(#given),*),
-                parameters = [#(#parameters)*],
-                #position
-                checked = __CUDA_RT_CHECKED,
-            }
+            // In a block of its own: the user's body must not find the entry by its name.
+            const _: () = {
+                ::device_std::__entry! {
+                    #symbol, #name(#(#given),*),
+                    parameters = [#(#parameters)*],
+                    #position
+                    checked = __CUDA_RT_CHECKED,
+                }
+            };
         };
 
         // With this item, paths to the kernel (`pub use`) resolve on the device too.
