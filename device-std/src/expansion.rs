@@ -140,7 +140,9 @@ macro_rules! __entry {
                     return;
                 }
             )?)*
-            let _value = $function($($given),*);
+            // In a closure, because `return` is an identifier to a macro: as the name of the
+            // function it would leave the entry before the value is written.
+            let _value = (|| $function($($given),*))();
             $($(
                 let write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 let (start, len) = ($returned, $returned_len);

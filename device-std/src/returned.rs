@@ -227,7 +227,7 @@ unsafe impl<T: Element, const N: usize> ReturnedValue<EachChunk> for [T; N] {
         assert!(N > 0, "a chunk has elements");
         N
     };
-    const KIND: u64 = 2 | (N as u64) << 8;
+    const KIND: u64 = crate::rt::packed(2, N);
     const BY_THREAD: bool = false;
 
     #[inline(always)]

@@ -80,17 +80,46 @@ pub const fn slice_layout<T: Element>() -> Row {
     row::<T>(T::LAYOUT, READS)
 }
 
+/// A way of writing and its number of elements, as a word of a row.
+///
+/// # Panics
+/// In a constant, so that the program does not build, if the number is too large for its place in
+/// the row. Otherwise two numbers would have one row, and the host and the device could disagree
+/// about the elements that a thread writes.
+pub(crate) const fn packed(way: u64, elements: usize) -> u64 {
+    assert!(
+        (elements as u64) < 1 << 32,
+        "a thread writes fewer than 2^32 elements of an output"
+    );
+    way | (elements as u64) << 8
+}
+
 /// The row of an output, with the element's layout.
 pub const fn output_layout<O: OutputArgument>() -> Row {
     assert_has_size::<O::Element>();
-    row::<O::Element>(<O::Element as Element>::LAYOUT, WRITES | O::KIND << 8)
+    row::<O::Element>(<O::Element as Element>::LAYOUT, WRITES | const { O::KIND } << 8)
 }
 
 /// The row of the output that holds what a kernel returns, with the element's layout.
+///
+/// A chunk is shorter than 2^32 elements. Counterexample: were the high bits of a length lost, a
+/// host that counts 2^48 + 4 elements for each thread would have the row of a device that writes 4,
+/// and take a buffer for written that is not.
+///
+/// ```
+/// # use device_std::rt::{EachChunk, Written, returned_layout};
+/// const ROW: device_std::rt::Row = returned_layout::<Written<[u8; 4], EachChunk>>();
+/// # let _ = ROW;
+/// ```
+/// ```compile_fail,E0080
+/// # use device_std::rt::{EachChunk, Written, returned_layout};
+/// const ROW: device_std::rt::Row = returned_layout::<Written<[u8; (1 << 48) + 4], EachChunk>>();
+/// # let _ = ROW;
+/// ```
 pub const fn returned_layout<R: Returned>() -> Row {
     assert_has_size::<R::Element>();
     const { assert!(R::COUNT > 0, "a chunk has elements") };
-    row::<R::Element>(<R::Element as Element>::LAYOUT, FILLS | R::KIND << 8)
+    row::<R::Element>(<R::Element as Element>::LAYOUT, FILLS | const { R::KIND } << 8)
 }
 
 /// The row of a scalar parameter.
@@ -288,8 +317,8 @@ macro_rules! outputs {
 
 outputs! {
     {T: Element} PerThread<'k, T>, true, 1;
-    {T: Element, const ROWS: usize} PerThreadColumn<'k, T, ROWS>, true, 2 | (ROWS as u64) << 8;
-    {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, 3 | (N as u64) << 8;
+    {T: Element, const ROWS: usize} PerThreadColumn<'k, T, ROWS>, true, packed(2, ROWS);
+    {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, packed(3, N);
     {T: Element} PerBlock<'k, T>, true, 4;
     {T: AtomicElement} Atomic<'k, T>, false, 5;
 }

@@ -7,10 +7,19 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::ffi::{self, CUstreamCaptureMode};
+use super::function_table;
 use super::library::Library;
 use super::process_end;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
+
+/// The compiler of PTX, which the driver loads with the first module. Its exit handlers must be
+/// registered before ours, so it is loaded before: on an H200 (driver 580) it registers four.
+const COMPILERS: &[&str] = if cfg!(target_os = "linux") {
+    &["libnvidia-ptxjitcompiler.so.1"]
+} else {
+    &[]
+};
 
 /// When a call on a stream or event makes sure that its context is current.
 ///
@@ -75,6 +84,7 @@ impl Context {
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer is to a live CUcontext, and the device is valid.
         unsafe { library.cuDevicePrimaryCtxRetain(&mut handle, device) }?;
+        function_table::load_early(COMPILERS);
         process_end::shut_at_exit();
         Ok(Self {
             library,

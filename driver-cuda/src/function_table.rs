@@ -129,6 +129,14 @@ pub(super) fn load(names: &[&str]) -> Result<(String, &'static Library), String>
     Err(first.unwrap_or_else(|| "no name was given".into()))
 }
 
+/// Loads the libraries among these that are found, for the rest of the process.
+pub(super) fn load_early(names: &[&str]) {
+    for name in names {
+        // The driver loads the same file again, or another one if this name is not the driver's.
+        let _ = load(&[name]);
+    }
+}
+
 /// Loads a library from where the system's loader finds it.
 ///
 /// # Safety

@@ -187,7 +187,7 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
             values.as_mut_ptr(),
         )
     };
-    // The driver loads its compiler for PTX with the first module.
+    // The driver may set up more with the first module.
     static FIRST: Once = Once::new();
     FIRST.call_once(process_end::shut_at_exit);
     loaded.map_err(|error| {

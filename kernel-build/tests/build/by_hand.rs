@@ -169,6 +169,16 @@ fn a_call_by_hand_cannot_say_what_is_false() {
                 + "fn twice(_: Block, _: Block, _: PerThread<u32>) {}",
             "error[E0382]",
         ),
+        // The function, and what it is given, leave the entry before the value is written.
+        (
+            entry("return(), parameters = [returned(out, n: Each Word);], index = i: Index1"),
+            "error[E0308]",
+        ),
+        (
+            entry("fill(return), parameters = [returned(out, n: Each Word);], index = i: Index1")
+                + "fn fill(_: Index1) -> u32 { 1 }",
+            "error[E0308]",
+        ),
         // The function returns another type than the row tells.
         (
             entry("fill(i), parameters = [returned(out, n: Each Len);], index = i: Index1")

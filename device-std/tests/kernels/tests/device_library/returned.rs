@@ -52,7 +52,7 @@ fn each_thread_of_a_plane_and_of_a_volume_returns_its_element() {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let output = stream.alloc_uninit(37 * 11).unwrap();
         let plane = kernels::return_of_plane(&stream, Grid2::covering(37, 11), output).unwrap();
-        let expected: Vec<u64> = (0..37 * 11).map(|at| (at / 37) << 32 | at % 37).collect();
+        let expected: Vec<u64> = (0..37 * 11).map(|at| ((at / 37) << 32) | (at % 37)).collect();
         assert_eq!(stream.copy_to_vec(&plane).unwrap(), expected);
 
         let output = stream.alloc_uninit(7 * 5 * 11).unwrap();
