@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
+use crate::features::EVERY_CRATE;
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
 
@@ -89,8 +90,8 @@ impl Compilation<'_> {
         self.target_dir.join(PROFILE)
     }
 
-    /// The arguments of cargo.
-    fn arguments(&self, purpose: Purpose) -> Vec<String> {
+    /// The arguments of cargo, without flags of rustc.
+    fn cargo_arguments(&self, purpose: Purpose) -> Vec<String> {
         let mut arguments: Vec<String> = ["rustc", "--lib", "--target", TARGET, "--profile", PROFILE]
             .into_iter()
             .chain(["-Zbuild-std=core", "-Ztrim-paths", "--color=never"])
@@ -114,7 +115,15 @@ impl Compilation<'_> {
         for setting in settings.chain(configuration) {
             arguments.extend(["--config".to_owned(), setting]);
         }
+        arguments
+    }
+
+    /// The arguments of cargo for the compilation, which end with flags for the kernels' own crate.
+    fn arguments(&self, purpose: Purpose) -> Vec<String> {
+        let mut arguments = self.cargo_arguments(purpose);
         arguments.push("--".to_owned());
+        // `core` does not get this flag. `features.rs` looks at the other crates.
+        arguments.push(format!("-Zallow-features={}", EVERY_CRATE.join(",")));
         arguments.extend(purpose.last_flags().iter().map(|flag| (*flag).to_owned()));
         arguments.extend(self.remap.map(|remap| format!("--remap-path-prefix={remap}")));
         arguments
@@ -130,9 +139,20 @@ impl Compilation<'_> {
 
     /// Compiles, and returns cargo's messages.
     pub(crate) fn run(&self, purpose: Purpose) -> Result<String, BuildError> {
+        self.cargo(purpose, self.arguments(purpose))
+    }
+
+    /// Cargo's list of the compilations and their profiles, as JSON. Nothing is compiled.
+    pub(crate) fn units(&self) -> Result<String, BuildError> {
+        let mut arguments = self.cargo_arguments(Purpose::Kernels);
+        arguments.extend(["--unit-graph", "-Zunstable-options"].map(str::to_owned));
+        self.cargo(Purpose::Kernels, arguments)
+    }
+
+    fn cargo(&self, purpose: Purpose, arguments: Vec<String>) -> Result<String, BuildError> {
         let mut cargo = self.toolchain.cargo();
         cargo.env(RUSTFLAGS, self.flags(purpose));
-        let output = cargo.args(self.arguments(purpose)).output();
+        let output = cargo.args(arguments).output();
         let output = output.map_err(BuildError::NoRustup)?;
         if !output.status.success() {
             let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -188,6 +208,7 @@ mod tests {
             "--profile",
             "build.build-dir=",
             "-Ztrim-paths",
+            "-Zallow-features=abi_ptx,doc_cfg,f128,f16",
             "env.CARGO_ENCODED_RUSTFLAGS.value=",
             "env.CARGO_ENCODED_RUSTFLAGS.force=true",
         ] {

@@ -111,6 +111,42 @@ pub enum BuildError {
         /// The crate, or the file.
         what: String,
     },
+    /// A crate of the kernels names a feature of nightly in its attributes that is not on the list of
+    /// known features. Some features switch off checks of safe code.
+    #[error(
+        "the crate `{krate}` names the unstable feature `{feature}` at {}:{line}: no crate of kernels may, also where \
+         the attribute does not apply, because some features switch off checks of safe code. Remove the feature, or \
+         depend on a version of `{krate}` without it",
+        file.display()
+    )]
+    UnstableFeature {
+        /// The crate.
+        krate: String,
+        /// The crate's root.
+        file: PathBuf,
+        /// The line of the feature.
+        line: usize,
+        /// The feature.
+        feature: String,
+    },
+    /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features, and
+    /// hide statics.
+    #[error(
+        "a cargo profile adds flags to the crate `{krate}`, which kernels are refused for: remove {flags} from \
+         `rustflags` in the profiles of the workspace's Cargo.toml and of cargo's configuration"
+    )]
+    ProfileFlags {
+        /// The crate.
+        krate: String,
+        /// The flags, as JSON.
+        flags: String,
+    },
+    /// The search for unstable features did not understand something, so it proves nothing.
+    #[error("the search for unstable features did not understand {what}, so the kernels are refused")]
+    FeaturesUnknown {
+        /// The crate, or the list of crates.
+        what: String,
+    },
     /// A kernel has a remainder of floats. A GPU computes it by a division that is rounded, so the
     /// result is not exact.
     #[error(

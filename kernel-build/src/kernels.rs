@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::compilation::{Compilation, Purpose};
 use crate::compiled;
 use crate::error::BuildError;
+use crate::features;
 use crate::inspect::inspect;
 use crate::shim;
 use crate::statics;
@@ -165,6 +166,9 @@ impl Kernels {
     /// - The kernels do not compile: [`Compile`](BuildError::Compile), with the compiler's text.
     /// - The module is refused: [`NoEntries`](BuildError::NoEntries),
     ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
+    ///   [`UnstableFeature`](BuildError::UnstableFeature),
+    ///   [`ProfileFlags`](BuildError::ProfileFlags),
+    ///   [`FeaturesUnknown`](BuildError::FeaturesUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
     ///   [`Unsearched`](BuildError::Unsearched), [`NoLayoutTable`](BuildError::NoLayoutTable),
     ///   [`Refused`](BuildError::Refused).
@@ -251,6 +255,7 @@ fn compile_for(
         }
     }
     compilation.run(Purpose::Kernels)?;
+    features::refuse(compilation, &library.name)?;
     statics::refuse(compilation, &library.name)?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));

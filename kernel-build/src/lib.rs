@@ -32,6 +32,9 @@
 //!   the module need not. It also refuses kernels if one of their crates has a mutable static. To
 //!   find the statics, it compiles the crates again without optimisation. This takes some seconds
 //!   in the first build, and little time later.
+//! - The build refuses kernels if one of their crates enables a feature of nightly that is not on a
+//!   short list, also in a `cfg_attr` that does not apply. Some features, for example `custom_mir`,
+//!   switch off checks of safe code.
 //! - The build [proves](verify) two properties of the PTX: threads meet at each barrier, and
 //!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
 //!   switched off. Most refusals concern a barrier under a condition that differs by thread. The
@@ -45,6 +48,7 @@ mod compilation;
 mod compiled;
 mod environment;
 mod error;
+mod features;
 mod inspect;
 mod kernels;
 mod profile;

@@ -3,6 +3,7 @@
 
 mod aliases;
 mod by_hand;
+mod features;
 mod openings;
 mod proof;
 mod sources;
@@ -14,8 +15,7 @@ use std::sync::Mutex;
 
 use kernel_build::{BuildError, Kernels, Module};
 
-/// The lock for builds. Only one build runs at a time, in one target directory, so that `core` is
-/// compiled once.
+/// One build runs at a time, in one target directory, so that `core` is compiled once.
 static BUILD: Mutex<()> = Mutex::new(());
 
 fn workspace() -> &'static Path {
