@@ -111,8 +111,8 @@ pub enum BuildError {
         /// The crate, or the file.
         what: String,
     },
-    /// A crate of the kernels names a feature of nightly in its attributes that is not on the list of
-    /// known features. Some features switch off checks of safe code.
+    /// A crate of the kernels names a feature of nightly in its attributes that is not on the list
+    /// of known features. Some features switch off checks of safe code.
     #[error(
         "the crate `{krate}` names the unstable feature `{feature}` at {}:{line}: no crate of kernels may, also where \
          the attribute does not apply, because some features switch off checks of safe code. Remove the feature, or \
@@ -129,8 +129,8 @@ pub enum BuildError {
         /// The feature.
         feature: String,
     },
-    /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features, and
-    /// hide statics.
+    /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features,
+    /// and hide statics.
     #[error(
         "a cargo profile adds flags to the crate `{krate}`, which kernels are refused for: remove {flags} from \
          `rustflags` in the profiles of the workspace's Cargo.toml and of cargo's configuration"
