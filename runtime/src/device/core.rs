@@ -243,6 +243,27 @@ impl DeviceCore {
             .try_for_each(|other| self.events.record(other, false)?.wait_on(at))
     }
 
+    /// Blocks the host until the work that each stream of this core holds now is done, one stream
+    /// after another. The streams of a device's core are never captured: a capture has a core of
+    /// its own.
+    pub(crate) fn synchronize(&self) -> DriverResult<()> {
+        // The locks are not held during the waits: other threads go on.
+        let mut streams: Vec<StreamRef> = {
+            let named = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            named.values().copied().collect()
+        };
+        {
+            let anonymous = self.anonymous.lock().unwrap_or_else(PoisonError::into_inner);
+            streams.extend(anonymous.iter().copied());
+        }
+        streams.push(self.stream_for_frees);
+        streams.into_iter().try_for_each(|at| {
+            // SAFETY: CORE-1: the stream is live while the core is.
+            let wait = || unsafe { self.driver.synchronize_stream(at.raw) };
+            self.observed.host_waits(at.id, wait)
+        })
+    }
+
     /// Creates a stream without a tag. The core keeps it until the core is dropped.
     pub(crate) fn anonymous_stream(&self, priority: Priority) -> DriverResult<StreamRef> {
         let at = self.create_stream(priority)?;

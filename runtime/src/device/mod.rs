@@ -205,6 +205,30 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
+    /// The number of GPUs that the driver shows (`cuDeviceGetCount`). Their ordinals are 0 to the
+    /// count less 1. It is 0 on a machine without a driver or a GPU; simulated devices do not
+    /// count. `CUDA_VISIBLE_DEVICES` hides GPUs. The call starts the driver (`cuInit`), which may
+    /// block for a moment, and opens no device.
+    ///
+    /// # Errors
+    /// [`OpenError::NoGpu`] if there is a driver that cannot be used: too old, or in a bad state.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    ///
+    /// for ordinal in 0..Device::count()? {
+    ///     Device::with_gpu(ordinal, |gpu| println!("{}", gpu.properties()))?;
+    /// }
+    /// # Ok::<(), cuda_rt::OpenError>(())
+    /// ```
+    pub fn count() -> Result<usize, OpenError> {
+        match cuda_count() {
+            Ok(count) => Ok(count),
+            Err(error) if is_absent(&error) => Ok(0),
+            Err(error) => Err(OpenError::NoGpu(error)),
+        }
+    }
+
     /// Runs `body` with each GPU in turn, by ordinal, and returns the results. A machine without
     /// GPUs is no error. To drive several GPUs at once, call [`with_gpu`](Self::with_gpu) from one
     /// thread for each.
@@ -214,12 +238,7 @@ impl Device {
     pub fn for_each_gpu<R>(
         mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R,
     ) -> Result<Vec<R>, OpenError> {
-        let count = match cuda_count() {
-            Ok(count) => count,
-            Err(error) if is_absent(&error) => 0,
-            Err(error) => return Err(OpenError::NoGpu(error)),
-        };
-        (0..count)
+        (0..Self::count()?)
             .map(|ordinal| Self::with_gpu(ordinal, &mut body))
             .collect()
     }
@@ -287,6 +306,38 @@ impl<D: Live> Device<D> {
         let (stream, name) = (at.raw, S::NAME);
         self.core().tools().hint(Hint::StreamName { stream, name });
         Ok(Stream::from_parts(at, Arc::clone(self.core())))
+    }
+
+    /// Blocks the host until all work of this device instance is done: the work that any thread
+    /// enqueued on any of its streams before the call, and every free of memory that was dropped
+    /// before. It is one `cuStreamSynchronize` for each stream: streams of tags, of
+    /// [pools](crate::StreamPool), and the stream that frees memory.
+    ///
+    /// `cuCtxSynchronize` waits for more: for work of other libraries, and of other instances of
+    /// the same GPU. It fails while another thread captures, and this call does not.
+    ///
+    /// After the call no type has changed: a buffer still belongs to its stream, and a handoff must
+    /// still be [synchronised](crate::Handoff::synchronize), which then returns at once. Streams
+    /// that other code made and that were adopted are not waited for; neither are the handoffs of
+    /// other devices.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver), also if earlier work failed. A failed wait is not a
+    /// finished wait, and streams after it were not waited for.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; pub Upload; }
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (compute, upload) = (gpu.stream::<Compute>()?, gpu.stream::<Upload>()?);
+    /// let counts = compute.alloc_zeroed::<u32>(1024)?;
+    /// let sums = upload.alloc_zeroed::<u32>(1024)?;
+    /// gpu.synchronize()?;
+    /// assert!(compute.is_done()? && upload.is_done()?);
+    /// # drop((counts, sums));
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn synchronize(&self) -> Result<()> {
+        self.core.synchronize().during("Device::synchronize")
     }
 
     /// `len` zeroed elements of pinned host memory from the device's pool; no GPU work. Blocks only

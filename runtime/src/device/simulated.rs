@@ -1,11 +1,27 @@
 //! Simulated devices: opened, and controlled. Only here does the runtime make one.
 
 use std::any::TypeId;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Device, cuda, instance, is_absent, prepared};
 use crate::error::OpenError;
 use crate::tag::{Gpu, Scoped};
 use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
+
+/// One more device of the process's simulated host. The first call makes the host, and so does the
+/// next one if the first device could not be opened.
+fn simulated_gpu(config: SimConfig) -> Arc<SimDriver> {
+    /// The host's first device. Open devices are never closed.
+    static FIRST: Mutex<Weak<SimDriver>> = Mutex::new(Weak::new());
+    // The value is consistent after any panic: it changes by one store.
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(first) = first.upgrade() {
+        return first.another();
+    }
+    let driver = SimDriver::new(config);
+    *first = Arc::downgrade(&driver);
+    driver
+}
 
 impl Device {
     /// Opens GPU 0. If there is no GPU, opens a simulated device in its place, for the rest of the
@@ -30,12 +46,49 @@ impl Device {
     /// # Errors
     /// As [`open_or_simulate`](Self::open_or_simulate).
     pub fn open_or_simulate_with(config: SimConfig) -> Result<Self, OpenError> {
-        let core = instance(TypeId::of::<Gpu<0>>(), || match cuda(0) {
+        Self::open_or_simulate_gpu_with::<0>(config)
+    }
+
+    /// Like [`open_or_simulate`](Self::open_or_simulate), for the GPU of ordinal `N`. So a program
+    /// on several GPUs, whose devices live as long as the process, runs on a machine without GPUs.
+    ///
+    /// All devices that the process simulates this way belong to one simulated host: they exchange
+    /// data with each other, in one adversarial order, and one checker follows them. The first call
+    /// that simulates a device sets the configuration of the host. If the machine has GPUs, but
+    /// fewer than `N` + 1, only the missing ones are simulated. A simulated device and a GPU
+    /// exchange nothing: see [`count`](Self::count).
+    ///
+    /// # Errors
+    /// As [`open_or_simulate`](Self::open_or_simulate).
+    ///
+    /// ```
+    /// use cuda_rt::{Device, Gpu};
+    /// # cuda_rt::streams! { pub Compute; }
+    ///
+    /// let (first, second) = (Device::open_or_simulate()?, Device::open_or_simulate_gpu::<1>()?);
+    /// let compute = second.stream::<Compute<Gpu<1>>>()?;
+    /// std::thread::spawn(move || compute.alloc_zeroed::<f32>(1024).map(drop)).join().unwrap()?;
+    /// if first.is_simulated() {
+    ///     println!("{:?}", first.peer_access(&second)?);
+    /// }
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn open_or_simulate_gpu<const N: usize>() -> Result<Device<Gpu<N>>, OpenError> {
+        Self::open_or_simulate_gpu_with::<N>(SimConfig::default())
+    }
+
+    /// Like [`open_or_simulate_gpu`](Self::open_or_simulate_gpu), with a configuration for the
+    /// simulated host. An existing simulated host keeps its own configuration.
+    ///
+    /// # Errors
+    /// As [`open_or_simulate`](Self::open_or_simulate).
+    pub fn open_or_simulate_gpu_with<const N: usize>(config: SimConfig) -> Result<Device<Gpu<N>>, OpenError> {
+        let core = instance(TypeId::of::<Gpu<N>>(), || match cuda(N) {
             Ok(driver) => Ok(driver),
-            Err(error) if is_absent(&error) => Ok(SimDriver::new(config)),
+            Err(error) if is_absent(&error) => Ok(simulated_gpu(config)),
             Err(error) => Err(OpenError::NoGpu(error)),
         })?;
-        Ok(Self::from_core(core))
+        Ok(Device::from_core(core))
     }
 
     /// Runs `body` with a new simulated device, branded so that none of its values leaves `body`.

@@ -71,7 +71,8 @@ impl fmt::Display for OpenError {
         match self {
             Self::NoGpu(source) => write!(
                 f,
-                "no usable GPU: {source}; `Device::open_or_simulate` falls back to the simulated device"
+                "no usable GPU: {source}; `Device::open_or_simulate` falls back to the simulated device \
+                 (`Device::open_or_simulate_gpu::<N>` for another GPU than the first)"
             ),
             Self::AlreadySimulated { tag } => write!(
                 f,

@@ -52,12 +52,52 @@ impl<S: StreamTag> Stream<S> {
 
     /// Makes later work of this stream wait, on the GPU, for an event (`cuStreamWaitEvent`). The
     /// wait for the stream's own event is skipped. Stream-ordered; any number of streams may wait
-    /// for one event.
+    /// for one event. For an event of another device, see
+    /// [`wait_event_of_peer`](Self::wait_event_of_peer).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn wait_event(&self, event: &Event<S::Device>) -> Result<()> {
         event.lease.wait_on(self.at()).during("Stream::wait_event")
+    }
+
+    /// Makes later work of this stream wait, on the GPU, for an event of another device
+    /// (`cuStreamWaitEvent`). Stream-ordered: the host does not block, except that the first call
+    /// for two devices opens their link if they have one
+    /// ([`peer_access`](crate::Device::peer_access)).
+    ///
+    /// As always an event orders, and passes no memory on: memory goes to another device by
+    /// [`copy_from_peer`](Self::copy_from_peer), which waits by itself.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver), also if the two devices can exchange nothing: a GPU
+    /// and a simulated device, or two devices that were simulated apart. The stream then waits for
+    /// nothing.
+    ///
+    /// ```
+    /// # use cuda_rt::Device;
+    /// # use cuda_rt::simulator::SimConfig;
+    /// # cuda_rt::streams! { pub Compute; pub Copies; }
+    /// # Device::simulated(SimConfig::default(), |first| first.simulated_peer(|second| {
+    /// let (producer, consumer) = (first.stream::<Compute<_>>()?, second.stream::<Copies<_>>()?);
+    /// let started = producer.record_event()?;
+    /// consumer.wait_event_of_peer(&started)?; // what follows on `consumer` begins no earlier
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// # }))???;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn wait_event_of_peer<D: Live>(&self, event: &Event<D>) -> Result<()>
+    where
+        S::Device: Live,
+    {
+        const DURING: &str = "Stream::wait_event_of_peer";
+        // This check comes before the wait: a driver must never see the handle of a stream that
+        // another backend made.
+        self.core()
+            .driver()
+            .peer_access(event.lease.peer())
+            .during(DURING)?;
+        event.lease.wait_on(self.at()).during(DURING)
     }
 }
 

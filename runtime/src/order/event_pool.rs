@@ -8,7 +8,7 @@ use std::{fmt, io, mem};
 use crate::order::completion::{Completion, Done, Question};
 use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
-use cuda_rt_driver::{Driver, DriverError, DriverResult, RawEvent};
+use cuda_rt_driver::{Driver, DriverError, DriverResult, RawEvent, RawPeer};
 
 /// The events of one device that have no lease.
 ///
@@ -270,6 +270,11 @@ impl EventLease {
     #[inline]
     fn driver(&self) -> &dyn Driver {
         &*self.pool().driver
+    }
+
+    /// The name by which other devices refer to the event's device.
+    pub(crate) fn peer(&self) -> RawPeer {
+        self.driver().peer()
     }
 
     /// The threads that wait for events of this device.

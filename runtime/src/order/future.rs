@@ -49,6 +49,21 @@ impl<R: Bundle> HandoffFuture<R> {
     pub fn into_handoff(self) -> Option<Handoff<R>> {
         self.handoff
     }
+
+    /// As [`Handoff::is_done`]: asks the driver (`cuEventQuery`), does not block, wakes no task and
+    /// changes nothing. A future that has been ready says `true`.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn is_done(&self) -> Result<bool>
+    where
+        R::Device: Live,
+    {
+        match &self.handoff {
+            Some(handoff) => handoff.fence().query().during("HandoffFuture::is_done"),
+            None => Ok(true),
+        }
+    }
 }
 
 impl<R: Bundle> HandoffFuture<R>

@@ -232,6 +232,32 @@ impl<S: StreamTag> Stream<S> {
             .during("Stream::synchronize")
     }
 
+    /// Whether all work that this stream holds now is done (`cuStreamQuery`). Does not block, frees
+    /// nothing, and changes no type. To ask about one result, use its handoff's
+    /// [`is_done`](crate::Handoff::is_done), which asks about less.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], also if earlier work of this stream failed.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let zeros = compute.alloc_zeroed::<u32>(1024)?;
+    /// while !compute.is_done()? {
+    ///     std::hint::spin_loop(); // other work of this thread
+    /// }
+    /// # drop(zeros);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn is_done(&self) -> Result<bool>
+    where
+        S::Device: Live,
+    {
+        // SAFETY: CORE-1: the core keeps the stream live.
+        unsafe { self.core.driver().query_stream(self.at.raw) }.during("Stream::is_done")
+    }
+
     /// Records an event that takes the time at this place in the stream's work (`cuEventRecord`).
     /// Stream-ordered.
     ///

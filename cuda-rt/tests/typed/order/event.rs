@@ -1,11 +1,12 @@
 //! Events: order without a buffer.
 #![forbid(unsafe_code)]
 
-use cuda_rt::Device;
-use cuda_rt::simulator::SimConfig;
+use cuda_rt::simulator::{Call, SimConfig};
+use cuda_rt::{Device, Error};
 
 use crate::buffers::{LEN, filled, read};
 use crate::devices::for_each_device;
+use crate::pairs::for_each_pair;
 
 cuda_rt::streams! {
     Left;
@@ -63,4 +64,52 @@ fn events_order_streams_inside_a_capture() {
         })
         .unwrap();
     }
+}
+
+/// The other device's stream begins its work after the event: once its work is done, the event is.
+#[test]
+fn events_order_streams_of_two_devices() {
+    for_each_pair(|first, second| {
+        let (left, right) = (
+            first.stream::<Left<_>>().unwrap(),
+            second.stream::<Right<_>>().unwrap(),
+        );
+        let mut slow = left.alloc_zeroed::<u8>(8 << 20).unwrap();
+        for value in 0..8 {
+            left.fill(&mut slow, value).unwrap();
+        }
+        let event = left.record_event().unwrap();
+        right.wait_event_of_peer(&event).unwrap();
+        let after = right.record_event().unwrap();
+        after.synchronize().unwrap();
+        assert!(event.query().unwrap(), "the wait was not made");
+    });
+}
+
+/// Two simulated hosts exchange nothing. The wait is refused before a driver sees the handle of the
+/// other host's stream.
+#[test]
+fn events_of_unrelated_devices_are_refused() {
+    Device::simulated(SimConfig::new(), |first| {
+        Device::simulated(SimConfig::new(), |second| {
+            let event = first.stream::<Left<_>>().unwrap().record_event().unwrap();
+            let right = second.stream::<Right<_>>().unwrap();
+            let waits = || first.simulator().unwrap().counters().calls(Call::WaitEvent);
+            let before = waits();
+            let error = right.wait_event_of_peer(&event).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::Driver {
+                        during: "Stream::wait_event_of_peer",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+            assert_eq!(waits(), before, "no driver saw the stream");
+        })
+        .unwrap();
+    })
+    .unwrap();
 }

@@ -131,6 +131,44 @@ impl<R: Bundle> Handoff<R> {
 }
 
 impl<R: Bundle> Handoff<R> {
+    /// Whether all work that uses the bundle is over (`cuEventQuery`). Does not block, and keeps
+    /// the handoff: a program can ask many handoffs, in any order, and take the finished ones with
+    /// [`synchronize`](Self::synchronize), which then returns at once.
+    ///
+    /// `true` is final. `false` may be old when the call returns.
+    ///
+    /// # Hazards prevented
+    /// H13: the answer does not open the bundle. Only `synchronize`, [`query`](Self::query) or a
+    /// stream's `acquire` does.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver). A failed query says nothing about the work.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let mut pending = Vec::new();
+    /// for value in 0..4 {
+    ///     let tile = compute.init_filled(compute.alloc_uninit::<u32>(1024)?, value)?;
+    ///     pending.push(compute.release(tile)?);
+    /// }
+    /// while let Some(last) = pending.last() {
+    ///     if last.is_done()? {
+    ///         let tile = pending.pop().expect("it was just seen").synchronize()?;
+    ///         assert_eq!(tile.len(), 1024);
+    ///     }
+    ///     // Other work of this thread.
+    /// }
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub fn is_done(&self) -> Result<bool>
+    where
+        R::Device: Live,
+    {
+        self.fence().query().during("Handoff::is_done")
+    }
+
     /// Takes the bundle out for the host. Every use must be over.
     #[inline]
     pub(crate) fn settled(self, passed: CallSite) -> R {
