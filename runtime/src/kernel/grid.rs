@@ -12,7 +12,39 @@ const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// The most threads of a block in all (same table).
 const MAX_THREADS: u32 = 1024;
 
-fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
+/// How many threads a grid has, (x, y, z).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Threads {
+    /// So many threads.
+    Covering([usize; 3]),
+    /// All threads of so many blocks, whose size is known at the launch.
+    Blocks([usize; 3]),
+}
+
+impl Threads {
+    /// The threads of the launch along each axis.
+    fn along(self, block: [u32; 3]) -> Result<[usize; 3], GridError> {
+        match self {
+            Self::Covering(threads) => Ok(threads),
+            Self::Blocks(blocks) => {
+                let mut threads = [0; 3];
+                for axis in 0..3 {
+                    threads[axis] =
+                        blocks[axis]
+                            .checked_mul(block[axis] as usize)
+                            .ok_or(GridError::Blocks {
+                                axis: ['x', 'y', 'z'][axis],
+                                blocks: blocks[axis] as u64,
+                                limit: MAX_BLOCKS[axis],
+                            })?;
+                }
+                Ok(threads)
+            }
+        }
+    }
+}
+
+fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
     let in_block = block
         .iter()
         .try_fold(1u32, |product, side| product.checked_mul(*side));
@@ -23,7 +55,7 @@ fn shape(threads: [usize; 3], block: [u32; 3], shared_bytes: usize) -> Result<La
     if !fits || in_block.is_none_or(|threads| threads > MAX_THREADS) {
         return Err(GridError::Block(block));
     }
-    let extent = threads.map(|side| side as u64);
+    let extent = threads.along(block)?.map(|side| side as u64);
     let in_all = extent
         .iter()
         .try_fold(1u64, |product, side| product.checked_mul(*side));
@@ -65,7 +97,7 @@ macro_rules! grids {
         /// kernel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
-            threads: [usize; 3],
+            threads: Threads,
             block: [u32; 3],
         }
 
@@ -91,7 +123,28 @@ impl Grid1 {
     /// One thread for each of `threads` elements.
     pub fn covering(threads: usize) -> Self {
         Self {
-            threads: [threads, 1, 1],
+            threads: Threads::Covering([threads, 1, 1]),
+            block: [256, 1, 1],
+        }
+    }
+
+    /// All threads of `blocks` blocks, for a kernel in which each thread takes many elements (a
+    /// grid-stride loop). The size of a block is the kernel's own, or the size that
+    /// [`block`](Self::block) sets, or 256.
+    ///
+    /// What the kernel writes must still be covered: a kernel that returns its element is refused
+    /// ([`GridError::Output`]) if its output has more elements than the grid has threads.
+    ///
+    /// ```
+    /// use cuda_rt::Grid1;
+    ///
+    /// // For a kernel without a block size of its own, these are the same launch.
+    /// let (strided, covering) = (Grid1::blocks(512).block(128), Grid1::covering(512 * 128).block(128));
+    /// # let _ = (strided, covering);
+    /// ```
+    pub fn blocks(blocks: usize) -> Self {
+        Self {
+            threads: Threads::Blocks([blocks, 1, 1]),
             block: [256, 1, 1],
         }
     }
@@ -110,7 +163,16 @@ impl Grid2 {
     /// One thread for each of `width` × `height` elements.
     pub fn covering(width: usize, height: usize) -> Self {
         Self {
-            threads: [width, height, 1],
+            threads: Threads::Covering([width, height, 1]),
+            block: [32, 8, 1],
+        }
+    }
+
+    /// All threads of `x` × `y` blocks, as [`Grid1::blocks`] in two dimensions. The default block
+    /// is 32×8.
+    pub fn blocks(x: usize, y: usize) -> Self {
+        Self {
+            threads: Threads::Blocks([x, y, 1]),
             block: [32, 8, 1],
         }
     }
@@ -129,7 +191,16 @@ impl Grid3 {
     /// One thread for each of `x` × `y` × `z` elements.
     pub fn covering(x: usize, y: usize, z: usize) -> Self {
         Self {
-            threads: [x, y, z],
+            threads: Threads::Covering([x, y, z]),
+            block: [32, 4, 2],
+        }
+    }
+
+    /// All threads of `x` × `y` × `z` blocks, as [`Grid1::blocks`] in three dimensions. The default
+    /// block is 32×4×2.
+    pub fn blocks(x: usize, y: usize, z: usize) -> Self {
+        Self {
+            threads: Threads::Blocks([x, y, z]),
             block: [32, 4, 2],
         }
     }
@@ -155,6 +226,38 @@ mod tests {
             (shape.grid, shape.block, shape.extent.x),
             ([4, 1, 1], [256, 1, 1], 1000)
         );
+    }
+
+    #[test]
+    fn blocks_are_whole_and_of_the_kernels_size() {
+        for (grid, own, block) in [
+            (Grid1::blocks(512), None, 256),
+            (Grid1::blocks(512).block(128), None, 128),
+            (Grid1::blocks(512).block(128), Some([64, 1, 1]), 64),
+        ] {
+            let shape = grid.__shape(own, 0).unwrap();
+            assert_eq!(
+                (shape.grid, shape.block, shape.extent.x),
+                ([512, 1, 1], [block, 1, 1], 512 * u64::from(block))
+            );
+        }
+        let plane = Grid2::blocks(3, 5).__shape(None, 0).unwrap();
+        assert_eq!((plane.grid, plane.extent.x, plane.extent.y), ([3, 5, 1], 96, 40));
+        let solid = Grid3::blocks(2, 3, 4).__shape(None, 0).unwrap();
+        assert_eq!(
+            (solid.grid, solid.extent.x, solid.extent.y, solid.extent.z),
+            ([2, 3, 4], 64, 12, 8)
+        );
+        assert!(Grid1::blocks(0).__shape(None, 0).unwrap().is_empty());
+        for blocks in [1 << 31, usize::MAX / 128, usize::MAX] {
+            let error = Grid1::blocks(blocks).__shape(None, 0).unwrap_err();
+            assert!(
+                matches!(error, GridError::Blocks { axis: 'x', .. } | GridError::Threads(_)),
+                "{error}"
+            );
+        }
+        let error = Grid2::blocks(1, 65536).__shape(None, 0).unwrap_err();
+        assert!(error.to_string().contains("along y"), "{error}");
     }
 
     #[test]

@@ -327,3 +327,29 @@ fn a_function_can_be_generic_in_its_output() {
         all(&compute, &sum, 2.0);
     });
 }
+
+/// A grid of blocks covers an output if it has a thread for each element, and is refused if not.
+#[test]
+fn a_grid_of_blocks_must_cover_the_output() {
+    Device::simulated(SimConfig::new(), |gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let one = filled(&compute, 1.0);
+        let output = || compute.alloc_uninit::<f32>(LEN).unwrap();
+        let short = add(&compute, Grid1::blocks(2).block(128), &one, &one, output());
+        let short = short.map(drop).unwrap_err();
+        assert!(
+            matches!(
+                Error::from(short),
+                Error::Grid(GridError::Output {
+                    positions: 256,
+                    len: 300,
+                    ..
+                })
+            ),
+            "256 threads write no 300 elements"
+        );
+        let sum = add(&compute, Grid1::blocks(3).block(128), &one, &one, output()).unwrap();
+        all(&compute, &sum, 2.0);
+    })
+    .unwrap();
+}
