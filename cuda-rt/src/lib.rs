@@ -59,14 +59,14 @@
 //! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
 //! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`] |
 //! | many readers, places to keep a bundle | [`Shared`] with [`Lease`] and [`HostLease`], [`Constant`], [`Slot`] |
-//! | waiting on the host | [`Handoff::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
+//! | waiting on the host | [`Handoff::synchronize`], [`Handoff::is_done`], [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
 //! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
 //! | copies from and to ordinary memory, which block | [`alloc_from_slice`](Stream::alloc_from_slice), [`copy_to_vec`](Stream::copy_to_vec); into memory that exists, [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
 //! | memory that nothing wrote yet | [`alloc_uninit`](Stream::alloc_uninit), written by a kernel that returns its element ([`KernelOutput`]) or by `init_…`; [`pinned_uninit`](Device::pinned_uninit) |
 //! | work of the host in stream order | [`Stream::host_fn`] |
 //! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
-//! | several GPUs | [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
-//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for kernels of other compilers |
+//! | several GPUs | [`Device::count`], [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
+//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`]) |
 //! | whole programs | [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`] |
 //! | other libraries | [`interop`] |
 //!

@@ -9,7 +9,7 @@
 use device_std::prelude::*;
 
 /// `output[i] = input[i] * factor`. The grid covers the output's length.
-#[kernel]
+#[kernel(handle = Scale)]
 pub fn scale(i: Index1, input: &[f32], mut output: PerThread<f32>, factor: f32) {
     if let Some(out) = output.get_mut(i) {
         *out = input[i.get()] * factor;

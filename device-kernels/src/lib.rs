@@ -26,7 +26,7 @@ mod reduce;
 mod transpose;
 
 pub use bilateral::bilateral;
-pub use elementwise::{add, add4, process, process4, roots, saxpy, saxpy4, scale, scale4};
+pub use elementwise::{Scale, add, add4, process, process4, roots, saxpy, saxpy4, scale, scale4};
 pub use histogram::histogram;
-pub use reduce::block_sum;
+pub use reduce::{BlockSum, block_sum};
 pub use transpose::transpose;

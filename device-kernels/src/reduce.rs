@@ -13,7 +13,7 @@ const WARPS: usize = THREADS / 32;
 /// The grid covers the input's length. `sums` has one element for each 256 elements of `input`,
 /// rounded up. Traps if `sums` is shorter. The values are added as a tree: the result is equal in
 /// every run, but differs from a plain loop's.
-#[kernel(block = 256)]
+#[kernel(block = 256, handle = BlockSum)]
 pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], mut sums: PerBlock<f32>) {
     let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));
     let of_warp = sum_lanes(&mut block, values, 32);

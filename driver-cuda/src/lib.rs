@@ -35,6 +35,7 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+mod occupancy;
 mod peer;
 mod process_end;
 mod properties;
@@ -58,7 +59,7 @@ use cuda_rt_driver::{
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
@@ -386,6 +387,29 @@ impl Peers for CudaDriver {
 impl Kernels for CudaDriver {
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
         self.report(self.modules.function(&self.context, kernel).map(drop))
+    }
+
+    fn kernel_attributes(&self, kernel: &'static Kernel) -> DriverResult<KernelAttributes> {
+        self.report(occupancy::attributes(&self.context, &self.modules, kernel))
+    }
+
+    fn max_active_blocks(
+        &self,
+        kernel: &'static Kernel,
+        threads: u32,
+        shared_bytes: u32,
+    ) -> DriverResult<u32> {
+        let blocks = occupancy::active_blocks(&self.context, &self.modules, kernel, threads, shared_bytes);
+        self.report(blocks)
+    }
+
+    fn suggest_block(&self, kernel: &'static Kernel, shared_bytes: u32) -> DriverResult<SuggestedBlock> {
+        self.report(occupancy::suggestion(
+            &self.context,
+            &self.modules,
+            kernel,
+            shared_bytes,
+        ))
     }
 
     cuda_rt_driver::kernel_calls! { |this: &CudaDriver|

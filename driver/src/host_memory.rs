@@ -8,7 +8,8 @@ use memmap2::MmapMut;
 ///
 /// The pages are not from `cuMemHostAlloc`: a reset of the context would unmap such memory under
 /// the host's references. Mapped and registered memory can still be read after a reset, and copies
-/// are as fast.
+/// are as fast. For the same reason no memory is write-combined: only `cuMemHostAlloc` makes such
+/// memory, and `cuMemHostRegister` has no flag for it.
 #[derive(Debug)]
 pub struct HostMemory {
     /// # Invariants

@@ -32,7 +32,7 @@
 //! use cuda_rt_driver::{Driver, DriverError, DriverResult};
 //! use cuda_rt_driver::{ForeignUse, HostFunction, RawEvent, RawStream};
 //! use cuda_rt_driver::{Events, Kernels, Streams};
-//! use cuda_rt_driver::{Kernel, LaunchShape};
+//! use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 //!
 //! struct Counting(Arc<dyn Driver>);
 //!
@@ -54,7 +54,7 @@
 //! // 2. With a body of the driver's own, in which `call` makes the call on a driver.
 //! impl Kernels for Counting {
 //!     cuda_rt_driver::kernel_calls! { forward to |this: &Counting| -> &dyn Driver { &*this.0 };
-//!         prepare, launch_padded,
+//!         prepare, kernel_attributes, max_active_blocks, suggest_block, launch_padded,
 //!     }
 //!     cuda_rt_driver::kernel_calls! { |this: &Counting, call(&dyn Driver)|
 //!         launch(kernel, shape, _parameters, stream) => {
@@ -93,6 +93,7 @@ pub mod host_function;
 mod host_memory;
 mod image;
 mod kernel;
+mod occupancy;
 mod properties;
 mod race;
 mod raw;
@@ -111,6 +112,7 @@ pub use host_function::HostFunction;
 pub use host_memory::HostMemory;
 pub use image::ModuleImage;
 pub use kernel::{Kernel, KernelCache, LaunchShape, Parameter, ParameterKind};
+pub use occupancy::{KernelAttributes, SuggestedBlock};
 pub use properties::{Backend, MemoryInfo, MemoryPoolStats, PeerAccess, Properties};
 pub use race::{AccessKind, ActorKind, Operation, Party, Race, Site};
 pub use raw::{DeviceAddress, DriverResult, RawEvent, RawGraph, RawNode, RawPeer, RawStream};

@@ -54,6 +54,10 @@ use proc_macro::TokenStream;
 ///
 /// `block = …` fixes the number of threads of a block. A kernel with a block needs it; a kernel
 /// with an index may have it.
+///
+/// `handle = Scale` declares a type of this name, with the kernel's visibility. It stands for the
+/// kernel where a device is asked about it: `gpu.kernel_attributes::<Scale>()`,
+/// `gpu.max_active_blocks::<Scale>(256)`, `gpu.suggested_block::<Scale>()`.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(arguments.into(), item.into())

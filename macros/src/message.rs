@@ -3,9 +3,8 @@
 use proc_macro2::Ident;
 
 pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
-pub(crate) const UNKNOWN_ARGUMENT: &str =
-    "`#[kernel]` takes one argument, the threads of a block: `block = 256` or `block = (32, 8)`";
-pub(crate) const ARGUMENT_TWICE: &str = "`block` is given twice";
+pub(crate) const UNKNOWN_ARGUMENT: &str = "`#[kernel]` takes the threads of a block, `block = 256` or `block = (32, 8)`, and a name for the type that stands for the kernel, `handle = Scale`";
+pub(crate) const HANDLE_NOT_NAME: &str = "the handle of a kernel is the name of a new type: `handle = Scale`, for `gpu.kernel_attributes::<Scale>()`";
 pub(crate) const BLOCK_NOT_LITERAL: &str =
     "the threads of a block are written as numbers: `block = 256` or `block = (32, 8)`";
 pub(crate) const BLOCK_SIZE: &str = "a block has 1 to 1024 threads";
@@ -52,6 +51,10 @@ pub(crate) const ELEMENT_REPR: &str = "an element has one layout on host and dev
 pub(crate) const ELEMENT_LIFETIME: &str =
     "an element cannot borrow: its bytes are copied to the device, and live longer than the original";
 pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";
+
+pub(crate) fn argument_twice(name: &Ident) -> String {
+    format!("`{name}` is given twice")
+}
 
 pub(crate) fn scalar_of_no_size(name: &Ident) -> String {
     format!(

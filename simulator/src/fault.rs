@@ -52,6 +52,9 @@ calls! {
     CollectiveStatus "ncclCommGetAsyncError";
     Fill "cuMemsetD8Async";
     Prepare "cuModuleLoadDataEx";
+    KernelAttributes "cuFuncGetAttribute";
+    MaxActiveBlocks "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+    SuggestBlock "cuOccupancyMaxPotentialBlockSize";
     Launch "cuLaunchKernel";
     LaunchHostFunction "cuLaunchHostFunc";
     BeginCapture "cuStreamBeginCapture";

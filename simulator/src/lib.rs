@@ -39,6 +39,7 @@ mod graph;
 mod host_function;
 mod launch;
 mod memory;
+mod occupancy;
 mod op;
 mod peer;
 mod random;
@@ -68,7 +69,7 @@ use cuda_rt_driver::{
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
 pub type SimDriver = Checked<SimDevice>;
@@ -421,6 +422,32 @@ impl Peers for SimDevice {
 impl Kernels for SimDevice {
     fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
         self.enter(Call::Prepare, |_| Ok(()))
+    }
+
+    fn kernel_attributes(&self, _kernel: &'static Kernel) -> DriverResult<KernelAttributes> {
+        self.enter(Call::KernelAttributes, |_| {
+            Ok(occupancy::attributes(&self.properties))
+        })
+    }
+
+    fn max_active_blocks(
+        &self,
+        _kernel: &'static Kernel,
+        threads: u32,
+        shared_bytes: u32,
+    ) -> DriverResult<u32> {
+        self.enter(Call::MaxActiveBlocks, |state| {
+            if threads == 0 {
+                return Err(state.error(Call::MaxActiveBlocks, ErrorCode::INVALID_VALUE));
+            }
+            Ok(occupancy::active_blocks(&self.properties, threads, shared_bytes))
+        })
+    }
+
+    fn suggest_block(&self, _kernel: &'static Kernel, shared_bytes: u32) -> DriverResult<SuggestedBlock> {
+        self.enter(Call::SuggestBlock, |_| {
+            Ok(occupancy::suggestion(&self.properties, shared_bytes))
+        })
     }
 
     cuda_rt_driver::kernel_calls! { |this: &SimDevice|

@@ -13,7 +13,7 @@ use cuda_rt_driver::{
     MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// The file in which a call through `dyn Driver` seems to have its place.
 pub(super) const FILE: &str = file!();
@@ -179,7 +179,9 @@ impl<D: Driver + ?Sized> Peers for Checked<D> {
 }
 
 impl<D: Driver + ?Sized> Kernels for Checked<D> {
-    cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner }; prepare }
+    cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
+        prepare, kernel_attributes, max_active_blocks, suggest_block,
+    }
 
     cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]

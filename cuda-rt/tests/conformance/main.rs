@@ -113,6 +113,7 @@ suite! {
         threads_outside_the_extent_do_not_enter,
         parameters_are_copied_at_the_launch,
         prepare_is_repeatable,
+        occupancy_is_plausible,
     }
     errors {
         invalid_launch_shapes_are_refused,

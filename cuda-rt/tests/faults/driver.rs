@@ -14,7 +14,7 @@ use cuda_rt::driver::{
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt::driver::{DriverWithTools, Hint, Simulated, Tools, Trace};
-use cuda_rt::kernel::{Kernel, LaunchShape};
+use cuda_rt::kernel::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// How a call breaks the contract of [`Driver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

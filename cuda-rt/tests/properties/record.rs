@@ -12,6 +12,7 @@ use cuda_rt::driver::{
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
+use cuda_rt::driver::{KernelAttributes, SuggestedBlock};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 use cuda_rt::simulator::{SimConfig, SimDriver};
 
@@ -228,7 +229,9 @@ impl Peers for Recorder {
 }
 
 impl Kernels for Recorder {
-    cuda_rt::driver::kernel_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; prepare }
+    cuda_rt::driver::kernel_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
+        prepare, kernel_attributes, max_active_blocks, suggest_block,
+    }
 
     cuda_rt::driver::kernel_calls! { |this: &Recorder, call(&SimDriver)|
         launch(kernel, shape, values, stream) => this.record(call, |calls, ()| {

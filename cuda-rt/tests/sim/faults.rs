@@ -72,6 +72,9 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CollectiveStatus => ranks.status(),
         Call::Fill => rig.fill(a, &[1], 1, s),
         Call::Prepare => rig.driver.prepare(&kernels::ADD),
+        Call::KernelAttributes => rig.driver.kernel_attributes(&kernels::ADD).map(drop),
+        Call::MaxActiveBlocks => rig.driver.max_active_blocks(&kernels::ADD, 256, 0).map(drop),
+        Call::SuggestBlock => rig.driver.suggest_block(&kernels::ADD, 0).map(drop),
         Call::Launch => rig.add(a, 1, 1, s),
         Call::LaunchHostFunction => {
             unsafe extern "C" fn run(_: *mut c_void) {

@@ -43,7 +43,7 @@ use cuda_rt_driver::{
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 use error::{check, error};
 use modules::Modules;
 
@@ -294,6 +294,11 @@ impl Peers for CustDriver {
 }
 
 impl Kernels for CustDriver {
+    // cust has none of these calls. The kernel's module is loaded for `cuda` too.
+    cuda_rt_driver::kernel_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
+        kernel_attributes, max_active_blocks, suggest_block,
+    }
+
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
         self.modules.with_function(&self.cuda, kernel, |_| Ok(()))
     }

@@ -181,6 +181,25 @@ macro_rules! driver_entry_points {
             module: ffi::CUmodule,
             name: *const c_char,
         );
+        since "CUDA 2.2": fn cuFuncGetAttribute(
+            value: *mut c_int,
+            attribute: ffi::CUfunction_attribute,
+            function: ffi::CUfunction,
+        );
+        since "CUDA 6.5": fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            blocks: *mut c_int,
+            function: ffi::CUfunction,
+            threads: c_int,
+            shared_bytes: usize,
+        );
+        since "CUDA 6.5": fn cuOccupancyMaxPotentialBlockSize(
+            fewest_blocks: *mut c_int,
+            threads: *mut c_int,
+            function: ffi::CUfunction,
+            shared_bytes_of: ffi::CUoccupancyB2DSize,
+            shared_bytes: usize,
+            most_threads: c_int,
+        );
         since "CUDA 4.0": fn cuLaunchKernel(
             function: ffi::CUfunction,
             grid_x: c_uint,

@@ -32,6 +32,10 @@ handles! {
 /// A host function (`CUhostFn`).
 pub(crate) type CUhostFn = Option<unsafe extern "C" fn(*mut c_void)>;
 
+/// A function from the threads of a block to the bytes of its shared memory
+/// (`CUoccupancyB2DSize`).
+pub(crate) type CUoccupancyB2DSize = Option<unsafe extern "C" fn(c_int) -> usize>;
+
 /// A device, by its ordinal.
 pub(crate) type CUdevice = c_int;
 /// An address in device memory.
@@ -79,6 +83,13 @@ macro_rules! driver_numbers {
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
             CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+        }
+
+        enum CUfunction_attribute {
+            CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+            CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+            CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
         }
 
         enum CUevent_flags { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use super::calls::group;
-use crate::{DriverResult, Kernel, LaunchShape, RawStream};
+use crate::{DriverResult, Kernel, KernelAttributes, LaunchShape, RawStream, SuggestedBlock};
 
 group! {
     /// Kernels: loaded and launched.
@@ -12,6 +12,25 @@ group! {
         /// layouts of its parameters (`cuModuleLoadDataEx`, `cuModuleGetFunction`). Later calls are
         /// cheap. [`launch`](Self::launch) does the same where it was not done.
         fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()>;
+
+        /// What the compiled kernel needs (`cuFuncGetAttribute`). Prepares the kernel, like the
+        /// next two calls.
+        fn kernel_attributes(&self, kernel: &'static Kernel) -> DriverResult<KernelAttributes>;
+
+        /// The number of blocks of `threads` threads that one multiprocessor holds at a time, if a
+        /// launch passes `shared_bytes` of shared memory
+        /// (`cuOccupancyMaxActiveBlocksPerMultiprocessor`). It is 0 if a block does not fit. A
+        /// block of no threads is an error.
+        fn max_active_blocks(
+            &self,
+            kernel: &'static Kernel,
+            threads: u32,
+            shared_bytes: u32,
+        ) -> DriverResult<u32>;
+
+        /// The block size with which most threads are active at a time, if a launch passes
+        /// `shared_bytes` of shared memory (`cuOccupancyMaxPotentialBlockSize`).
+        fn suggest_block(&self, kernel: &'static Kernel, shared_bytes: u32) -> DriverResult<SuggestedBlock>;
 
         /// Launches a kernel in stream order (`cuLaunchKernel`). The driver keeps nothing of
         /// `parameters` after the call.

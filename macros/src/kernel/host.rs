@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
+use syn::ext::IdentExt;
 
 use super::device::{
     alias, aliases, body, dimensions_type, element_alias, local, returned_alias, shared_bytes, way,
@@ -61,10 +62,16 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         let [x, y] = block.threads;
         mixed!(#x, #y)
     });
+    let Handle {
+        declared: handle,
+        implemented,
+    } = Handle::new(kernel);
     let symbol = Literal::c_string(&std::ffi::CString::new(symbol).expect("an identifier holds no NUL"));
     let text = name.to_string();
 
     mixed! {
+        #handle
+
         #[cfg(not(target_arch = "nvptx64"))]
         #(#outer_attributes)*
         #[allow(clippy::too_many_arguments)]
@@ -105,7 +112,46 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
                     #name(#(#given),*)
                 }
             }
+            #implemented
             #call
+        }
+    }
+}
+
+/// The type that stands for the kernel, if the user named one. The type is declared beside the
+/// function. Its `impl` is inside the function, because the kernel's description is.
+struct Handle {
+    declared: TokenStream,
+    implemented: TokenStream,
+}
+
+impl Handle {
+    fn new(kernel: &Kernel) -> Self {
+        let Some(handle) = &kernel.handle else {
+            return Self {
+                declared: mixed!(),
+                implemented: mixed!(),
+            };
+        };
+        let visibility = &kernel.function.vis;
+        let about = format!(
+            "Stands for the kernel `{0}` where a device is asked about it.",
+            kernel.function.sig.ident.unraw()
+        );
+        Self {
+            declared: mixed! {
+                #[doc = #about]
+                #[allow(dead_code, missing_debug_implementations, non_camel_case_types)]
+                #visibility enum #handle {}
+            },
+            implemented: mixed! {
+                #[allow(non_local_definitions)]
+                impl ::cuda_rt::kernel::KernelHandle for #handle {
+                    fn __description() -> ::cuda_rt::kernel::KernelDescription {
+                        ::cuda_rt::kernel::KernelDescription::of::<__CudaRtKernel>()
+                    }
+                }
+            },
         }
     }
 }

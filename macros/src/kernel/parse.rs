@@ -18,6 +18,8 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) returned: Option<Returned>,
     pub(crate) block: Option<BlockSize>,
+    /// The type that stands for the kernel.
+    pub(crate) handle: Option<Ident>,
 }
 
 /// What the function returns: each thread or block writes it to the output.
@@ -87,7 +89,7 @@ pub(crate) fn brand() -> Lifetime {
 }
 
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel> {
-    let block = parse_arguments.parse2(arguments)?;
+    let Arguments { block, handle } = parse_arguments.parse2(arguments)?;
     let mut function: ItemFn =
         syn::parse2(item).map_err(|error| Error::new(error.span(), message::NOT_A_FUNCTION))?;
     let mut parameters = Vec::new();
@@ -110,6 +112,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
         parameters,
         returned,
         block,
+        handle,
     })
 }
 
@@ -137,29 +140,42 @@ fn parse_returned(output: &ReturnType) -> Option<Returned> {
     })
 }
 
-fn parse_arguments(input: ParseStream<'_>) -> Result<Option<BlockSize>> {
-    let mut block = None;
+/// The arguments of the attribute.
+#[derive(Default)]
+struct Arguments {
+    block: Option<BlockSize>,
+    handle: Option<Ident>,
+}
+
+fn parse_arguments(input: ParseStream<'_>) -> Result<Arguments> {
+    let mut arguments = Arguments::default();
     while !input.is_empty() {
-        let name: Ident = input
-            .parse()
-            .map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
-        if name != "block" {
-            return Err(Error::new_spanned(name, message::UNKNOWN_ARGUMENT));
-        }
-        if block.is_some() {
-            return Err(Error::new_spanned(name, message::ARGUMENT_TWICE));
+        let unknown = |error: Error| Error::new(error.span(), message::UNKNOWN_ARGUMENT);
+        let name: Ident = input.parse().map_err(unknown)?;
+        let (given, syntax) = match name.to_string().as_str() {
+            "block" => (arguments.block.is_some(), message::BLOCK_NOT_LITERAL),
+            "handle" => (arguments.handle.is_some(), message::HANDLE_NOT_NAME),
+            _ => return Err(Error::new_spanned(name, message::UNKNOWN_ARGUMENT)),
+        };
+        if given {
+            return Err(Error::new_spanned(&name, message::argument_twice(&name)));
         }
         input
             .parse::<Token![=]>()
-            .map_err(|_| Error::new_spanned(&name, message::BLOCK_NOT_LITERAL))?;
-        block = Some(input.parse()?);
+            .map_err(|_| Error::new_spanned(&name, syntax))?;
+        if name == "block" {
+            arguments.block = Some(input.parse()?);
+        } else {
+            let handle = input
+                .parse()
+                .map_err(|error: Error| Error::new(error.span(), syntax))?;
+            arguments.handle = Some(handle);
+        }
         if !input.is_empty() {
-            input
-                .parse::<Token![,]>()
-                .map_err(|error| Error::new(error.span(), message::UNKNOWN_ARGUMENT))?;
+            input.parse::<Token![,]>().map_err(unknown)?;
         }
     }
-    Ok(block)
+    Ok(arguments)
 }
 
 impl Parse for BlockSize {

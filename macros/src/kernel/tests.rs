@@ -259,7 +259,19 @@ fn arguments_of_the_attribute_are_checked() {
     };
     refused(quote!(grid = 4), item(), message::UNKNOWN_ARGUMENT);
     refused(quote!("256"), item(), message::UNKNOWN_ARGUMENT);
-    refused(quote!(block = 64, block = 64), item(), message::ARGUMENT_TWICE);
+    refused(quote!(block = 64, block = 64), item(), "`block` is given twice");
+    refused(
+        quote!(handle = A, block = 64, handle = B),
+        item(),
+        "`handle` is given twice",
+    );
+    refused(quote!(block = 64, handle), item(), message::HANDLE_NOT_NAME);
+    refused(quote!(block = 64, handle = "A"), item(), message::HANDLE_NOT_NAME);
+    refused(
+        quote!(block = 64, handle = a::B),
+        item(),
+        message::UNKNOWN_ARGUMENT,
+    );
     refused(quote!(block), item(), message::BLOCK_NOT_LITERAL);
     refused(quote!(block = SIZE), item(), message::BLOCK_NOT_LITERAL);
     refused(quote!(block = 0), item(), message::BLOCK_SIZE);
@@ -267,6 +279,21 @@ fn arguments_of_the_attribute_are_checked() {
     refused(quote!(block = (64, 32)), item(), message::BLOCK_SIZE);
     refused(quote!(block = (65536, 65536)), item(), message::BLOCK_SIZE);
     assert!(expand(quote!(block = 1024,), item()).is_ok());
+    assert!(expand(quote!(handle = A, block = 1024), item()).is_ok());
+}
+
+/// The handle is of the host alone: PTX that was built before it was added still fits.
+#[test]
+fn a_handle_does_not_change_the_entrys_name() {
+    let item = || {
+        quote!(
+            fn k(i: Index1, o: PerThread<f32>) {}
+        )
+    };
+    assert_eq!(
+        name("package", quote!(), item()),
+        name("package", quote!(handle = A), item())
+    );
 }
 
 fn name(package: &str, arguments: TokenStream, item: TokenStream) -> String {

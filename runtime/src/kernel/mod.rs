@@ -4,14 +4,20 @@
 mod grid;
 mod launch;
 mod module;
+mod occupancy;
 mod output;
 mod parameters;
 mod signature;
 
 pub use crate::tag::{ReadBy, WriteBy};
-pub use cuda_rt_driver::{Kernel, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind};
+pub use cuda_rt_driver::{
+    Kernel, KernelAttributes, KernelCache, LaunchShape, ModuleImage, Parameter, ParameterKind, SuggestedBlock,
+};
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
+#[doc(hidden)]
+pub use occupancy::KernelDescription;
+pub use occupancy::KernelHandle;
 pub use output::KernelOutput;
 #[doc(hidden)]
 pub use parameters::{

@@ -4,9 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use cuda_rt::driver::Driver;
-#[cfg(feature = "cuda")]
-use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::{Backend, Driver, ErrorCode};
 use cuda_rt::kernel::{Extent, LaunchShape};
 
 #[cfg(feature = "cuda")]
@@ -177,4 +175,49 @@ pub(crate) fn the_module_for_the_device_is_loaded(driver: &Arc<dyn Driver>) {
     let error = driver.prepare(&TOO_NEW).expect_err("there is no such GPU");
     assert_eq!(error.code(), ErrorCode::NO_BINARY_FOR_GPU, "{error}");
     assert!(error.detail().contains("sm_9990, sm_9991"), "{error}");
+}
+
+/// The numbers of a GPU are not known here, but their relations are.
+pub(crate) fn occupancy_is_plausible(driver: &Arc<dyn Driver>) {
+    let device = driver.properties();
+    let attributes = driver.kernel_attributes(&STEP).expect("attributes");
+    assert!(
+        (1..=255).contains(&attributes.registers_per_thread),
+        "{attributes:?}"
+    );
+    let most = attributes.max_threads_per_block;
+    assert!(
+        (1..=device.max_threads_per_block).contains(&most),
+        "{attributes:?}"
+    );
+    assert_eq!(attributes.is_modelled, device.backend == Backend::Simulated);
+
+    let active = |threads, shared_bytes| {
+        driver
+            .max_active_blocks(&STEP, threads, shared_bytes)
+            .expect("occupancy")
+    };
+    let (small, large) = (active(32, 0), active(most, 0));
+    assert!(small >= large && large > 0, "{small} and {large} blocks");
+    assert!(large * most <= device.max_threads_per_multiprocessor);
+    assert!((1..small).contains(&active(32, 48 << 10)), "shared memory counts");
+    // CUDA does not document whether a block that is too large is an error.
+    let too_large = driver.max_active_blocks(&STEP, device.max_threads_per_block + 1, 0);
+    assert!(matches!(too_large, Ok(0) | Err(_)), "{too_large:?}");
+    let none = driver
+        .max_active_blocks(&STEP, 0, 0)
+        .expect_err("a block of no threads");
+    assert_eq!(none.code(), ErrorCode::INVALID_VALUE, "{none}");
+
+    for shared_bytes in [0, 4 << 10, 48 << 10] {
+        let suggested = driver.suggest_block(&STEP, shared_bytes).expect("suggestion");
+        assert!((1..=most).contains(&suggested.threads), "{suggested:?}");
+        let blocks = active(suggested.threads, shared_bytes);
+        assert_eq!(suggested.fewest_blocks, blocks * device.multiprocessors);
+        let threads = |threads| active(threads, shared_bytes) * threads;
+        assert!(
+            threads(suggested.threads) >= threads(32).max(threads(most)),
+            "{suggested:?}"
+        );
+    }
 }

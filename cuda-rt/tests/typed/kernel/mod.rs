@@ -1,5 +1,6 @@
 //! Kernels: the host's description of them, and the influence of the program around them.
 
 mod attacks;
+mod occupancy;
 mod returned;
 mod signature;

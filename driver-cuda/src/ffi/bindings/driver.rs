@@ -11,9 +11,10 @@ use super::super::types::{
 };
 use super::super::{
     CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
-    CUdevice_attribute, CUevent_flags, CUgraphExecUpdateResult, CUhostFn, CUjit_option, CUmemAccess_flags,
-    CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
-    CUmemPoolProps, CUresult, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
+    CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphExecUpdateResult, CUhostFn, CUjit_option,
+    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUoccupancyB2DSize, CUresult, CUstream_flags, CUstreamCaptureMode,
+    CUstreamCaptureStatus,
 };
 use super::{Same, same, same_entry_points, same_field, same_fields, same_function, same_numbers};
 use crate::ffi;
@@ -29,6 +30,7 @@ same!(
     CUmod_st = sys::CUmod_st,
     CUstream_st = sys::CUstream_st,
     CUhostFn = sys::CUhostFn,
+    CUoccupancyB2DSize = sys::CUoccupancyB2DSize,
     CUmemLocation = sys::CUmemLocation,
     CUmemAccessDesc = sys::CUmemAccessDesc,
     CUmemPoolProps = sys::CUmemPoolProps,

@@ -11,7 +11,7 @@ use cuda_rt_driver::{
     MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
-use cuda_rt_driver::{Kernel, LaunchShape};
+use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// An address of no memory, for an allocation in a dry run that its capture did not make. No launch
 /// of that run is ever made.
@@ -249,7 +249,9 @@ impl Peers for CaptureLog {
 }
 
 impl Kernels for CaptureLog {
-    cuda_rt_driver::kernel_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner }; prepare }
+    cuda_rt_driver::kernel_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
+        prepare, kernel_attributes, max_active_blocks, suggest_block,
+    }
 
     cuda_rt_driver::kernel_calls! { |this: &CaptureLog, call(&Inner)|
         launch(kernel, shape, parameters, stream) => {
