@@ -115,7 +115,7 @@ pub struct RefByHand<'v, D, S>(<D as Is<::real::PinnedView<'v, ::rust::primitive
 
 AFTER_DERIVES!();
 
-#[::real_std::kernel]
+#[::real_std::kernel(handle = scale)]
 pub fn scale(
     r#in: ::real_std::Index1,
     input: &[::rust::primitive::u32],
@@ -131,7 +131,7 @@ pub fn scale(
     }
 }
 
-#[::real_std::kernel(block = 64)]
+#[::real_std::kernel(block = 64, handle = Occupied)]
 pub fn sums(
     mut block: ::real_std::Block,
     tile: ::real_std::BlockUninit<::rust::primitive::u32, 2>,
@@ -273,6 +273,11 @@ fn bundles() {
         .unwrap();
         let grid = ::real::Grid1::covering(64);
         sums(&compute, grid, &input, &mut data[40..41]).unwrap();
+        ::rust::println!(
+            "occupancy {:?} {:?}",
+            gpu.suggested_block::<scale>().unwrap(),
+            gpu.kernel_attributes::<Occupied>().unwrap()
+        );
         let grid = ::real::Grid1::covering(64);
         let arguments = (
             ::real::kernel::WriteArg::new(&mut data[48..]),
