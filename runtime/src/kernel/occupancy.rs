@@ -45,7 +45,7 @@ pub trait KernelHandle {
 
 /// What the calls of this file need to know of a kernel.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct KernelDescription {
     kernel: &'static Kernel,
     /// Threads of a block, if the kernel fixes them.
