@@ -125,10 +125,10 @@ pub use cuda_rt_runtime::{
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
     HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
-    NamedDevice, NamedStream, NoStream, OnHost, OpenError, OutOfPlace, OwnedBy, PinnedBuffer, PinnedError,
-    PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,
-    ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream,
-    StreamPool, StreamTag, TimedEvent, WriteBy,
+    NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PinnedBuffer,
+    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
+    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
+    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

@@ -47,7 +47,7 @@ pub use cuda_rt_driver_cuda as driver_cuda;
 pub use cuda_rt_simulator as simulator;
 
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
-pub use crate::device::Device;
+pub use crate::device::{Device, Opens};
 pub use crate::error::{CollectiveError, Error, GridError, OpenError, PinnedError, Refused, Result};
 pub use crate::graph::{Captured, Graph, InGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};

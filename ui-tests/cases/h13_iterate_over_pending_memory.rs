@@ -1,4 +1,4 @@
-// H13 (E0599): the host iterates over memory that the download may still be writing.
+// H13 (E0277): the host iterates over memory that the download may still be writing.
 // Twin: h13_read_before_download_is_done
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

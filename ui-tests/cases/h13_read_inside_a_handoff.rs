@@ -1,4 +1,4 @@
-// H13 (E0608): the host reads pinned memory that was released, but not waited for.
+// H13 (E0277): the host reads pinned memory that was released, but not waited for.
 // Twin: h13_read_before_download_is_done
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,4 @@
-// H13 (E0608): `query` is taken for a wait: the download may not be over.
+// H13 (E0277): `query` is taken for a wait: the download may not be over.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

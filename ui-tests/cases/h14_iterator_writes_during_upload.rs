@@ -1,4 +1,4 @@
-// H14 (E0599): the host fills pinned memory through an iterator while it is uploaded.
+// H14 (E0277): the host fills pinned memory through an iterator while it is uploaded.
 // Twin: h14_write_during_upload
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

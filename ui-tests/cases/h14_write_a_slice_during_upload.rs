@@ -1,4 +1,4 @@
-// H14 (E0599): the next frame is copied over the one that is being uploaded.
+// H14 (E0277): the next frame is copied over the one that is being uploaded.
 // Twin: h14_write_during_upload
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

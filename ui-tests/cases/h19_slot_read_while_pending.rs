@@ -1,4 +1,4 @@
-// H19 (E0599): a slot is read without waiting for its download.
+// H19 (E0061, E0277, E0608): a slot is read without waiting for its download.
 // Twin: h19_slot_used_within_itself
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Slot};

@@ -1,4 +1,4 @@
-// H27 (E0608): the host reads what a pending future carries.
+// H27 (E0277): the host reads what a pending future carries.
 #![forbid(unsafe_code)]
 use cuda_rt::{Handoff, PinnedBuffer};
 use std::future::IntoFuture;

@@ -1,4 +1,4 @@
-// H36 (E0271): GPU 1 is asked for the compute stream of GPU 0.
+// H36 (E0277): GPU 1 is asked for the compute stream of GPU 0.
 // Twin: h23_scopes_mixed_by_recursion
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

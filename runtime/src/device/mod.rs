@@ -18,7 +18,7 @@ use crate::device::core::DeviceCore;
 use crate::error::{During, OpenError, PinnedError, Refused, Result};
 use crate::memory::{Element, PinnedBuffer};
 use crate::stream::Stream;
-use crate::tag::{Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
+use crate::tag::{DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
 use cuda_rt_driver::Race;
 use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, MemoryInfo, Properties};
 
@@ -291,6 +291,19 @@ impl<D> Device<D> {
     }
 }
 
+/// The device `Self` can open the stream `S`, whose device is `D`.
+///
+/// # Safety
+/// Implemented where `Self` is a `Device<D>`.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` names a stream of the device `{D}`, and this is `{Self}`",
+    label = "a stream of another device; a tag without parameters belongs to `Gpu<0>`",
+    note = "H36: leave the tag's device open: `gpu.stream::<Tag<_>>()`; in a function for any device `D` it is `Tag<D>`"
+)]
+pub unsafe trait Opens<S, D>: Sized {}
+// SAFETY: `Self` is a `Device<D>`.
+unsafe impl<S, D: DeviceTag> Opens<S, D> for Device<D> {}
+
 impl<D: Live> Device<D> {
     /// The stream that `S` names. The first call creates the CUDA stream
     /// (`cuStreamCreateWithPriority`, non-blocking); later calls return the same stream. It is
@@ -298,7 +311,10 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
-    pub fn stream<S: NamedStream<Device = D>>(&self) -> Result<Stream<S>> {
+    pub fn stream<S: NamedStream>(&self) -> Result<Stream<S>>
+    where
+        Self: Opens<S, S::Device>,
+    {
         let at = self
             .core()
             .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)

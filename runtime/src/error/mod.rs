@@ -302,6 +302,26 @@ impl<T> During<T> for Result<T, Unordered> {
 /// An error, and the value that was passed in.
 ///
 /// `Display` and `source` are the same as for the error.
+///
+/// `?` makes an [`Error`] of it, and leaves the value behind. Where a function returns another
+/// error, such as `Box<dyn Error>`, write `.map_err(Error::from)?`: the box would hold the value
+/// too, and so demand that the device's tag is `'static`, which that of a scoped device is not.
+///
+/// ```
+/// # use std::error::Error as StdError;
+/// use cuda_rt::{DeviceBuffer, Error, Handoff, Idle, Live, Query};
+///
+/// fn poll<D: Live>(pending: Handoff<DeviceBuffer<f32, Idle<D>>>) -> Result<bool, Box<dyn StdError>> {
+///     Ok(matches!(pending.query().map_err(Error::from)?, Query::Done(_)))
+/// }
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// # let pending = compute.release(compute.alloc_zeroed::<f32>(64)?)?;
+/// # compute.synchronize()?;
+/// # assert!(poll(pending)?);
+/// # Ok::<(), Box<dyn StdError>>(())
+/// ```
 #[derive(Debug)]
 pub struct Refused<R> {
     /// The error.

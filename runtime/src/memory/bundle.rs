@@ -17,6 +17,7 @@ use cuda_rt_driver::{AccessKind, CallSite};
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",
     note = "bundles are idle buffers, and tuples, arrays, `Vec`s, `Option`s and `#[derive(Bundle)]` structs of them",
+    note = "H01: what a stream owns is not idle, and is handed over: `let handoff = owner.release(buffer)?; let buffer = stream.acquire(handoff)?;`",
     note = "H20: what is in flight is owned, never borrowed: pass the buffer itself, not a reference or a view"
 )]
 pub unsafe trait Bundle: Sized {
@@ -106,7 +107,9 @@ impl ToHost {
     label = "`{S}` cannot release this: it belongs to another stream, or to none",
     note = "H06: a stream releases what it owns, every part of it: release each part on the stream that owns it, \
             or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`",
-    note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`"
+    note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`",
+    note = "a closure names the type of what it is given: `|handoff: Handoff<DeviceBuffer<f32>>| ..`; otherwise rustc takes for a \
+            `DeviceSlice` what was acquired"
 )]
 pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// The bundle in its idle form.

@@ -8,6 +8,8 @@ mod constant;
 mod derived;
 mod foreign;
 mod host_arguments;
+mod host_methods;
+mod host_operators;
 mod loan;
 mod parts;
 mod peek;

@@ -4,7 +4,11 @@
 //! host cannot read it. Making it runs no code of a user (docs/soundness.md, obligation 3): lengths
 //! are this crate's own, and plain fields are `Copy`.
 
-use super::{Bundle, Constant, DeviceBuffer, PinnedBuffer, Shared, Slot};
+use std::ops::Deref;
+
+use super::pinned_slice::PinnedSlice;
+use super::slice::DeviceSlice;
+use super::{Bundle, Constant, DeviceBuffer, Lease, PinnedBuffer, Shared, Slot};
 use crate::order::handoff::Handoff;
 use crate::tag::{DeviceTag, Idle, NoStream};
 
@@ -56,6 +60,14 @@ impl<R: Bundle> Slot<R> {
     }
 }
 
+impl<R: Bundle, P> Lease<R, P> {
+    /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
+    pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
+        // SAFETY: SHARED-3: the lease holds the bundle. No stream has the tag `NoStream`.
+        unsafe { self.bundle().by_ref() }
+    }
+}
+
 impl<R: Bundle, P> Constant<R, P> {
     /// Views of all parts that show lengths and plain fields only, as [`Handoff::peek`] gives them.
     pub fn peek(&self) -> R::Ref<'_, NoStream<R::Device>> {
@@ -85,4 +97,29 @@ lengths! {
     Handoff of PinnedBuffer;
     Shared of DeviceBuffer;
     Shared of PinnedBuffer;
+}
+
+macro_rules! dereferenced {
+    ($([$($generics:tt)*] $holder:ident of $buffer:ident as $slice:ident $(, $place:ident)?;)*) => { $(
+        /// As [`Handoff::peek`]: lengths, and no memory. So methods and functions that need a
+        /// stream's memory, or the host's, are refused with the hazard and the mend.
+        impl<$($generics)*> Deref for $holder<$buffer<T, Idle<D>> $(, $place)?> {
+            type Target = $slice<T, NoStream<D>>;
+
+            fn deref(&self) -> &$slice<T, NoStream<D>> {
+                self.peek().into_slice()
+            }
+        }
+    )* };
+}
+
+dereferenced! {
+    [T, D: DeviceTag] Handoff of DeviceBuffer as DeviceSlice;
+    [T, D: DeviceTag] Handoff of PinnedBuffer as PinnedSlice;
+    [T, D: DeviceTag] Shared of DeviceBuffer as DeviceSlice;
+    [T, D: DeviceTag] Shared of PinnedBuffer as PinnedSlice;
+    [T, D: DeviceTag, P] Constant of DeviceBuffer as DeviceSlice, P;
+    [T, D: DeviceTag, P] Constant of PinnedBuffer as PinnedSlice, P;
+    [T, D: DeviceTag, P] Lease of DeviceBuffer as DeviceSlice, P;
+    [T, D: DeviceTag, P] Lease of PinnedBuffer as PinnedSlice, P;
 }

@@ -11,8 +11,8 @@ mod sealed {
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",
-    note = "H13/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
-            (device memory must be copied to pinned memory with `copy_to_host`)",
+    note = "H13/H14/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
+            (device memory must be copied to pinned memory with `copy_to_host`); `stream.synchronize()` alone gives no buffer",
     note = "in `graph.host(..)`, the elements of pinned memory are `view.as_slice()`"
 )]
 pub trait RangeIndex: sealed::Sealed {

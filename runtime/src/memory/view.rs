@@ -36,6 +36,15 @@ macro_rules! views {
             }
         }
 
+        impl<'v, T, S> $name<'v, T, S> {
+            /// The slice, for as long as the view could live.
+            #[allow(dead_code)] // only views for reading are turned into slices
+            pub(super) fn into_slice(self) -> &'v $target<T, S> {
+                // SAFETY: VIEW-1 for `'v`. The view is given up, so nothing writes through it.
+                unsafe { $target::from_raw(self.address, self.len) }
+            }
+        }
+
         impl<T, S> Deref for $name<'_, T, S> {
             type Target = $target<T, S>;
 

@@ -155,6 +155,9 @@ impl<S: StreamTag> Stream<S> {
     /// release (`cuStreamWaitEvent`). If this stream recorded the event, the wait is skipped.
     /// Stream-ordered; the host does not wait.
     ///
+    /// A closure must name the type of a handoff that it is given, because rustc cannot tell which
+    /// bundle it carries: `|handoff: Handoff<DeviceBuffer<f32>>| stream.acquire(handoff)`.
+    ///
     /// # Hazards prevented
     /// H01–H03, H05 (the handoff is consumed), H36.
     ///
@@ -215,7 +218,8 @@ impl<S: StreamTag> Stream<S> {
 /// Waiting and marking.
 impl<S: StreamTag> Stream<S> {
     /// Blocks the host until all work of this stream is done (`cuStreamSynchronize`). The call
-    /// frees nothing, and no type changes. To touch a result,
+    /// frees nothing, and no type changes: it proves nothing about a buffer, because another thread
+    /// may enqueue more work on the stream at once. To touch a result,
     /// [`synchronize`](crate::Handoff::synchronize) its handoff, which waits for less.
     ///
     /// # Errors

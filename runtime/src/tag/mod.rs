@@ -132,8 +132,9 @@ unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing says that its work on this memory is over",
-    note = "H13: wait first: `graph.host(|views| ..)` waits and lends views for the host, \
-            `stream.release(buffer)?.synchronize()?` gives a buffer to the host"
+    note = "H13/H14: wait first: `graph.host(|views| ..)` waits and lends views for the host, \
+            `stream.release(buffer)?.synchronize()?` gives a buffer to the host (`stream.synchronize()` alone gives none)",
+    note = "H13: `NoStream` stands for memory that is pending, shared or leased: `handoff.synchronize()?`, `shared.host()?`"
 )]
 pub unsafe trait HostPlace: Sized {}
 // SAFETY: only `Graph::host` makes views with this tag, after its wait, for a closure that borrows
@@ -190,7 +191,11 @@ impl Priority {
     message = "stream `{S}` may not read memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
     note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
-    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = reader.adopt(buffer)?;`"
+    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = reader.adopt(buffer)?;`",
+    note = "H01: `NoStream` stands for a handoff (`reader.acquire(handoff)?`), for what is shared (`reader.lease(&shared)?`), \
+            and for a lease or a constant (`&lease.view()`)",
+    note = "H25: in a capture, where streams are `Captured<..>`, memory of outside cannot be used: give it to `capture`, and use the view that it lends",
+    note = "H36: memory of another GPU is copied: `reader.copy_from_peer(handoff, .., &mut here)?`"
 )]
 pub unsafe trait ReadBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.
@@ -203,8 +208,12 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not write memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
-    note = "H03: hand it over first: `let handoff = owner.release(buffer)?; let buffer = writer.acquire(handoff)?;`",
-    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`"
+    note = "H02/H03: hand it over first, whether the owner reads or writes it: `let handoff = owner.release(buffer)?; \
+            let buffer = writer.acquire(handoff)?;`",
+    note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`",
+    note = "H08: `NoStream` stands for a handoff (`writer.acquire(handoff)?`), and for what is shared, leased or constant, which no stream writes",
+    note = "H25: in a capture, where streams are `Captured<..>`, memory of outside cannot be used: give it to `capture`, and use the view that it lends",
+    note = "H36: memory of another GPU is copied: `writer.copy_from_peer(handoff, .., &mut here)?`"
 )]
 pub unsafe trait WriteBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.

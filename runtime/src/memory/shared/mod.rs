@@ -126,7 +126,7 @@ impl<R: Bundle, S: StreamTag> Lease<R, S> {
 }
 
 impl<R: Bundle, P> Lease<R, P> {
-    fn bundle(&self) -> &R {
+    pub(in crate::memory) fn bundle(&self) -> &R {
         let block = self.block.as_ref();
         block
             .expect("a lease that has not ended holds its block")
