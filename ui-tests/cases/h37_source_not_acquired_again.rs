@@ -1,4 +1,4 @@
-// H37 (E0308): GPU 1 writes what comes back from the copy before waiting for it.
+// H37 (E0277): GPU 1 writes what comes back from the copy before waiting for it.
 // Twin: h37_source_written_under_the_copy
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Gpu};

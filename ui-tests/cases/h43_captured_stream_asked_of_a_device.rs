@@ -1,4 +1,4 @@
-// H43 (E0271, E0277): a program asks the device for a stream that some capture is recording.
+// H43 (E0277): a program asks the device for a stream that some capture is recording.
 // Twin: h25_captured_streams_mixed
 #![forbid(unsafe_code)]
 use cuda_rt::{Captured, Device, Error};

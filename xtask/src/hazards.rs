@@ -5,6 +5,7 @@
 //! twin. A hazard that does no harm needs a test or a twin that runs. A race needs two programs of
 //! raw calls: a program that the checker reports, and a mended program.
 
+mod messages;
 mod page;
 mod tree;
 
@@ -18,19 +19,23 @@ use tree::{Case, Tree};
 
 const PAGE: &str = "docs/hazards.md";
 
-/// Prints the table, and writes it if it is complete.
+/// Prints the table, and writes it and the page of messages if they are complete.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
-    let page = complete_page()?;
-    Ok(fs::write(root().join(PAGE), page)?)
+    fs::write(root().join(PAGE), complete_page()?)?;
+    Ok(fs::write(root().join(messages::PAGE), messages::page(root())?)?)
 }
 
-/// Prints the table, and compares it with the committed page.
+/// Prints the table, and compares it and the page of messages with the committed pages.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
-    let page = complete_page()?;
-    let committed = fs::read_to_string(root().join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
+    compare(PAGE, &complete_page()?)?;
+    compare(messages::PAGE, &messages::page(root())?)
+}
+
+fn compare(name: &str, page: &str) -> Result<(), Box<dyn Error>> {
+    let committed = fs::read_to_string(root().join(name)).map_err(|error| format!("{name}: {error}"))?;
     match committed == page {
         true => Ok(()),
-        false => Err(format!("{PAGE} differs from the tree: run `cargo xtask hazards`").into()),
+        false => Err(format!("{name} differs from the tree: run `cargo xtask hazards`").into()),
     }
 }
 

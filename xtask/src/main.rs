@@ -27,9 +27,9 @@ cargo xtask <task>
                            compare their bytes with a reference; leaves a binary to run on a machine with a GPU
   coexist [NAME...]        see that a program can use cuda-rt with candle, cubecl, or other features of cudarc; needs a
                            network
-  hazards                  list the programs and tests for each hazard in docs/hazards.md; fail if a case, a twin or a
-                           program is missing
-  hazards --check          the same, but compare with docs/hazards.md
+  hazards                  list the programs and tests for each hazard in docs/hazards.md, and rustc's messages in
+                           docs/messages.md; fail if a case, a twin or a program is missing, or a message names no mend
+  hazards --check          the same, but compare with these pages
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file

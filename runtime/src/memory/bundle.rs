@@ -108,8 +108,8 @@ impl ToHost {
     note = "H06: a stream releases what it owns, every part of it: release each part on the stream that owns it, \
             or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`",
     note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`",
-    note = "a closure names the type of what it is given: `|handoff: Handoff<DeviceBuffer<f32>>| ..`; otherwise rustc takes for a \
-            `DeviceSlice` what was acquired"
+    note = "H05: if rustc names a `DeviceSlice` or `PinnedSlice` here, write the type of the closure's parameter: \
+            `|handoff: Handoff<DeviceBuffer<f32>>| ..`"
 )]
 pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// The bundle in its idle form.

@@ -432,7 +432,7 @@ impl<T, P> DeviceSlice<T, P> {
 }
 
 macro_rules! held {
-    ($($holder:ident of $buffer:ident: $bound:ident;)*) => { $(
+    ($holder:ident of $buffer:ident: $bound:ident) => {
         #[doc(hidden)]
         impl<T, D: DeviceTag> $holder<$buffer<T, Idle<D>>> {
             methods_of_slices!(Idle<D>: $bound, Self::reached, Self::reached_mut);
@@ -451,12 +451,11 @@ macro_rules! held {
                 match Idle::<D>::NEVER {}
             }
         }
-    )* };
+    };
 }
 
-held! {
-    Slot of PinnedBuffer: HostReachInSlot;
-    Slot of DeviceBuffer: HostReachInSlot;
-    Query of PinnedBuffer: HostReachInQuery;
-    Query of DeviceBuffer: HostReachInQuery;
-}
+// One invocation each, because rustc prints the whole of it below a message.
+held!(Slot of PinnedBuffer: HostReachInSlot);
+held!(Slot of DeviceBuffer: HostReachInSlot);
+held!(Query of PinnedBuffer: HostReachInQuery);
+held!(Query of DeviceBuffer: HostReachInQuery);

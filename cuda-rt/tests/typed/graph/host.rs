@@ -63,6 +63,44 @@ fn a_source_is_rewritten_and_a_result_read_between_launches() {
     });
 }
 
+/// In a view for the host, the methods of slices do what those of `[T]` do.
+#[test]
+fn a_view_for_the_host_has_the_methods_of_slices() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let mut graph = round_trip(gpu, &compute);
+        let sorted = graph.host(|(mut input, _, _)| {
+            input.fill(9);
+            input
+                .iter_mut()
+                .zip(0..4)
+                .for_each(|(value, at)| *value = 10 - at);
+            assert_eq!(
+                (input.first(), input.get(1), input.last()),
+                (Some(&10), Some(&9), Some(&9))
+            );
+            assert!(input.starts_with(&[10, 9, 8, 7, 9]) && input.ends_with(&[9]));
+            assert!(input.contains(&7) && !input.contains(&6));
+            assert_eq!(input.chunks(4).next(), Some(&[10, 9, 8, 7][..]));
+            assert_eq!(input[1..].windows(2).next(), Some(&[9, 8][..]));
+            input[..2].copy_from_slice(&[1, 2]);
+            input[..4].swap(0, 3);
+            assert_eq!(input[..4].to_vec(), [7, 2, 8, 1]);
+            input[..4].reverse();
+            input[..4].rotate_left(1);
+            assert_eq!(input[..4].to_vec(), [8, 2, 7, 1]);
+            input[..4].copy_within(2.., 0);
+            assert_eq!(input[..4].iter().copied().collect::<Vec<_>>(), [7, 1, 7, 1]);
+            input[..4].sort_unstable();
+            input[..4].is_sorted()
+        });
+        assert!(sorted.unwrap());
+        graph.launch(&compute).unwrap();
+        let first = graph.host(|(_, _, output)| output[..4].to_vec()).unwrap();
+        assert_eq!(first, [1, 1, 7, 7]);
+    });
+}
+
 /// The wait fails: the host gets nothing, and the graph goes on.
 #[test]
 fn a_wait_that_fails_gives_the_host_nothing() {

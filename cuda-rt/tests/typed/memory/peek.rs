@@ -63,6 +63,11 @@ fn lengths_and_plain_fields_of_what_is_pending_cost_no_call() {
         assert_eq!(calls(), before);
         let (matrix, other) = pending.split();
         assert_eq!(other.len(), 9);
+        // A handoff dereferences to the same view, of which it has the address, and no elements.
+        assert_eq!(
+            (other.split_at(2).1.len(), other.address()),
+            (7, other.peek().address())
+        );
         let mut slot = Slot::from(matrix);
         assert_eq!(slot.peek().unwrap().shape, Shape([2, 3]));
         slot.host(|matrix| assert_eq!(matrix.rows[1].len(), 2)).unwrap();
@@ -70,7 +75,7 @@ fn lengths_and_plain_fields_of_what_is_pending_cost_no_call() {
         assert_eq!(shared.peek().elements[1..].len(), 5);
         assert_eq!(shared.host().unwrap().shape, Shape([2, 3]));
         let constant = Constant::new(other.synchronize().unwrap());
-        assert_eq!(constant.peek().len(), 9);
+        assert_eq!((constant.peek().len(), constant.len()), (9, 9));
         assert_eq!(compute.adopt(constant).unwrap().peek().len(), 9);
     })
     .unwrap();
