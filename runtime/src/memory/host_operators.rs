@@ -27,7 +27,7 @@ use crate::tag::StreamTag;
 #[diagnostic::on_unimplemented(
     message = "the host cannot read `{Memory}`",
     label = "would read elements that a stream may still use, or that the host cannot reach",
-    note = "H13: wait first: `let buffer = stream.release(buffer)?.synchronize()?;`, `handoff.synchronize()?`, `shared.host()?`, \
+    note = "H13/H14/H19: wait first: `let buffer = stream.release(buffer)?.synchronize()?;`, `handoff.synchronize()?`, `shared.host()?`, \
             `slot.host(|buffer| ..)?`, `graph.host(|views| ..)?`; then `*buffer == ..`, `buffer.iter()`",
     note = "H30: device memory must be copied too: `stream.copy_to_slice(&buffer, &mut slice)?`"
 )]

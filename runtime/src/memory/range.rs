@@ -13,7 +13,8 @@ mod sealed {
     label = "`{Self}` names an element; a stream's memory has only ranges",
     note = "H13/H14/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
             (device memory must be copied to pinned memory with `copy_to_host`); `stream.synchronize()` alone gives no buffer",
-    note = "in `graph.host(..)`, the elements of pinned memory are `view.as_slice()`"
+    note = "H25: nothing has run yet inside a capture; after the launch, `graph.host(|views| ..)?` waits, and the elements of pinned \
+            memory are `view.as_slice()`"
 )]
 pub trait RangeIndex: sealed::Sealed {
     /// The type of a part of `View`, which is `View` itself. As an associated type it does not

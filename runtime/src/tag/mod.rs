@@ -132,7 +132,7 @@ unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing says that its work on this memory is over",
-    note = "H13/H14: wait first: `graph.host(|views| ..)` waits and lends views for the host, \
+    note = "H13/H14/H25: wait first: `graph.host(|views| ..)` waits for the launches of a graph and lends views for the host, \
             `stream.release(buffer)?.synchronize()?` gives a buffer to the host (`stream.synchronize()` alone gives none)",
     note = "H13: `NoStream` stands for memory that is pending, shared or leased: `handoff.synchronize()?`, `shared.host()?`"
 )]
