@@ -13,10 +13,10 @@ pub(super) const PAGE: &str = "docs/messages.md";
 
 const HEAD: &str = "# Messages
 
-`cargo xtask hazards` writes this page from cases in [`ui-tests/cases`](../ui-tests/cases), and fails
-if an error names no hazard and no call that mends it, unless the case says why not. Each row is a
-line that does not compile, with the headline that rustc prints, and the hazards that the notes
-below the headline name. The whole message is in the `.stderr` file beside the case.
+`cargo xtask hazards` writes this page from cases in [`ui-tests/cases`](../ui-tests/cases), and
+fails if an error names no hazard and no call that mends it, unless the case says why not. Each row
+is a line that does not compile, with the headline that rustc prints, and the hazards that the
+notes below the headline name. The whole message is in the `.stderr` file beside the case.
 
 ";
 

@@ -18,10 +18,10 @@ use crate::order::unless::Unless;
 /// ```
 ///
 /// Its type names no stream, so a handoff can be in a `Vec`, a struct or a channel. The bundle
-/// cannot be reached while the handoff is pending: a handoff of one buffer dereferences to a view that
-/// has a length, and that neither the host nor a stream may use. Counterexample: if it dereferenced
-/// to its buffer, a host read of pinned memory would compile while the download still writes the
-/// memory (H13).
+/// cannot be reached while the handoff is pending: a handoff of one buffer dereferences to a view
+/// that has a length, and that neither the host nor a stream may use. Counterexample: if it
+/// dereferenced to its buffer, a host read of pinned memory would compile while the download still
+/// writes the memory (H13).
 ///
 /// Dropping a handoff frees the bundle once the fence is over, on a stream that the device keeps
 /// for this, and does not block. Leaking a handoff leaks the memory and does no other harm (H22).
