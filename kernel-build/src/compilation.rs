@@ -17,9 +17,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
-use crate::features::EVERY_CRATE;
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
+
+/// Features of nightly that each crate for the GPU may enable. None of them changes what rustc
+/// checks.
+pub(crate) const FEATURES: [&str; 4] = ["abi_ptx", "doc_cfg", "f128", "f16"];
 
 /// The variable that holds the flags of rustc, separated by [`SEPARATOR`].
 const RUSTFLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
@@ -123,7 +126,7 @@ impl Compilation<'_> {
         let mut arguments = self.cargo_arguments(purpose);
         arguments.push("--".to_owned());
         // `core` does not get this flag. `features.rs` looks at the other crates.
-        arguments.push(format!("-Zallow-features={}", EVERY_CRATE.join(",")));
+        arguments.push(format!("-Zallow-features={}", FEATURES.join(",")));
         arguments.extend(purpose.last_flags().iter().map(|flag| (*flag).to_owned()));
         arguments.extend(self.remap.map(|remap| format!("--remap-path-prefix={remap}")));
         arguments

@@ -21,15 +21,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::compilation::Compilation;
+use crate::compilation::{Compilation, FEATURES};
 use crate::error::BuildError;
 use crate::toolchain::TARGET;
 
-/// Features that each crate may enable. None of them changes what rustc checks.
-pub(crate) const EVERY_CRATE: [&str; 4] = ["abi_ptx", "doc_cfg", "f128", "f16"];
-
-/// Further features, which only these crates may name. A crate may choose its name, so no list has
-/// a feature that changes what rustc checks.
+/// Features beyond [`FEATURES`], which only these crates may name. A crate may choose its name, so
+/// no list has a feature that changes what rustc checks.
 const OF_CRATE: [(&str, &[&str]); 5] = [
     (
         "device_std",
@@ -131,7 +128,7 @@ fn check(krate: &str, file: &Path, text: &str) -> Result<(), BuildError> {
     })?;
     let own = OF_CRATE.iter().find(|(name, _)| *name == krate);
     let own = own.map_or(&[][..], |(_, features)| features);
-    let is_known = |feature: &str| EVERY_CRATE.contains(&feature) || own.contains(&feature);
+    let is_known = |feature: &str| FEATURES.contains(&feature) || own.contains(&feature);
     match features.into_iter().find(|found| !is_known(&found.name)) {
         None => Ok(()),
         Some(found) => Err(BuildError::UnstableFeature {

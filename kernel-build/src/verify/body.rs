@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use super::directives::{self, name, number};
 use super::error::{Refusal, text};
-use super::instruction::JUMP_TABLE;
 use super::lex::Cursor;
 use super::variable::{Space, Variable, is_literal, type_size, variable};
+
+/// Why a jump table is refused. `kernel-build` asks LLVM for none (`compilation.rs`).
+pub(super) const JUMP_TABLE: &str = "is a jump table: if its index lies outside the table, the thread \
+    continues anywhere, and the verifier does not know the index";
 
 /// A register or a variable of a function: an index into [`Body::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

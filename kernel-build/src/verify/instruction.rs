@@ -1,7 +1,7 @@
 //! The effects of instructions, as far as the verifier needs them (PTX ISA, chapter 9, "Instruction
 //! Set").
 
-use super::body::{Instruction, Operand};
+use super::body::{Instruction, JUMP_TABLE, Operand};
 use super::variable::{Space, type_size};
 
 /// A function of CUDA that kernels may call. It ends the launch.
@@ -66,10 +66,6 @@ const COMPUTE: &[&str] = &[
 /// text can contain it.
 pub(super) const PATHS: &str = "(paths)";
 const NOTHING: &[&str] = &["fence", "membar", "nanosleep", "pmevent", "prefetch", "prefetchu"];
-
-/// Why a jump table is refused. `kernel-build` asks LLVM for none (`compilation.rs`).
-pub(super) const JUMP_TABLE: &str = "is a jump table: if its index lies outside the table, the thread \
-    continues anywhere, and the verifier does not know the index";
 
 /// The effect of an instruction; `Err` says why the verifier refuses it.
 pub(super) fn effect(instruction: &Instruction<'_>) -> Result<Effect, &'static str> {
