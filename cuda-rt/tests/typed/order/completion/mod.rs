@@ -43,7 +43,7 @@ fn a_waker_that_panics_or_drops_other_futures_stops_no_other_wake_up() {
             .map(|value| streams.downloading(value).into_future())
             .collect::<Vec<_>>()
     };
-    let (mut victims, mut futures) = (some(300), some(300));
+    let (mut victims, mut futures) = (some(1500), some(1500));
     let panics = Arc::new(AtomicUsize::new(0));
     let mut to_panic = 0;
     for (future, number) in futures.iter_mut().zip(0..) {
