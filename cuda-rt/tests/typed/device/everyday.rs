@@ -182,8 +182,11 @@ fn pending_work_is_not_done() {
 /// simulated devices have one host.
 #[test]
 fn several_devices_live_as_long_as_the_process() {
-    let first = Device::open_or_simulate().unwrap();
-    let second = Device::open_or_simulate_gpu::<1>().unwrap();
+    // The first test that opens the process's simulated devices chooses their order: other tests
+    // count on this one.
+    let lazy = || SimConfig::default().order(Order::Lazy);
+    let first = Device::open_or_simulate_with(lazy()).unwrap();
+    let second = Device::open_or_simulate_gpu_with::<1>(lazy()).unwrap();
     let again = Device::open_or_simulate_gpu::<1>().unwrap();
     let upload = second.stream::<Left<Gpu<1>>>().unwrap();
     let worker = std::thread::spawn(move || {

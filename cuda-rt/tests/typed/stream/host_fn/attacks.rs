@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::simulator::{Call, SimConfig};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Error, Grid1, Idle, Live, PinnedBuffer, Result, Stream};
 use device_kernels::scale;
 
@@ -41,7 +41,7 @@ fn inside<T: Send + 'static>(
 
 #[test]
 fn h44_every_call_inside_a_function_is_refused() {
-    let gpu = Device::open_or_simulate().unwrap();
+    let gpu = Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap();
     let compute = gpu.stream::<Compute>().unwrap();
     let mut data = compute.alloc_zeroed::<f32>(LEN).unwrap();
     let mut out = compute.alloc_zeroed::<f32>(LEN).unwrap();
@@ -89,7 +89,7 @@ cuda_rt::streams! { NeverUsed; }
 #[test]
 fn h44_a_buffer_that_is_dropped_inside_a_function_leaks_and_no_call_is_made() {
     struct Sent<T>(Arc<Mutex<Option<T>>>);
-    let gpu = Device::open_or_simulate().unwrap();
+    let gpu = Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap();
     let compute = gpu.stream::<Compute>().unwrap();
     let frees = || {
         gpu.simulator()
@@ -196,7 +196,7 @@ fn a_capture_whose_drop_panics_stops_no_other_closure() {
             panic!("the drop of a capture");
         }
     }
-    let gpu = Device::open_or_simulate().unwrap();
+    let gpu = Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap();
     let compute = gpu.stream::<Compute>().unwrap();
     let ((sender, ended), bomb) = (mpsc::channel(), Bomb);
     compute

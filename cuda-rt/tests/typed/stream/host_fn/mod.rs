@@ -178,7 +178,7 @@ fn captures_end_on_the_thread_for_closures_and_may_call_cuda_there() {
             let _ = self.1.send(called);
         }
     }
-    let gpu = Device::open_or_simulate().unwrap();
+    let gpu = Device::open_or_simulate_with(SimConfig::default().order(Order::Lazy)).unwrap();
     let compute = gpu.stream::<Compute>().unwrap();
     let buffer = compute.alloc_zeroed::<u32>(LEN).unwrap();
     let ((sender, dropped), (done, called)) = (mpsc::channel(), mpsc::channel());
