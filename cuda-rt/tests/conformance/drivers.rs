@@ -67,10 +67,18 @@ pub(crate) fn on_cuda(case: Case) {
 /// As [`on_cuda`], on the first two GPUs, or on a single GPU that plays both.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_cuda_pair(case: PairCase) {
+    if cuda().is_some() {
+        let _gpu = lock_gpu();
+        on_locked_cuda_pair(case);
+    }
+}
+
+/// As [`on_cuda_pair`], for a caller that holds the lock.
+#[cfg(feature = "cuda")]
+pub(crate) fn on_locked_cuda_pair(case: PairCase) {
     use cuda_rt::driver_cuda::CudaDriver;
 
     if let Some(first) = cuda() {
-        let _gpu = lock_gpu();
         let count = CudaDriver::count().expect("counted before");
         if count == 1 {
             eprintln!("ONE GPU ONLY: it is both devices");

@@ -202,8 +202,8 @@ macro_rules! tests {
 /// Cases that are meaningful only on a GPU.
 #[cfg(feature = "cuda")]
 mod cuda_only {
-    use crate::cases::{errors, foreign, kernels};
-    use crate::drivers::{in_child, on_cuda};
+    use crate::cases::{errors, foreign, kernels, peers};
+    use crate::drivers::{in_child, on_cuda, on_locked_cuda_pair};
 
     tests! { on_cuda;
         errors::ptx_that_does_not_compile,
@@ -221,6 +221,14 @@ mod cuda_only {
     #[test]
     fn a_kernel_that_traps() {
         in_child("cuda_only::a_kernel_that_traps", errors::a_kernel_that_traps);
+    }
+
+    /// Both contexts are lost. On a single GPU the two devices are one.
+    #[test]
+    fn a_trap_reaches_the_device_that_copies() {
+        in_child("cuda_only::a_trap_reaches_the_device_that_copies", |_| {
+            on_locked_cuda_pair(peers::a_trap_reaches_the_device_that_copies);
+        });
     }
 }
 
@@ -249,5 +257,10 @@ mod simulated_only {
     #[test]
     fn a_kernel_that_traps() {
         crate::drivers::on_simulated(crate::cases::errors::a_kernel_that_traps);
+    }
+
+    #[test]
+    fn a_trap_reaches_the_device_that_copies() {
+        crate::drivers::on_simulated_pair(crate::cases::peers::a_trap_reaches_the_device_that_copies);
     }
 }

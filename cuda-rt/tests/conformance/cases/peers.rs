@@ -6,8 +6,10 @@ use cuda_rt::driver::{
     Backend, Collective, Communicator, DeviceAddress, Driver, ErrorCode, Number, Part, PeerAccess, RawPeer,
     RawStream, Reduction,
 };
+use cuda_rt::kernel::Extent;
 
-use crate::support::{Block, Rig, SLOW};
+use crate::fixtures::CRASH;
+use crate::support::{Block, Rig, SLOW, shape};
 
 /// Copies from a block of one rig to a block of the other; one of the rigs is `here`.
 #[track_caller]
@@ -77,6 +79,53 @@ pub(crate) fn copies_in_the_order_that_events_make(first: &Arc<dyn Driver>, seco
         here.record(copied, s);
         here.wait(owner, copied);
         assert_eq!(there.read_words(theirs, owner), [8; 1024], "pushed");
+    }
+}
+
+/// A kernel of one device traps after the other was told to copy its output. Then no call says that
+/// the copy is done, on either device (obligation 16).
+pub(crate) fn a_trap_reaches_the_device_that_copies(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
+    let (here, there) = rigs_with_access(first, second);
+    let (s, owner) = (here.stream(), there.stream());
+    let (written, copied) = (there.event(), here.event());
+    let (ours, theirs) = (here.zeroed(4096, s), there.zeroed(4096, owner));
+    here.synchronize(s);
+    // Slow, so that the copy is enqueued before the trap.
+    there.step(theirs, SLOW, 0, 7, owner);
+    let extent = Extent { x: 1, y: 1, z: 1 };
+    let parameters = [std::ptr::from_ref(&extent).cast()];
+    // A device that runs its work early returns the error from one of these calls.
+    // SAFETY: the parameters are the kernel's; the rigs keep all handles and blocks live.
+    let _ = unsafe { second.launch(&CRASH, &shape(extent), &parameters, owner) };
+    // SAFETY: as above.
+    let _ = unsafe { second.record_event(written, owner) };
+    // SAFETY: as above; the event is of a device of this backend.
+    let _ = unsafe { first.wait_event(s, written) };
+    // SAFETY: as above; both blocks have 4,096 bytes, and the wait orders the copy.
+    let _ = unsafe {
+        first.copy_peer(
+            (first.peer(), ours.address),
+            (second.peer(), theirs.address),
+            4096,
+            s,
+        )
+    };
+    // SAFETY: as above.
+    let _ = unsafe { first.record_event(copied, s) };
+
+    // SAFETY: as above.
+    let event = unsafe { first.synchronize_event(copied) };
+    // SAFETY: as above.
+    let ours = unsafe { first.synchronize_stream(s) };
+    // SAFETY: as above.
+    let theirs = unsafe { second.synchronize_stream(owner) };
+    for (wait, result) in [
+        ("the event", event),
+        ("our stream", ours),
+        ("their stream", theirs),
+    ] {
+        let error = result.expect_err(wait);
+        assert!(error.is_sticky(), "{wait}: {error}");
     }
 }
 
