@@ -255,6 +255,7 @@ macro_rules! __element {
                         $crate::__private::core::stringify!($member),
                         $crate::__private::core::mem::offset_of!(Self, $member),
                         |all: Self| all.$member,
+                        |all: &Self| &raw const all.$member,
                     ))*
                     .finish();
         }
@@ -290,6 +291,7 @@ macro_rules! __element {
                         $crate::__private::core::stringify!($member),
                         $crate::__private::core::mem::offset_of!(Self, $member),
                         |all: Self| all.$member,
+                        |all: &Self| &raw const all.$member,
                     ))*
                     .finish();
         }

@@ -33,12 +33,21 @@ impl<S> Fields<S> {
         }
     }
 
-    /// Adds a field at `offset_bytes`. `_get` is never called: it returns the field, and so fixes
-    /// the field's type, `T`.
+    /// Adds a field at `offset_bytes`. Two closures, which are never called, fix the field's type,
+    /// `T`. `_value` returns the field, which safe code cannot do for a union. `_place` returns a
+    /// pointer to it, because behind a pointer no type is coerced to another sized type.
+    /// Counterexample to `_value` alone: a field of type `!` passed for `[u8; 0]`, and a struct
+    /// without values was an element.
     ///
     /// # Panics
     /// If the field does not begin where the field before it ends.
-    pub const fn field<T: Element>(self, name: &str, offset_bytes: usize, _get: fn(S) -> T) -> Self {
+    pub const fn field<T: Element>(
+        self,
+        name: &str,
+        offset_bytes: usize,
+        _value: fn(S) -> T,
+        _place: fn(&S) -> *const T,
+    ) -> Self {
         assert!(
             offset_bytes == self.end_bytes,
             "an element names its fields in the order in which they lie in memory, and has no padding"

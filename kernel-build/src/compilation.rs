@@ -20,10 +20,6 @@ use crate::error::BuildError;
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
 
-/// Features of nightly that each crate for the GPU may enable. None of them changes what rustc
-/// checks.
-pub(crate) const FEATURES: [&str; 4] = ["abi_ptx", "doc_cfg", "f128", "f16"];
-
 /// The variable that holds the flags of rustc, separated by [`SEPARATOR`].
 const RUSTFLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 const SEPARATOR: &str = "\x1f";
@@ -37,6 +33,8 @@ const ALWAYS: [&str; 2] = [
 /// The inputs of both compilations.
 pub(crate) struct Compilation<'c> {
     pub(crate) toolchain: &'c Toolchain,
+    /// The program that runs rustc with the lists of features (`features.rs`).
+    pub(crate) wrapper: &'c Path,
     pub(crate) architecture: &'c str,
     pub(crate) manifest: &'c Path,
     /// Argument of `--remap-path-prefix`.
@@ -125,8 +123,6 @@ impl Compilation<'_> {
     fn arguments(&self, purpose: Purpose) -> Vec<String> {
         let mut arguments = self.cargo_arguments(purpose);
         arguments.push("--".to_owned());
-        // `core` does not get this flag. `features.rs` looks at the other crates.
-        arguments.push(format!("-Zallow-features={}", FEATURES.join(",")));
         arguments.extend(purpose.last_flags().iter().map(|flag| (*flag).to_owned()));
         arguments.extend(self.remap.map(|remap| format!("--remap-path-prefix={remap}")));
         arguments
@@ -155,10 +151,16 @@ impl Compilation<'_> {
     fn cargo(&self, purpose: Purpose, arguments: Vec<String>) -> Result<String, BuildError> {
         let mut cargo = self.toolchain.cargo();
         cargo.env(RUSTFLAGS, self.flags(purpose));
+        // The variable replaces `build.rustc-wrapper` of the user's configuration.
+        cargo.env("RUSTC_WRAPPER", self.wrapper);
         let output = cargo.args(arguments).output();
         let output = output.map_err(BuildError::NoRustup)?;
         if !output.status.success() {
             let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
+            // rustc's code for a feature that `-Zallow-features` does not list.
+            if diagnostics.contains("error[E0725]") {
+                return Err(BuildError::UnstableFeature { diagnostics });
+            }
             return Err(BuildError::Compile { diagnostics });
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -176,6 +178,7 @@ mod tests {
         let toolchain = Toolchain::for_tests();
         let compilation = Compilation {
             toolchain: &toolchain,
+            wrapper: Path::new("/w"),
             architecture: "sm_90",
             manifest: Path::new("/k/Cargo.toml"),
             remap: Some("/k="),
@@ -211,7 +214,6 @@ mod tests {
             "--profile",
             "build.build-dir=",
             "-Ztrim-paths",
-            "-Zallow-features=abi_ptx,doc_cfg,f128,f16",
             "env.CARGO_ENCODED_RUSTFLAGS.value=",
             "env.CARGO_ENCODED_RUSTFLAGS.force=true",
         ] {

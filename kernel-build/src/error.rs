@@ -111,23 +111,15 @@ pub enum BuildError {
         /// The crate, or the file.
         what: String,
     },
-    /// A crate of the kernels names a feature of nightly in its attributes that is not on the list
-    /// of known features. Some features switch off checks of safe code.
+    /// A crate of the kernels enables a feature of nightly that is not on the list of known
+    /// features. Some features switch off checks of safe code.
     #[error(
-        "the crate `{krate}` names the unstable feature `{feature}` at {}:{line}: no crate of kernels may, also where \
-         the attribute does not apply, because some features switch off checks of safe code. Remove the feature, or \
-         depend on a version of `{krate}` without it",
-        file.display()
+        "a crate of the kernels enables an unstable feature: none may, because some features switch off checks of safe \
+         code. Remove the feature, or depend on a version of the crate without it. rustc names the crate:\n{diagnostics}"
     )]
     UnstableFeature {
-        /// The crate.
-        krate: String,
-        /// The crate's root.
-        file: PathBuf,
-        /// The line of the feature.
-        line: usize,
-        /// The feature.
-        feature: String,
+        /// The text of cargo and rustc.
+        diagnostics: String,
     },
     /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features,
     /// and hide statics.
@@ -141,10 +133,13 @@ pub enum BuildError {
         /// The flags, as JSON.
         flags: String,
     },
-    /// The search for unstable features did not understand something, so it proves nothing.
-    #[error("the search for unstable features did not understand {what}, so the kernels are refused")]
-    FeaturesUnknown {
-        /// The crate, or the list of crates.
+    /// Cargo's list of all compilations was not understood, so it does not prove that a profile
+    /// adds no flags.
+    #[error(
+        "cargo's list of compilations, the unit graph, was not understood ({what}), so the kernels are refused"
+    )]
+    FlagsUnknown {
+        /// The part that was not understood.
         what: String,
     },
     /// A kernel has a remainder of floats. A GPU computes it by a division that is rounded, so the

@@ -5,88 +5,104 @@
 //! function is written in MIR. rustc checks neither borrows nor `unsafe` there, and such a function
 //! wrote behind its output.
 //!
-//! rustc itself refuses the features of the kernels' own crate, by `-Zallow-features`
-//! (`compilation.rs`). This flag cannot reach the other crates: `core` would get it too, and `core`
-//! needs its features. So this file reads the list of all compilations from cargo (the *unit
-//! graph*), and the attributes in the root of each crate (`features/attributes.rs`). A crate's
-//! features can stand only there, or in flags of rustc. A cargo profile can add flags, on nightly;
-//! the unit graph shows them, and they are refused.
+//! rustc itself refuses them, by `-Zallow-features`. No setting of cargo gives this flag to all
+//! crates but `core`, which needs its features. So cargo runs a program of ours in place of rustc
+//! (`features/wrapper.rs`), which adds the flag. An earlier version of this file read the
+//! attributes of each crate. A crate whose first line rustc and this file understood differently
+//! hid a feature from it.
 //!
-//! The attributes of all configurations count: a build script could switch any of them on.
+//! A cargo profile can add flags of rustc, on nightly. They are refused by cargo's list of all
+//! compilations (the *unit graph*).
 
-mod attributes;
-
+use std::env::consts::EXE_SUFFIX;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::compilation::{Compilation, FEATURES};
+use crate::compilation::Compilation;
 use crate::error::BuildError;
-use crate::toolchain::TARGET;
+use crate::toolchain::{TARGET, Toolchain};
 
-/// Features beyond [`FEATURES`], which only these crates may name. A crate may choose its name, so
-/// no list has a feature that changes what rustc checks.
-const OF_CRATE: [(&str, &[&str]); 5] = [
-    (
-        "device_std",
-        &[
-            "asm_experimental_arch",
-            "auto_traits",
-            "core_float_math",
-            "core_intrinsics",
-            "gpu_intrinsics",
-            "gpu_launch_sized_workgroup_mem",
-            "link_llvm_intrinsics",
-            "negative_impls",
-            "portable_simd",
-            "stdarch_nvptx",
-        ],
-    ),
-    ("bytemuck", &["portable_simd"]),
-    (
-        "half",
-        &[
-            "loongarch_target_feature",
-            "stdarch_loongarch",
-            "stdarch_loongarch_feature_detection",
-        ],
-    ),
-    ("libm", &["core_intrinsics", "wasm_numeric_instr"]),
-    ("zerocopy", &["coverage_attribute", "stdarch_powerpc", "test"]),
-];
+/// Features of nightly that each crate for the GPU may enable. None of them changes what rustc
+/// checks.
+const FEATURES: &str = "abi_ptx,doc_cfg,f128,f16";
 
-/// Refuses kernels if one of their crates enables a feature that is not on the lists, or has flags
-/// of its own. `library` is the kernels' own crate.
-pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
-    let roots = roots(&compilation.units()?)?;
-    for needed in ["device_std", library] {
-        if !roots.iter().any(|(name, _)| name == needed) {
-            let what = format!("the crate `{needed}`");
-            return Err(BuildError::FeaturesUnknown { what });
-        }
+/// Features beyond [`FEATURES`], which only these crates may enable. A crate may choose its name,
+/// so no list has a feature that changes what rustc checks.
+const OF_CRATES: &str = "\
+    device_std:asm_experimental_arch,auto_traits,core_float_math,core_intrinsics,gpu_intrinsics,\
+    gpu_launch_sized_workgroup_mem,link_llvm_intrinsics,negative_impls,portable_simd,stdarch_nvptx \
+    bytemuck:portable_simd \
+    libm:core_intrinsics \
+    zerocopy:coverage_attribute,test";
+
+const WRAPPER: &str = include_str!("features/wrapper.rs");
+
+/// Compiles the program that runs rustc with the lists of features, unless `directory` holds it.
+/// Returns its path.
+pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf, BuildError> {
+    let library = toolchain.sources();
+    let library = library.canonicalize().map_err(BuildError::io(&library))?;
+    let lists = [
+        ("CUDA_RT_TARGET", TARGET.as_ref()),
+        ("CUDA_RT_LIBRARY", library.as_os_str()),
+        ("CUDA_RT_FEATURES", FEATURES.as_ref()),
+        ("CUDA_RT_FEATURES_OF_CRATES", OF_CRATES.as_ref()),
+    ];
+    let text = format!("{WRAPPER}// {lists:?}\n");
+    let source = directory.join("rustc_with_features.rs");
+    let program = source.with_extension(EXE_SUFFIX.trim_start_matches('.'));
+    if program.exists() && fs::read_to_string(&source).is_ok_and(|known| known == text) {
+        return Ok(program);
     }
-    for (name, root) in roots {
-        let text = fs::read_to_string(&root).map_err(BuildError::io(&root))?;
-        check(&name, &root, &text)?;
+    fs::create_dir_all(directory).map_err(BuildError::io(directory))?;
+    if program.exists() {
+        fs::remove_file(&program).map_err(BuildError::io(&program))?;
     }
-    Ok(())
+    fs::write(&source, text).map_err(BuildError::io(&source))?;
+    let mut rustc = toolchain.rustc();
+    rustc.envs(lists).args(["--edition=2024", "-Copt-level=1", "-o"]);
+    let output = rustc
+        .args([&program, &source])
+        .output()
+        .map_err(BuildError::NoRustup)?;
+    if !output.status.success() {
+        let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(BuildError::Compile { diagnostics });
+    }
+    Ok(program)
 }
 
-/// The crates for the GPU in cargo's unit graph, and their root files, without the crates of the
-/// compiler's own library.
+/// Refuses kernels if a profile adds flags to one of their crates. `library` is the kernels' own
+/// crate.
+pub(crate) fn refuse_flags(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
+    let crates = crates(&compilation.units()?)?;
+    match ["device_std", library]
+        .into_iter()
+        .find(|needed| !crates.iter().any(|name| name == needed))
+    {
+        None => Ok(()),
+        Some(needed) => Err(unknown(&format!("no crate `{needed}`"))),
+    }
+}
+
+fn unknown(what: &str) -> BuildError {
+    BuildError::FlagsUnknown {
+        what: what.to_owned(),
+    }
+}
+
+/// The crates for the GPU in cargo's unit graph.
 ///
 /// # Errors
 /// The graph is not understood, or a profile adds flags of rustc to a crate.
-fn roots(graph: &str) -> Result<Vec<(String, PathBuf)>, BuildError> {
-    let unknown = |what: &str| BuildError::FeaturesUnknown {
-        what: format!("cargo's unit graph ({what})"),
-    };
+fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
     let graph: Value = serde_json::from_str(graph).map_err(|error| unknown(&error.to_string()))?;
     if graph["version"] != 1 {
         return Err(unknown("another version"));
     }
-    let mut roots = Vec::new();
+    let mut crates = Vec::new();
     for unit in graph["units"].as_array().ok_or_else(|| unknown("no units"))? {
         let name = unit["target"]["name"]
             .as_str()
@@ -107,75 +123,24 @@ fn roots(graph: &str) -> Result<Vec<(String, PathBuf)>, BuildError> {
                 flags: flags.to_string(),
             });
         }
-        if unit["is_std"] == true {
-            continue;
-        }
-        let root = unit["target"]["src_path"]
-            .as_str()
-            .ok_or_else(|| unknown("no root"))?;
-        roots.push((name, PathBuf::from(root)));
+        crates.push(name);
     }
-    Ok(roots)
-}
-
-/// Refuses a feature that the crate may not enable.
-fn check(krate: &str, file: &Path, text: &str) -> Result<(), BuildError> {
-    let features = attributes::features(text).map_err(|line| BuildError::FeaturesUnknown {
-        what: format!(
-            "the attributes of the crate `{krate}`, which are not understood at {}:{line}",
-            file.display()
-        ),
-    })?;
-    let own = OF_CRATE.iter().find(|(name, _)| *name == krate);
-    let own = own.map_or(&[][..], |(_, features)| features);
-    let is_known = |feature: &str| FEATURES.contains(&feature) || own.contains(&feature);
-    match features.into_iter().find(|found| !is_known(&found.name)) {
-        None => Ok(()),
-        Some(found) => Err(BuildError::UnstableFeature {
-            krate: krate.to_owned(),
-            file: file.to_owned(),
-            line: found.line,
-            feature: found.name,
-        }),
-    }
+    Ok(crates)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn device_std_may_enable_its_own_features_and_no_other_crate_may() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-std/src/lib.rs");
-        let text = fs::read_to_string(&file).unwrap();
-        check("device_std", &file, &text).unwrap();
-        let error = check("slot", &file, &text).unwrap_err();
-        assert!(matches!(error, BuildError::UnstableFeature { .. }), "{error}");
-    }
-
-    #[test]
-    fn a_refusal_names_crate_file_line_and_feature() {
-        for krate in ["slot", "device_std", "libm"] {
-            let text = "#![no_std]\n#![cfg_attr(\n    all(),\n    feature(f16, custom_mir)\n)]\n";
-            let error = check(krate, Path::new("/s/lib.rs"), text)
-                .unwrap_err()
-                .to_string();
-            for part in [krate, "/s/lib.rs:4", "`custom_mir`"] {
-                assert!(error.contains(part), "{part}: {error}");
-            }
-        }
-    }
-
     const GRAPH: &str = r#"{"version":1,"units":[
-        {"target":{"name":"syn","src_path":"/syn.rs"},"profile":{},"platform":null,"mode":"build"},
-        {"target":{"name":"core","src_path":"/core.rs"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
-        {"target":{"name":"build-script-build","src_path":"/build.rs"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"run-custom-build"},
-        {"target":{"name":"a-b","src_path":"/a.rs"},"profile":{"rustflags":[]},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
+        {"target":{"name":"syn"},"profile":{},"platform":null,"mode":"build"},
+        {"target":{"name":"core"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
+        {"target":{"name":"build-script-build"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"run-custom-build"},
+        {"target":{"name":"a-b"},"profile":{"rustflags":[]},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
 
     #[test]
-    fn roots_are_those_of_crates_for_the_gpu_outside_the_compilers_library() {
-        let expected = [("a_b".to_owned(), PathBuf::from("/a.rs"))];
-        assert_eq!(roots(GRAPH).unwrap(), expected);
+    fn crates_are_those_that_are_compiled_for_the_gpu() {
+        assert_eq!(crates(GRAPH).unwrap(), ["core", "a_b"]);
     }
 
     #[test]
@@ -190,17 +155,17 @@ mod tests {
                 "\"rustflags\":\"-Zcrate-attr=feature(custom_mir)\"",
             ),
         ] {
-            let error = roots(&GRAPH.replace(from, to)).unwrap_err();
+            let error = crates(&GRAPH.replace(from, to)).unwrap_err();
             assert!(matches!(error, BuildError::ProfileFlags { .. }), "{error}");
         }
         for (from, to) in [
             ("\"version\":1", "\"version\":2"),
             ("\"platform\":\"nvptx64", "\"platform\":\"amdgcn"),
             ("units", "others"),
-            ("\"src_path\":\"/a.rs\"", "\"src\":\"/a.rs\""),
+            ("\"name\":\"a-b\"", "\"title\":\"a\""),
         ] {
-            let error = roots(&GRAPH.replace(from, to)).unwrap_err();
-            assert!(matches!(error, BuildError::FeaturesUnknown { .. }), "{error}");
+            let error = crates(&GRAPH.replace(from, to)).unwrap_err();
+            assert!(matches!(error, BuildError::FlagsUnknown { .. }), "{error}");
         }
     }
 }

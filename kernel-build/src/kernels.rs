@@ -168,7 +168,7 @@ impl Kernels {
     ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
     ///   [`UnstableFeature`](BuildError::UnstableFeature),
     ///   [`ProfileFlags`](BuildError::ProfileFlags),
-    ///   [`FeaturesUnknown`](BuildError::FeaturesUnknown),
+    ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
     ///   [`Unsearched`](BuildError::Unsearched), [`NoLayoutTable`](BuildError::NoLayoutTable),
     ///   [`Refused`](BuildError::Refused).
@@ -211,10 +211,12 @@ impl Kernels {
             compiler: toolchain.version.clone(),
             files: Vec::new(),
         };
+        let wrapper = features::wrapper(toolchain, &target_dir)?;
         for architecture in &architectures {
             toolchain.check_architecture(architecture)?;
             let compilation = Compilation {
                 toolchain,
+                wrapper: &wrapper,
                 architecture,
                 manifest: &manifest,
                 remap: remap.as_deref().filter(|_| !self.debug_info),
@@ -255,7 +257,7 @@ fn compile_for(
         }
     }
     compilation.run(Purpose::Kernels)?;
-    features::refuse(compilation, &library.name)?;
+    features::refuse_flags(compilation, &library.name)?;
     statics::refuse(compilation, &library.name)?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));

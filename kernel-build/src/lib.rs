@@ -33,8 +33,10 @@
 //!   find the statics, it compiles the crates again without optimisation. This takes some seconds
 //!   in the first build, and little time later.
 //! - The build refuses kernels if one of their crates enables a feature of nightly that is not on a
-//!   short list, also in a `cfg_attr` that does not apply. Some features, for example `custom_mir`,
-//!   switch off checks of safe code.
+//!   short list. Some features, for example `custom_mir`, switch off checks of safe code. rustc
+//!   checks this by `-Zallow-features`, which a small program adds: the build compiles it once, and
+//!   cargo runs it in place of rustc. It passes no libraries, and no paths of libraries, on to
+//!   crates for the GPU, which link nothing.
 //! - The build [proves](verify) two properties of the PTX: threads meet at each barrier, and
 //!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
 //!   switched off. Most refusals concern a barrier under a condition that differs by thread. The

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::environment;
@@ -7,10 +7,15 @@ use crate::error::BuildError;
 /// The target that kernels are compiled for.
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 
+/// The directory of the sources of rustc's own library, in the compiler's directory.
+const SOURCES: &str = "lib/rustlib/src/rust";
+
 /// A nightly toolchain with the sources of `core`.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     name: String,
+    /// The directory of the compiler.
+    sysroot: PathBuf,
     /// The output of `rustc --version`.
     pub(crate) version: String,
 }
@@ -32,17 +37,15 @@ impl Toolchain {
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         let version = rustc(&["--version"])?;
-        let sysroot = rustc(&["--print", "sysroot"])?;
-        if !Path::new(&sysroot)
-            .join("lib/rustlib/src/rust/library/core")
-            .is_dir()
-        {
+        let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?);
+        if !sysroot.join(SOURCES).join("library/core").is_dir() {
             return Err(BuildError::NoRustSrc {
                 toolchain: name.to_owned(),
             });
         }
         Ok(Self {
             name: name.to_owned(),
+            sysroot,
             version,
         })
     }
@@ -51,6 +54,7 @@ impl Toolchain {
     pub(crate) fn for_tests() -> Self {
         Self {
             name: "nightly".to_owned(),
+            sysroot: PathBuf::from("/rust"),
             version: "rustc".to_owned(),
         }
     }
@@ -87,6 +91,15 @@ impl Toolchain {
             }
         };
         self.version.chars().map(kept).collect()
+    }
+
+    /// The directory of the sources of rustc's own library.
+    pub(crate) fn sources(&self) -> PathBuf {
+        self.sysroot.join(SOURCES)
+    }
+
+    pub(crate) fn rustc(&self) -> Command {
+        Self::command(&self.name, "rustc")
     }
 
     pub(crate) fn cargo(&self) -> Command {

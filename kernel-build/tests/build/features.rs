@@ -47,58 +47,138 @@ fn a_kernel_crate_with_mir_of_its_own_is_refused() {
     let root = package.path().join("src/lib.rs");
     let text = fs::read_to_string(&root).unwrap();
     fs::write(&root, format!("{ENABLED}{text}")).unwrap();
-    let Some(result) = compile(package.path()) else {
+    assert_refused(package.path(), "--> src/lib.rs");
+}
+
+/// Compiles the package, and expects that rustc refuses the feature in a file of this path.
+#[track_caller]
+fn assert_refused(package: &Path, file: &str) {
+    let Some(result) = compile(package) else {
         return;
     };
     let error = result.unwrap_err();
-    assert!(
-        matches!(&error, BuildError::Compile { diagnostics }
-            if diagnostics.contains("error[E0725]") && diagnostics.contains("`custom_mir`")),
-        "{error}"
-    );
+    let BuildError::UnstableFeature { diagnostics } = &error else {
+        panic!("{error}");
+    };
+    for part in ["error[E0725]", "`custom_mir`", file] {
+        assert!(diagnostics.contains(part), "{part}: {diagnostics}");
+    }
 }
 
 #[test]
 fn a_dependency_with_mir_of_its_own_is_refused() {
     let package = package("mir-of-a-dependency", KERNEL);
     depend(package.path(), &format!("{ENABLED}{MIR}"));
-    let Some(result) = compile(package.path()) else {
-        return;
-    };
-    let error = result.unwrap_err();
-    let BuildError::UnstableFeature {
-        krate,
-        file,
-        line,
-        feature,
-    } = &error
-    else {
-        panic!("{error}");
-    };
-    assert!(file.ends_with("mir/src/lib.rs"), "{}", file.display());
-    assert_eq!(
-        (krate.as_str(), *line, feature.as_str()),
-        ("mir", 3, "core_intrinsics")
-    );
+    assert_refused(package.path(), "mir/src/lib.rs");
 }
 
-/// On nightly, a profile adds flags to any crate. Flags for attributes enable features.
+/// rustc takes a first line `#!` for the shell's if a comment with documentation follows. A search
+/// for attributes took this one for a string in which the feature stands.
+#[test]
+fn a_feature_in_a_strange_first_line_is_refused() {
+    let package = package("mir-behind-a-line-of-the-shell", KERNEL);
+    depend(package.path(), "");
+    let root = package.path().join("mir/src/lib.rs");
+    let hidden = format!("#!/** */[doc = \"\n{ENABLED}//\"]\n#![no_std]\n#![forbid(unsafe_code)]\n{MIR}");
+    fs::write(root, hidden).unwrap();
+    assert_refused(package.path(), "mir/src/lib.rs");
+}
+
+/// Cargo passes a text of a build script on to rustc, here the path of a root of rustc's library.
+#[test]
+fn a_build_script_does_not_make_its_crate_part_of_the_library() {
+    let package = package("mir-with-a-library-of-rustc", KERNEL);
+    depend(package.path(), &format!("{ENABLED}{MIR}"));
+    let script = r#"fn main() {
+        let rustc = std::env::var("RUSTC").unwrap();
+        let output = std::process::Command::new(rustc).args(["--print", "sysroot"]).output().unwrap();
+        let root = String::from_utf8(output.stdout).unwrap();
+        println!("cargo::rustc-link-lib={}/lib/rustlib/src/rust/library/core/src/lib.rs", root.trim());
+    }"#;
+    fs::write(package.path().join("mir/build.rs"), script).unwrap();
+    assert_refused(package.path(), "mir/src/lib.rs");
+}
+
+/// A list for `libm` counts for each crate of this name, and has no feature that changes what rustc
+/// checks.
+#[test]
+fn a_crate_with_the_name_of_a_known_one_is_refused() {
+    let package = package("mir-under-another-name", KERNEL);
+    depend(package.path(), &format!("{ENABLED}{MIR}"));
+    let manifest = package.path().join("mir/Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap() + "[lib]\nname = \"libm\"\n";
+    fs::write(manifest, text).unwrap();
+    assert_refused(package.path(), "mir/src/lib.rs");
+}
+
+/// On nightly, a profile adds flags to any crate. Flags for attributes enable features, which rustc
+/// refuses; other flags could hide statics.
 #[test]
 fn a_profile_that_adds_flags_is_refused() {
-    let package = package("mir-by-a-profile", KERNEL);
-    depend(package.path(), &format!("#![allow(internal_features)]\n{MIR}"));
-    let manifest = package.path().join("Cargo.toml");
-    let text = fs::read_to_string(&manifest).unwrap();
-    let flags = "[profile.cuda-rt-kernels]\ninherits = \"release\"\n[profile.cuda-rt-kernels.package.mir]\n\
-                 rustflags = [\"-Zcrate-attr=feature(core_intrinsics,custom_mir)\"]\n";
-    let text = format!("cargo-features = [\"profile-rustflags\"]\n{text}{flags}");
-    fs::write(manifest, text).unwrap();
-    let Some(result) = compile(package.path()) else {
-        return;
-    };
-    let error = result.unwrap_err();
-    assert!(
-        matches!(&error, BuildError::ProfileFlags { krate, .. } if krate == "mir"),
-        "{error}"
-    );
+    for (flag, is_feature) in [
+        ("-Zcrate-attr=feature(core_intrinsics,custom_mir)", true),
+        ("-Zallow-features=core_intrinsics,custom_mir", false),
+        ("-Cpasses=globalopt", false),
+    ] {
+        let package = package(
+            "flags-by-a-profile",
+            "#[kernel] pub fn k(_i: Index1, _output: PerThread<u32>) {}",
+        );
+        depend(package.path(), "");
+        let manifest = package.path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        let profile = format!(
+            "[profile.cuda-rt-kernels]\ninherits = \"release\"\n[profile.cuda-rt-kernels.package.mir]\nrustflags = [{flag:?}]\n"
+        );
+        let text = format!("cargo-features = [\"profile-rustflags\"]\n{text}{profile}");
+        fs::write(manifest, text).unwrap();
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        match result.unwrap_err() {
+            BuildError::UnstableFeature { .. } if is_feature => {}
+            BuildError::ProfileFlags { krate, flags } if !is_feature => {
+                assert_eq!(krate, "mir");
+                assert!(flags.contains(flag), "{flags}");
+            }
+            error => panic!("{flag}: {error}"),
+        }
+    }
+}
+
+/// The program behind the lists replaces a program of the user's configuration.
+#[test]
+fn a_wrapper_of_the_configuration_is_not_run() {
+    let package = package("a-wrapper-of-the-user", KERNEL);
+    depend(package.path(), &format!("{ENABLED}{MIR}"));
+    fs::create_dir(package.path().join(".cargo")).unwrap();
+    let configuration = "[build]\nrustc-wrapper = \"no-such-program\"\n";
+    fs::write(package.path().join(".cargo/config.toml"), configuration).unwrap();
+    assert_refused(package.path(), "mir/src/lib.rs");
+}
+
+/// A build script adds paths in which rustc looks for crates. Cargo does not know these crates, and
+/// no search would see them.
+#[test]
+fn a_crate_in_a_path_of_a_build_script_is_not_found() {
+    for kind in ["crate=", "all=", "native=", ""] {
+        let package = package("a-crate-beside-cargo", "extern crate sly;");
+        let script = format!(
+            r#"fn main() {{
+                let out = std::env::var("OUT_DIR").unwrap();
+                std::fs::write(format!("{{out}}/libsly.rlib"), "no library").unwrap();
+                println!("cargo::rustc-link-search={kind}{{out}}");
+            }}"#
+        );
+        fs::write(package.path().join("build.rs"), script).unwrap();
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        let BuildError::Compile { diagnostics } = &error else {
+            panic!("{error}");
+        };
+        // If rustc looked there, it would say E0786: the file is no library.
+        assert!(diagnostics.contains("error[E0463]"), "{kind}: {diagnostics}");
+    }
 }

@@ -1,0 +1,100 @@
+//! A program that cargo runs in place of rustc. It runs rustc with one more flag for each crate
+//! that is compiled for the GPU: the list of features that the crate may enable. The crates of
+//! rustc's own library get no list. It also leaves out what build scripts ask to be linked: the GPU
+//! links nothing, and in a path for libraries rustc would find crates that cargo does not know.
+//!
+//! `features.rs` compiles this file. The environment of that compilation has the lists.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, exit};
+
+/// The target of the crates for the GPU.
+const TARGET: &str = env!("CUDA_RT_TARGET");
+/// The directory of the sources of rustc's own library.
+const LIBRARY: &str = env!("CUDA_RT_LIBRARY");
+/// The features of every crate.
+const FEATURES: &str = env!("CUDA_RT_FEATURES");
+/// Words: the name of a crate, a colon, and its features.
+const OF_CRATES: &str = env!("CUDA_RT_FEATURES_OF_CRATES");
+
+fn main() {
+    let mut arguments = env::args_os().skip(1);
+    let Some(rustc) = arguments.next() else {
+        eprintln!("cargo named no compiler");
+        exit(101);
+    };
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if is_for_gpu(&arguments) && !is_of_library(&arguments) {
+        // The last list of features is the one that counts.
+        let list = list(&arguments);
+        arguments = without_links(arguments);
+        arguments.push(list);
+    }
+    let status = Command::new(rustc).args(&arguments).status();
+    match status {
+        Ok(status) => exit(status.code().unwrap_or(101)),
+        Err(error) => {
+            eprintln!("the compiler cannot be started: {error}");
+            exit(101);
+        }
+    }
+}
+
+fn is_for_gpu(arguments: &[OsString]) -> bool {
+    arguments
+        .windows(2)
+        .any(|pair| pair[0] == "--target" && pair[1] == TARGET)
+}
+
+/// The flag with the list of features.
+fn list(arguments: &[OsString]) -> OsString {
+    let at = arguments.iter().position(|argument| argument == "--crate-name");
+    let krate = at
+        .and_then(|at| arguments.get(at + 1))
+        .and_then(|name| name.to_str());
+    let own = OF_CRATES.split(' ').filter_map(|word| word.split_once(':'));
+    let own = own
+        .filter(|(name, _)| Some(*name) == krate)
+        .map(|(_, features)| features);
+    let features: Vec<&str> = [FEATURES].into_iter().chain(own).collect();
+    format!("-Zallow-features={}", features.join(",")).into()
+}
+
+/// The arguments without libraries, and without their paths. Paths of dependencies stay: cargo
+/// names them, and rustc finds no crate there that no other crate names.
+fn without_links(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        if argument != "-l" && argument != "-L" {
+            kept.push(argument);
+            continue;
+        }
+        let value = rest.next();
+        let stays = |value: &OsString| {
+            value
+                .to_str()
+                .is_some_and(|value| value.starts_with("dependency="))
+        };
+        if let (true, Some(value)) = (argument == "-L", value.filter(stays)) {
+            kept.extend([argument, value]);
+        }
+    }
+    kept
+}
+
+/// Whether the crate's root lies in rustc's library. Cargo puts the root in the fourth place, and
+/// no crate can move its own arguments there. If another cargo puts it elsewhere, `core` gets a
+/// list, and its compilation fails.
+fn is_of_library(arguments: &[OsString]) -> bool {
+    let [name, _, edition, root, ..] = arguments else {
+        return false;
+    };
+    let is_edition = edition
+        .to_str()
+        .is_some_and(|edition| edition.starts_with("--edition="));
+    let root = Path::new(root).canonicalize();
+    name == "--crate-name" && is_edition && root.is_ok_and(|root| root.starts_with(LIBRARY))
+}
