@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -89,5 +90,54 @@ fn a_thread_local_holds_buffers_as_the_program_ends() {
             KEPT.with_borrow_mut(|kept| kept.push(buffer));
         }
         Ok(())
+    });
+}
+
+/// CUDA calls a function of ours then. The end waits for it.
+#[test]
+fn a_host_function_runs_as_the_program_ends() {
+    ends_well("a_host_function_runs_as_the_program_ends", |gpu| {
+        let (begun, wait) = mpsc::channel();
+        let compute = gpu.stream::<Compute>()?;
+        compute.host_fn((), move |()| {
+            // The receiver lives until this is received.
+            let _ = begun.send(());
+            thread::sleep(Duration::from_millis(100));
+        })?;
+        // A simulated device runs work when it is asked.
+        while wait.try_recv().is_err() {
+            compute.is_done()?;
+            thread::yield_now();
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn host_functions_are_pending_as_the_program_ends() {
+    ends_well("host_functions_are_pending_as_the_program_ends", |gpu| {
+        let (compute, other) = (gpu.stream::<Compute>()?, gpu.stream::<Other>()?);
+        for stream in 0..2000 {
+            let work = |()| thread::sleep(Duration::from_micros(100));
+            if stream % 2 == 0 {
+                compute.host_fn((), work)?;
+            } else {
+                other.host_fn((), work)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// The function would have to return into CUDA.
+#[test]
+fn a_host_function_ends_the_program() {
+    ends_well("a_host_function_ends_the_program", |gpu| {
+        let compute = gpu.stream::<Compute>()?;
+        compute.host_fn((), |()| std::process::exit(STATUS))?;
+        loop {
+            compute.is_done()?;
+            thread::yield_now();
+        }
     });
 }

@@ -205,17 +205,26 @@ impl Context {
 
     #[cold]
     fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
-        // CUDA does not document the error for a wrong current context, so the call is retried on
-        // every error except a lost device. `CONTEXT_IS_DESTROYED` may concern a stale context of
-        // other code, so it is retried too.
-        let refused = !error.is_sticky() || error.code() == ErrorCode::CONTEXT_IS_DESTROYED;
         // A refused call has enqueued nothing, so it may be made again.
-        if refused && self.make_current()? {
+        if is_refusal(error.code()) && self.make_current()? {
             call()
         } else {
             Err(error)
         }
     }
+}
+
+/// Whether CUDA may have refused a call because another context was current. CUDA does not document
+/// the error. These codes say that a context or a handle does not fit; `CONTEXT_IS_DESTROYED` may
+/// concern a stale context of other code. Any other error may come from a call that took effect.
+fn is_refusal(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::INVALID_CONTEXT
+            | ErrorCode::CONTEXT_IS_DESTROYED
+            | ErrorCode::INVALID_HANDLE
+            | ErrorCode::INVALID_VALUE
+    )
 }
 
 impl fmt::Debug for Context {
@@ -245,5 +254,24 @@ impl Drop for Entered<'_> {
         // SAFETY: the pointer is to a live mode. If the call fails, the thread stays in relaxed
         // mode, which refuses nothing.
         let _ = unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_context_or_a_handle_that_does_not_fit_is_a_refusal() {
+        assert!(is_refusal(ErrorCode::INVALID_CONTEXT));
+        for code in [
+            ErrorCode::OUT_OF_MEMORY,
+            ErrorCode::LAUNCH_FAILED,
+            ErrorCode::NOT_READY,
+            ErrorCode::UNKNOWN,
+            ErrorCode::DEINITIALIZED,
+        ] {
+            assert!(!is_refusal(code), "{code:?}");
+        }
     }
 }

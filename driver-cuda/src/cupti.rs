@@ -26,6 +26,7 @@ use super::function_table::{self, function_table};
 use super::process_end::{self, Status};
 use super::stream;
 use cuda_rt_driver::Kind;
+use cuda_rt_driver::host_function;
 use cuda_rt_driver::{RawStream, Trace, Traced};
 
 /// Names of the library, in the order of trying. The last is the path that the toolkit's installer
@@ -161,7 +162,8 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
                 break;
             }
             // SAFETY: CUPTI just returned this record.
-            found.extend(unsafe { read(record) });
+            let activity = unsafe { read(record) };
+            found.extend(activity.filter(|_| TRACING.load(Ordering::Relaxed)));
         }
     }
     // SAFETY: the buffer was allocated with this layout, and CUPTI has finished it.
@@ -263,6 +265,7 @@ impl CuptiTrace {
     }
 
     fn try_begin(context: &Context) -> Result<Self, String> {
+        host_function::check("cuptiActivityEnable").map_err(|error| error.to_string())?;
         let cupti = library()?;
         if TRACING.swap(true, Ordering::Acquire) {
             return Err("another trace is being taken".into());
@@ -332,6 +335,10 @@ impl CuptiTrace {
 
 impl Trace for CuptiTrace {
     unsafe fn finish(self: Box<Self>, streams: &[RawStream]) -> Vec<Traced> {
+        // CUDA permits no call inside a host function, and CUPTI makes some.
+        if host_function::is_inside() {
+            return Vec::new();
+        }
         self.flush();
         let mut context = 0;
         // SAFETY: the context is live (CONTEXT-1), and the pointer is to a live u32.
@@ -364,7 +371,13 @@ impl Trace for CuptiTrace {
 
 impl Drop for CuptiTrace {
     fn drop(&mut self) {
-        for kind in KINDS {
+        // Inside a host function the kinds stay enabled. Their records are dropped.
+        let kinds = if host_function::is_inside() {
+            &[][..]
+        } else {
+            &KINDS
+        };
+        for kind in kinds.iter().copied() {
             // SAFETY: as in `begin`. A kind that cannot be disabled only costs time; its records
             // are dropped.
             unsafe { self.cupti.cuptiActivityDisable(kind) };

@@ -12,7 +12,8 @@ pub(super) unsafe fn launch(
     function: HostFunction,
 ) -> DriverResult<()> {
     let stream = stream::handle(stream);
-    context.enqueue(|| {
+    // Made once only: the call gives the argument away.
+    context.enqueue_here(|| {
         // SAFETY: by this function's contract the stream is live, and CUDA may call the function
         // with its argument when the stream gets there.
         unsafe {

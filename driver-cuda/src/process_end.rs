@@ -27,12 +27,21 @@
 //! userspace RCU work like this: M. Desnoyers et al., "User-Level Implementations of Read-Copy
 //! Update", 2012.)
 //!
+//! A thread of CUDA's that runs the user's part of a host function is inside the library too: the
+//! library called it. The part counts as a call ([`GATE`]). A function that begins later is not
+//! run. If the part itself ends the process, it has to return into the library, so the process
+//! ends at once. What the library's threads do before and after that part is the library's affair:
+//! its handlers stop them.
+//!
 //! Windows ends all other threads before any library is told of the end, so it needs nothing.
 
 #[cfg(unix)]
 use std::cell::Cell;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering, compiler_fence, fence};
+
+#[cfg(unix)]
+use cuda_rt_driver::host_function::{self, Gate};
 
 /// A library's status type.
 pub(super) trait Status {
@@ -129,6 +138,18 @@ impl Drop for Inside {
     }
 }
 
+/// The gate, for the user's parts of host functions.
+#[cfg(unix)]
+const GATE: Gate = Gate {
+    // The count stays until `leave`.
+    enter: || enter().map(std::mem::forget).is_some(),
+    leave: || {
+        if let Some(slot) = SLOT.get() {
+            drop(Inside(slot, std::marker::PhantomData));
+        }
+    },
+};
+
 /// A slot for this thread: one that an ended thread left, or a new one.
 #[cfg(unix)]
 #[cold]
@@ -178,6 +199,8 @@ fn add_slot() -> &'static Slot {
 #[cfg(unix)]
 pub(super) fn shut_at_exit() {
     let process = std::process::id().cast_signed();
+    // SAFETY: `shut` waits for each thread that is counted, and `enter` counts or refuses.
+    unsafe { host_function::set_gate(GATE) };
     if PROCESS.swap(process, Ordering::Relaxed) != process {
         HAS_MEMBARRIER.store(membarrier::register(), Ordering::Relaxed);
     }
@@ -215,6 +238,9 @@ fn shut(status: libc::c_int) {
         return;
     }
     IS_SHUT.store(true, Ordering::Relaxed);
+    if host_function::is_inside() {
+        end_at_once(status, "a host function ended the process");
+    }
     let is_ordered = match HAS_MEMBARRIER.load(Ordering::Relaxed) {
         true => membarrier::execute(),
         false => {
@@ -227,7 +253,10 @@ fn shut(status: libc::c_int) {
     let others = || slots().filter(|slot| !own.is_some_and(|own| std::ptr::eq(own, *slot)));
     while !is_ordered || others().any(|slot| slot.calls.load(Ordering::Acquire) > 0) {
         if !is_ordered || began.elapsed() > PATIENCE {
-            end_at_once(status);
+            end_at_once(
+                status,
+                "another thread waits inside the CUDA driver, or a host function runs",
+            );
         }
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
@@ -235,13 +264,10 @@ fn shut(status: libc::c_int) {
 
 #[cfg(unix)]
 #[cold]
-fn end_at_once(status: libc::c_int) -> ! {
+fn end_at_once(status: libc::c_int, why: &str) -> ! {
     // `eprintln` would panic where standard error is closed.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        b"cuda-rt: the process ends while another thread waits inside the CUDA driver; \
-          the remaining exit handlers are left out\n",
-    );
+    let text = format!("cuda-rt: the process ends without the remaining exit handlers, because {why}\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
     // SAFETY: the call ends the process, and runs nothing of it.
     unsafe { libc::_exit(status) }
 }
@@ -379,6 +405,62 @@ mod tests {
             "{ended:?}"
         );
         assert!(String::from_utf8_lossy(&ended.stderr).contains("waits inside the CUDA driver"));
+    }
+
+    /// The end of the process waits for the user's part of a host function, and runs no part that
+    /// begins later.
+    #[test]
+    fn the_end_waits_for_a_host_function_and_runs_no_later_one() {
+        const NAME: &str = "the_end_waits_for_a_host_function_and_runs_no_later_one";
+        if is_child() {
+            // The library's handlers run in the order 2, 1.
+            extern "C" fn later() {
+                let ran = std::thread::spawn(|| host_function::inside(|| println!("a later part ran")));
+                assert_eq!(ran.join().unwrap(), None);
+            }
+            // SAFETY: the handler is a function, and lives for ever.
+            assert_eq!(unsafe { libc::atexit(later) }, 0);
+            load_library();
+            let (sender, receiver) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                host_function::inside(|| {
+                    sender.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(100));
+                    assert!(!IS_DESTROYED.load(Ordering::SeqCst));
+                    println!("the part is over");
+                })
+            });
+            receiver.recv().unwrap();
+            std::process::exit(7);
+        }
+        let ended = child(NAME);
+        assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        let over = printed.find("the part is over").expect("the end waits");
+        assert!(
+            over < printed.find("destroyed").expect("the handlers run"),
+            "{ended:?}"
+        );
+        assert!(!printed.contains("a later part"), "{ended:?}");
+    }
+
+    #[test]
+    fn a_host_function_that_ends_the_process_runs_no_handler_of_the_library() {
+        const NAME: &str = "a_host_function_that_ends_the_process_runs_no_handler_of_the_library";
+        if is_child() {
+            load_library();
+            std::thread::spawn(|| host_function::inside(|| std::process::exit(7)));
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        let began = Instant::now();
+        let ended = child(NAME);
+        assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+        assert!(began.elapsed() < PATIENCE);
+        assert!(
+            !String::from_utf8_lossy(&ended.stdout).contains("destroyed"),
+            "{ended:?}"
+        );
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("a host function ended"));
     }
 
     #[test]

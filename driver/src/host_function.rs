@@ -4,9 +4,13 @@
 //! for the thread that makes it. Whoever writes a host function runs the user's part by
 //! [`inside`]. Every driver asks [`check`] first in each of its calls, so a call that is not
 //! permitted is an error, on every backend.
+//!
+//! At the end of the process a library may not be torn down while one of its threads is inside a
+//! host function. So a driver over such a library has a [`Gate`], which each user's part passes.
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::sync::OnceLock;
 
 use super::{DriverError, DriverResult, ErrorCode};
 
@@ -46,10 +50,52 @@ impl Drop for Until {
 }
 
 /// Runs the user's part of a host function: until `body` ends, [`check`] refuses the calls of this
-/// thread.
-pub fn inside<R>(body: impl FnOnce() -> R) -> R {
+/// thread. `None` if the process ends: `body` was not run then.
+pub fn inside<R>(body: impl FnOnce() -> R) -> Option<R> {
+    let _passed = Passed::enter()?;
     let _until = Until(INSIDE.replace(true));
-    body()
+    Some(body())
+}
+
+/// What the end of the process must know of the user's parts of host functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Gate {
+    /// Called before the user's part, on its thread. `false` if the process ends: the part is not
+    /// run then, and `leave` is not called.
+    pub enter: fn() -> bool,
+    /// Called after the user's part, also if it panics.
+    pub leave: fn(),
+}
+
+static GATE: OnceLock<Gate> = OnceLock::new();
+
+/// Sets the gate that the user's parts of all host functions pass. The first gate stays.
+///
+/// # Safety
+/// `gate` belongs to the library that calls host functions in this process: its exit handlers wait
+/// for every part that has entered, and `enter` returns `false` afterwards.
+pub unsafe fn set_gate(gate: Gate) {
+    // A second driver over the same library sets the same gate.
+    let _ = GATE.set(gate);
+}
+
+/// A passed gate. Its drop leaves the gate.
+struct Passed(Option<Gate>);
+
+impl Passed {
+    fn enter() -> Option<Self> {
+        let gate = GATE.get().copied();
+        let is_open = gate.is_none_or(|gate| (gate.enter)());
+        is_open.then(|| Self(gate))
+    }
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        if let Some(gate) = self.0 {
+            (gate.leave)();
+        }
+    }
 }
 
 /// Whether this thread is inside a host function.
@@ -85,13 +131,15 @@ mod tests {
         let error = inside(|| {
             inside(|| ());
             check("cuEventRecord").unwrap_err()
-        });
+        })
+        .expect("the gate is open");
         assert_eq!(
             (error.call(), error.code()),
             ("cuEventRecord", ErrorCode::NOT_PERMITTED)
         );
         assert!(catch_unwind(|| inside(|| panic!("of the test"))).is_err());
         assert!(check("cuEventRecord").is_ok());
-        inside(|| std::thread::scope(|scope| scope.spawn(|| assert!(!is_inside())).join())).unwrap();
+        let other = inside(|| std::thread::scope(|scope| scope.spawn(is_inside).join()));
+        assert!(!other.expect("the gate is open").unwrap());
     }
 }

@@ -50,8 +50,9 @@ impl<D: Live> Device<D> {
     }
 }
 
-impl<D> Device<D> {
-    /// The driver, for calls on raw handles. Its safe calls only ask or create.
+impl<D: Live> Device<D> {
+    /// The driver, for calls on raw handles. Its safe calls only ask or create. The device inside a
+    /// capture gives none: its driver records.
     pub fn driver(&self) -> &dyn Driver {
         self.core().driver()
     }

@@ -129,19 +129,24 @@ impl HostTask {
         }
     }
 
-    /// Calls the closure. A panic loses the device, and unwinds no further.
+    /// Calls the closure. A panic loses the device, and unwinds no further. At the end of the
+    /// process the closure is not called, and the device is lost too: no wait of another thread may
+    /// take the closure's work for done.
     fn run(&self) {
         let called = AssertUnwindSafe(|| {
             // After a panic the lock is poisoned, and the closure is not called again.
-            if let Ok(mut state) = self.state.lock()
-                && let Some(State { body, .. }) = &mut *state
-            {
-                host_function::inside(body);
+            match self.state.lock().as_deref_mut() {
+                Ok(Some(State { body, .. })) => host_function::inside(body).is_some(),
+                _ => true,
             }
         });
-        if let Err(payload) = catch_unwind(called) {
-            let said = panic_message(payload);
-            let lost = catch_unwind(AssertUnwindSafe(|| self.lose(&said)));
+        let failed = match catch_unwind(called) {
+            Ok(true) => None,
+            Ok(false) => Some("was not called, because the process ends".to_owned()),
+            Err(payload) => Some(format!("panicked: {}", panic_message(payload))),
+        };
+        if let Some(failed) = failed {
+            let lost = catch_unwind(AssertUnwindSafe(|| self.lose(&failed)));
             if let Err(payload) = lost {
                 // A driver that unwinds breaks its contract. The drop of the payload may panic.
                 std::mem::forget(payload);
@@ -149,8 +154,8 @@ impl HostTask {
         }
     }
 
-    fn lose(&self, said: &str) {
-        let detail = format!("the host function at {} panicked: {said}", self.at);
+    fn lose(&self, failed: &str) {
+        let detail = format!("the host function at {} {failed}", self.at);
         let why = DriverError::with_detail("cuLaunchHostFunc", ErrorCode::UNKNOWN, detail);
         if let Some(driver) = self.driver.upgrade() {
             // An error says that the device is lost already.
