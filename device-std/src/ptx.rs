@@ -8,7 +8,8 @@ pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
 /// entry, or a table that cannot be read.
 ///
 /// ```
-/// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {1, 2, 0, 0, 0, 0, 0, 128};";
+/// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = \
+///            {1, 2, 0, 0, 0, 0, 0, 128};";
 /// assert_eq!(device_std::ptx::layout_table(ptx, "scale"), Some(vec![0x8000_0000_0000_0201]));
 /// ```
 pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
@@ -44,7 +45,8 @@ pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 /// read.
 ///
 /// ```
-/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\
+///            \t.param .align 8 .b8 b[24]\n)\n{ ret; }";
 /// assert_eq!(device_std::ptx::parameters(ptx, "scale"), Some(vec![(8, 8), (24, 8)]));
 /// ```
 pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {

@@ -127,11 +127,15 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }
 /// # type Counts<'k> = PerThread<'k, u32>;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 /// cuda_rt::__kernel! {
 ///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
 ///     block = [32, 2],
-///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [],
+///     parameters = [Output 0;],
 /// }
 /// # impl Simulate for Count {
 /// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
@@ -158,11 +162,15 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }
 /// # type Counts<'k> = PerThread<'k, u32>;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 /// cuda_rt::__kernel! {
 ///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
 ///     block = [32, 1],
-///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [],
+///     parameters = [Output 0;],
 /// }
 /// # impl Simulate for Count {
 /// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
