@@ -305,10 +305,7 @@ struct Pair<P: cuda_rt::Place = Idle> {
 fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
     in_many_orders(|gpu, plan, when| {
         let (one, two) = (stream_one(&gpu), stream_two(&gpu));
-        let [a, b] = [1, 2].map(|value| {
-            let part = filled(&two, value);
-            part
-        });
+        let [a, b] = [1, 2].map(|value| filled(&two, value));
         let shared = two.share(Pair { a, b }).unwrap();
         let lease = one.lease(&shared).unwrap();
         let mut copies = [1, 2].map(|value| (one.alloc_zeroed::<u32>(LEN).unwrap(), value));
