@@ -1,12 +1,12 @@
 //! A chain like a decoder's: each chunk takes many kernels, depends on the previous chunk, and is
-//! downloaded at once.
+//! downloaded at once. What the GPU does while a chunk is downloaded, in each way to run the chain:
 //!
-//! | way | the GPU's work while a chunk is downloaded |
-//! |---|---|
-//! | serial | nothing: the host waits for the download |
-//! | two streams, pageable memory | nothing: a copy to pageable memory goes through pinned memory in pieces, and the host waits for it |
-//! | two streams, one buffer | nothing: the next chunk would overwrite the chunk that is downloaded |
-//! | two streams, two buffers | it decodes the next chunk into the other buffer |
+//! - **serial**: nothing: the host waits for the download
+//! - **two streams, pageable memory**: nothing: a copy to pageable memory goes through pinned
+//!   memory in pieces, and the host waits for it
+//! - **two streams, one buffer**: nothing: the next chunk would overwrite the chunk that is
+//!   downloaded
+//! - **two streams, two buffers**: it decodes the next chunk into the other buffer
 //!
 //! The GPU counts as busy between the timing events around the kernels of each chunk. Gaps between
 //! two kernels of one chunk are not seen. So give a chunk enough elements that a kernel takes

@@ -7,13 +7,12 @@
 //! of every actor happen before it. An access races with an earlier access to the same bytes if one
 //! of the two writes and the clock does not cover the earlier one.
 //!
-//! | file | what |
-//! |---|---|
-//! | `vector_clock` | clocks and epochs |
-//! | `shadow` | the last accesses to each range of bytes that can still race |
-//! | `checker` | actors, their clocks, and the one comparison |
-//! | `monitor` | CUDA's ordering rules for the operations of a [`Driver`](cuda_rt_driver::Driver), captures included |
-//! | `checked` | [`Checked`]: the driver that tells the checker of each call |
+//! - `vector_clock`: clocks and epochs
+//! - `shadow`: the last accesses to each range of bytes that can still race
+//! - `checker`: actors, their clocks, and the one comparison
+//! - `monitor`: CUDA's ordering rules for the operations of a [`Driver`](cuda_rt_driver::Driver),
+//!   captures included
+//! - `checked`: [`Checked`]: the driver that tells the checker of each call
 //!
 //! # What it promises
 //!

@@ -53,22 +53,33 @@
 //!
 //! # Contents
 //!
-//! | | |
-//! |---|---|
-//! | devices and streams | [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`] |
-//! | memory | [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) |
-//! | order | [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire); bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`] |
-//! | many readers, places to keep a bundle | [`Shared`] with [`Lease`] and [`HostLease`], [`Constant`], [`Slot`] |
-//! | waiting on the host | [`Handoff::synchronize`], [`Handoff::is_done`], [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`] |
-//! | copies in stream order | [`copy_to_device`](Stream::copy_to_device), [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill) |
-//! | copies from and to ordinary memory, which block | [`alloc_from_slice`](Stream::alloc_from_slice), [`copy_to_vec`](Stream::copy_to_vec); into memory that exists, [`copy_from_slice`](Stream::copy_from_slice), [`copy_to_slice`](Stream::copy_to_slice) |
-//! | memory that nothing wrote yet | [`alloc_uninit`](Stream::alloc_uninit), written by a kernel that returns its element ([`KernelOutput`]) or by `init_…`; [`pinned_uninit`](Device::pinned_uninit) |
-//! | work of the host in stream order | [`Stream::host_fn`] |
-//! | graphs | [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and [`replace`](Graph::replace) |
-//! | several GPUs | [`Device::count`], [`copy_from_peer`](Stream::copy_from_peer), [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`] |
-//! | kernels | `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`]; [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`]) |
-//! | whole programs | [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`] |
-//! | other libraries | [`interop`] |
+//! - **devices and streams**: [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`]
+//! - **memory**: [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and
+//!   [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off)
+//! - **order**: [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire);
+//!   bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`]
+//! - **many readers, places to keep a bundle**: [`Shared`] with [`Lease`] and [`HostLease`],
+//!   [`Constant`], [`Slot`]
+//! - **waiting on the host**: [`Handoff::synchronize`], [`Handoff::is_done`],
+//!   [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`]
+//! - **copies in stream order**: [`copy_to_device`](Stream::copy_to_device),
+//!   [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill)
+//! - **copies from and to ordinary memory, which block**:
+//!   [`alloc_from_slice`](Stream::alloc_from_slice), [`copy_to_vec`](Stream::copy_to_vec); into
+//!   memory that exists, [`copy_from_slice`](Stream::copy_from_slice),
+//!   [`copy_to_slice`](Stream::copy_to_slice)
+//! - **memory that nothing wrote yet**: [`alloc_uninit`](Stream::alloc_uninit), written by a kernel
+//!   that returns its element ([`KernelOutput`]) or by `init_…`;
+//!   [`pinned_uninit`](Device::pinned_uninit)
+//! - **work of the host in stream order**: [`Stream::host_fn`]
+//! - **graphs**: [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and
+//!   [`replace`](Graph::replace)
+//! - **several GPUs**: [`Device::count`], [`copy_from_peer`](Stream::copy_from_peer),
+//!   [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`]
+//! - **kernels**: `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`];
+//!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
+//! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
+//! - **other libraries**: [`interop`]
 //!
 //! # Several GPUs
 //!
@@ -78,20 +89,27 @@
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
-//! |---|---|---|
-//! | `cuda` | yes | the CUDA driver, loaded at run time; without it there are only simulated devices |
-//! | `macros` | yes | the derives of [`Bundle`] and [`Element`], with those of `bytemuck` that elements need |
-//! | `simulator` | yes | simulated devices; includes `checker` |
-//! | `checker` | yes | the module `checker`, which `CUDA_RT_CHECK=1` puts over a GPU; without it that variable is an error |
-//! | `timeline` | yes | the module `timeline`: recordings; includes `simulator`, whose times it also shows |
-//! | `pipeline` | yes | the module `pipeline`; includes `timeline` |
-//! | `nccl` | no | collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they run on simulated devices only |
-//! | `half` | no | `half::f16` and `half::bf16` as elements and in kernels |
-//! | `cupti` | no | times of kernels and copies from CUPTI, if it can be loaded; otherwise from timing events |
-//! | `rustacuda` | no | types that derive `DeviceCopy` of `rustacuda_derive`, as elements and kernel parameters, if that is sound |
-//! | `cust` | no | objects of the crate `cust` 0.3.2 become objects of this crate, and the reverse; links libcuda |
-//! | `nvtx` | no | stages named by [`timeline::scope`] are NVTX ranges too; the build needs a C compiler and libclang |
+//! - `cuda` (default): the CUDA driver, loaded at run time; without it there are only simulated
+//!   devices
+//! - `macros` (default): the derives of [`Bundle`] and [`Element`], with those of `bytemuck` that
+//!   elements need
+//! - `simulator` (default): simulated devices; includes `checker`
+//! - `checker` (default): the module `checker`, which `CUDA_RT_CHECK=1` puts over a GPU; without it
+//!   that variable is an error
+//! - `timeline` (default): the module `timeline`: recordings; includes `simulator`, whose times it
+//!   also shows
+//! - `pipeline` (default): the module `pipeline`; includes `timeline`
+//! - `nccl`: collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they
+//!   run on simulated devices only
+//! - `half`: `half::f16` and `half::bf16` as elements and in kernels
+//! - `cupti`: times of kernels and copies from CUPTI, if it can be loaded; otherwise from timing
+//!   events
+//! - `rustacuda`: types that derive `DeviceCopy` of `rustacuda_derive`, as elements and kernel
+//!   parameters, if that is sound
+//! - `cust`: objects of the crate `cust` 0.3.2 become objects of this crate, and the reverse; links
+//!   libcuda
+//! - `nvtx`: stages named by [`timeline::scope`] are NVTX ranges too; the build needs a C compiler
+//!   and libclang
 //!
 //! A program that needs none of the tools asks for `default-features = false, features =
 //! ["cuda"]`: 11 packages instead of 21. Crates of kernels depend on `cuda-handoff-device`, which

@@ -1,5 +1,5 @@
-//! A process that forks: threads stay in the parent, and a child that would wait for them gets an
-//! error.
+//! A process that forks: threads and pinned memory stay in the parent. A child that would wait for
+//! the threads gets an error, and finds zeros in the memory.
 //!
 //! The test has its own binary, because a child has only the thread that forked.
 
@@ -29,6 +29,8 @@ unsafe extern "C" {
     fn fork() -> i32;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
     fn alarm(seconds: u32) -> u32;
+    fn kill(process: i32, signal: i32) -> i32;
+    fn pause() -> i32;
     fn _exit(status: i32) -> !;
 }
 
@@ -51,6 +53,51 @@ fn in_a_child(body: impl FnOnce()) -> bool {
     let waited = unsafe { waitpid(child, &raw mut status, 0) };
     assert_eq!(waited, child);
     status == 0
+}
+
+/// Runs `body` while a child process holds whatever a fork gives to it.
+fn beside_a_child<T>(body: impl FnOnce() -> T) -> T {
+    const SIGKILL: i32 = 9;
+    // SAFETY: as in `in_a_child`: the child never returns from this function.
+    let child = unsafe { fork() };
+    assert!(child >= 0, "cannot fork");
+    if child == 0 {
+        // SAFETY: the call takes no pointer. The signal ends a child whose parent has died.
+        unsafe { alarm(100) };
+        loop {
+            // SAFETY: the call has no arguments.
+            unsafe { pause() };
+        }
+    }
+    let done = catch_unwind(AssertUnwindSafe(body));
+    // SAFETY: `child` is a child of this process that was not waited for.
+    unsafe { kill(child, SIGKILL) };
+    // SAFETY: as above; a null pointer asks for no status.
+    unsafe { waitpid(child, std::ptr::null_mut(), 0) };
+    done.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// Pinned memory stays with its parent. The child reads zeros, and not what a GPU may write.
+fn pinned_memory_stays_in_the_parent(gpu: &Device) {
+    let stream = gpu.stream::<Download>().unwrap();
+    let mut host = gpu.pinned_from(&[7_u32; 4096]).unwrap();
+    assert!(in_a_child(|| {
+        assert!(host.iter().all(|value| *value == 0));
+        host.fill(9);
+        assert!(host.iter().all(|value| *value == 9));
+    }));
+    assert_eq!(*host, [7; 4096]);
+
+    // The parent writes a page first, and then the GPU. On a GPU this page is then the GPU's.
+    let mut data = stream.alloc_zeroed::<u32>(4096).unwrap();
+    stream.fill(&mut data, 8).unwrap();
+    let seen = beside_a_child(move || {
+        host.fill(1);
+        let mut host = stream.adopt(host).unwrap();
+        stream.copy_to_host(&data, &mut host).unwrap();
+        stream.release(host).unwrap().synchronize().unwrap()
+    });
+    assert_eq!(*seen, [8; 4096]);
 }
 
 fn downloading(gpu: &Device, fills: u32) -> Handoff<PinnedBuffer<u32>> {
@@ -109,7 +156,7 @@ fn hold_the_device(i: Index1, mut out: PerThread<u32>) {
 
 /// One test only: a child forked during two tests would have half of the other test's state.
 #[test]
-fn a_child_that_needs_its_parents_threads_gets_an_error() {
+fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
     let open = || {
         let config = SimConfig::new().order(Order::Lazy).most_pending(usize::MAX);
         Device::open_or_simulate_with(config).unwrap()
@@ -123,6 +170,7 @@ fn a_child_that_needs_its_parents_threads_gets_an_error() {
     }));
 
     let gpu = open();
+    pinned_memory_stays_in_the_parent(&gpu);
     if !gpu.is_simulated() {
         eprintln!("SKIPPED ON CUDA: a context is of no use in a child");
         return;

@@ -1,16 +1,15 @@
 //! Kernels shipped with cuda-rt, all of them safe code.
 //!
-//! | kernel | what it shows |
-//! |---|---|
-//! | [`scale`], [`saxpy`] | one thread for each element |
-//! | [`add`] | a thread that returns its element, to memory that nothing wrote before |
-//! | [`scale4`], [`saxpy4`], [`add4`], [`process4`] | one thread for four elements, moved 16 bytes at once |
-//! | [`process`] | enough arithmetic to overlap with copies |
-//! | [`roots`] | few threads that run long, beside other kernels |
-//! | [`bilateral`] | a stencil over an image |
-//! | [`block_sum`] | shared memory and warp shuffles, in phases |
-//! | [`histogram`] | atomics, in shared and device memory |
-//! | [`transpose`] | a tile in shared memory, so that reads and writes are both coalesced |
+//! - [`scale`], [`saxpy`]: one thread for each element
+//! - [`add`]: a thread that returns its element, to memory that nothing wrote before
+//! - [`scale4`], [`saxpy4`], [`add4`], [`process4`]: one thread for four elements, moved 16 bytes
+//!   at once
+//! - [`process`]: enough arithmetic to overlap with copies
+//! - [`roots`]: few threads that run long, beside other kernels
+//! - [`bilateral`]: a stencil over an image
+//! - [`block_sum`]: shared memory and warp shuffles, in phases
+//! - [`histogram`]: atomics, in shared and device memory
+//! - [`transpose`]: a tile in shared memory, so that reads and writes are both coalesced
 //!
 //! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
 //! users need no nightly compiler; `cargo xtask ptx --check` says whether it is fresh.

@@ -16,14 +16,17 @@
 /// the function gets, the row of the layout table and the words of the table of parameters. So the
 /// tables say how the entry uses its parameters, whoever calls the macro.
 ///
-/// | group | parameters in the PTX | argument |
-/// |---|---|---|
-/// | `slice(start, len: T)` | address, length | `&[T]` |
-/// | `exclusive(start, len: Output)` | address, length | `Output<'k>`, each thread with its own elements |
-/// | `atomic(start, len: Output)` | address, length | `Output<'k>`, changed atomically |
-/// | `shared(memory: Shared)` | | `Shared<'k>`, behind the argument in shared memory before it |
-/// | `scalar(value: T)` | the value | `T` |
-/// | `returned(start, len: Way T)` | address, length | none: the entry writes what the function returns |
+/// Each group, the parameters that it makes in the PTX, and the function's argument:
+///
+/// - `slice(start, len: T)`: address, length. Argument: `&[T]`.
+/// - `exclusive(start, len: Output)`: address, length. Argument: `Output<'k>`, each thread with its
+///   own elements.
+/// - `atomic(start, len: Output)`: address, length. Argument: `Output<'k>`, changed atomically.
+/// - `shared(memory: Shared)`: no parameter. Argument: `Shared<'k>`, behind the argument in shared
+///   memory before it.
+/// - `scalar(value: T)`: the value. Argument: `T`.
+/// - `returned(start, len: Way T)`: address, length. No argument: the entry writes what the
+///   function returns.
 ///
 /// The host compares the layout table with its own before it launches the entry. Memory safety
 /// rests on the rows alone. The name of the entry only decides which entry that is, so a caller may

@@ -1,18 +1,22 @@
-//! Fast approximations in single precision, by the hardware's own instructions.
+//! Fast approximations in single precision, by the hardware's own instructions. Each function, its
+//! instruction, and its error on the device:
 //!
-//! | function | instruction | error on the device |
-//! |---|---|---|
-//! | [`exp2`] | `ex2.approx.ftz.f32` | 2 units in the last place |
-//! | [`exp`] | `ex2.approx.ftz.f32` and three more | 2 units in the last place |
-//! | [`log2`] | `lg2.approx.ftz.f32` | 2^-22 absolute in (0.5, 2), relative elsewhere |
-//! | [`ln`] | as `log2`, and a product | 2^-22 absolute in (0.5, 2), relative elsewhere, and a rounding |
-//! | [`sin`], [`cos`] | `sin.approx.ftz.f32`, `cos.approx.ftz.f32` | 2^-20.4 absolute in [-2π, 2π]; further out it grows |
-//! | [`tanh`] | `tanh.approx.f32` | 2^-11 relative |
-//! | [`sqrt`] | `sqrt.approx.ftz.f32` | 2^-22 relative |
-//! | [`rsqrt`] | `rsqrt.approx.ftz.f32` | 2^-22.4 relative |
-//! | [`rcp`] | `rcp.approx.ftz.f32` | 1 unit in the last place |
-//! | [`div`] | `div.approx.ftz.f32` | 2 units in the last place for divisors in [2^-126, 2^126] |
-//! | [`pow`] | `exp2(y * log2(x))` | 2^-22 · (1 + abs(y) · max(1, abs(log2(x)))) relative |
+//! - [`exp2`]: `ex2.approx.ftz.f32`. Error: 2 units in the last place.
+//! - [`exp`]: `ex2.approx.ftz.f32` and three more. Error: 2 units in the last place.
+//! - [`log2`]: `lg2.approx.ftz.f32`. Error: 2^-22 absolute in (0.5, 2), relative
+//!   elsewhere.
+//! - [`ln`]: as `log2`, and a product. Error: 2^-22 absolute in (0.5, 2), relative
+//!   elsewhere, and a rounding.
+//! - [`sin`], [`cos`]: `sin.approx.ftz.f32`, `cos.approx.ftz.f32`. Error: 2^-20.4
+//!   absolute in [-2π, 2π]; further out it grows.
+//! - [`tanh`]: `tanh.approx.f32`. Error: 2^-11 relative.
+//! - [`sqrt`]: `sqrt.approx.ftz.f32`. Error: 2^-22 relative.
+//! - [`rsqrt`]: `rsqrt.approx.ftz.f32`. Error: 2^-22.4 relative.
+//! - [`rcp`]: `rcp.approx.ftz.f32`. Error: 1 unit in the last place.
+//! - [`div`]: `div.approx.ftz.f32`. Error: 2 units in the last place for divisors in
+//!   [2^-126, 2^126].
+//! - [`pow`]: `exp2(y * log2(x))`. Error: 2^-22 · (1 + abs(y) · max(1, abs(log2(x))))
+//!   relative.
 //!
 //! The bounds come from the PTX ISA, "Floating Point Instructions", rounded up. There are two
 //! exceptions. `exp` and `pow` consist of other functions. For `sin` and `cos`, the PTX ISA says

@@ -18,58 +18,105 @@
 //!
 //! # What is there
 //!
-//! Every function is safe unless the table says otherwise. Each one also runs on the simulated
+//! Every function is safe unless the list says otherwise. Each one also runs on the simulated
 //! device, and `tests/kernels` compares it with plain Rust. A cost counts the instructions of one
 //! thread, without the loads of its operands. Where a function takes several types, the cost is for
 //! 32-bit values.
 //!
-//! | | function | PTX | cost |
-//! |---|---|---|---|
-//! | where | [`Index1`], [`Index2`], [`Index3`] | `%ctaid`, `%ntid`, `%tid` | a multiply-add and a comparison for each dimension |
-//! | own element | [`PerThread::get_mut`], [`get`](PerThread::get), [`set`](PerThread::set) | `ld.global`, `st.global` | a comparison |
-//! | what a kernel returns | `-> T`, `-> [T; N]`, of a thread or a block; `-> Private<T>` of a block's threads ([below](#kernels-that-return-their-element)) | `st.global`, `st.global.v4` | a comparison |
-//! | own rows, own chunk | [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`] | `ld.global.nc.v4`, `st.global.v4` | two comparisons, and one of the alignment, for 16 bytes |
-//! | block's element | [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first) | `st.global` | a comparison |
-//! | phases | [`Block::threads`], [`map_shared`](Block::map_shared), [`threads_with`](Block::threads_with) | `bar.sync` | a barrier |
-//! | no barrier | [`Block::map`], [`update`](Block::update) | | none |
-//! | shared memory | [`BlockUninit::init`], [`BlockShared::view`], [`each_mut`](BlockShared::each_mut), [`split_at_mut`](BlockShared::split_at_mut) | `ld.shared`, `st.shared`, `bar.sync` | a barrier for each phase |
-//! | shuffles | [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up), [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from), [`shuffle`](Block::shuffle) | `shfl.sync` | one for each 32 bits |
-//! | votes of a warp | [`Block::warp_any`], [`warp_all`](Block::warp_all), [`ballot`](Block::ballot), [`warp_match`](Block::warp_match) | `vote.sync`, `match.any.sync` | one |
-//! | votes of a block | [`Block::any`], [`all`](Block::all), [`count`](Block::count) | `barrier.red` | a barrier |
-//! | reductions of a warp | [`Block::warp_reduce`] | `redux.sync` for `u32` and `i32`; `shfl.sync.bfly` for other types | 1 for `u32` and `i32`; 5 exchanges and 5 operations for other types |
-//! | scans of a warp | [`Block::warp_inclusive_scan`], [`warp_exclusive_scan`](Block::warp_exclusive_scan) | `shfl.sync.up` | 5 or 6 exchanges and 5 operations |
-//! | reductions of a block | [`Block::reduce`] | a warp's instructions, and `bar.sync` | a warp's reduction, 2 barriers, and for each warp a load from shared memory and an operation |
-//! | scans of a block | [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan) | a warp's instructions, and `bar.sync` | a warp's scan, 2 barriers, and for each warp two loads and two operations |
-//! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`], your own [`Operator`] | | |
-//! | atomics, device | [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`, `fetch_or`, `fetch_xor`, `swap`, `compare_exchange`, `load`, `store` | `atom.global` (relaxed, `.gpu`), `ld.relaxed.gpu`, `st.relaxed.gpu` | one, and a comparison |
-//! | atomics, system | the same methods, through [`Atomic::system`] | `atom.relaxed.sys` | as above |
-//! | atomics, block | the same methods, through [`Atomic::block`], which is **unsafe**: no other block may use the elements | `atom.relaxed.cta` | as above |
-//! | atomics, shared | the same methods, through [`BlockShared::atomic`] | `atom.shared` | as above |
-//! | fences | [`fence::block`], [`fence::device`], [`fence::system`] | `fence.acq_rel` | waits for the thread's own writes |
-//! | exact math | [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc` | `fma.rn`, `sqrt.rn`, `cvt.rmi` … | 1; `sqrt` about 10 |
-//! | math, same bits everywhere | [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow`, `rem`, `rem_euclid` | no approximate instruction | 20 to 300 |
-//! | fast math | [`fast`]: the same functions without the remainders, and `sqrt`, `rsqrt`, `rcp`, `div` | `ex2.approx`, `lg2.approx`, … | 1 to 5 |
-//! | 16-bit floats | `Half`, `F16x2`, `Bf16x2` (feature `half`) | `cvt.rn.f16.f32`, `fma.rn.f16x2`, … | 1 |
-//! | random numbers | [`Random`], [`philox4x32`] | `mul.hi`, `xor` | about 70 for four words |
-//! | images | [`Image::clamped`] | `min`, `max`, `ld.global.nc` | 4 |
-//! | debugging | [`print!`] | `call vprintf` | local memory, and a lock: not for kernels whose time is measured |
+//! - **where**: [`Index1`], [`Index2`], [`Index3`]. PTX: `%ctaid`, `%ntid`, `%tid`. Cost: a
+//!   multiply-add and a comparison for each dimension.
+//! - **own element**: [`PerThread::get_mut`], [`get`](PerThread::get), [`set`](PerThread::set).
+//!   PTX: `ld.global`, `st.global`. Cost: a comparison.
+//! - **what a kernel returns**: `-> T`, `-> [T; N]`, of a thread or a block; `-> Private<T>` of a
+//!   block's threads ([below](#kernels-that-return-their-element)). PTX: `st.global`,
+//!   `st.global.v4`. Cost: a comparison.
+//! - **own rows, own chunk**: [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`]. PTX:
+//!   `ld.global.nc.v4`, `st.global.v4`. Cost: two comparisons, and one of the alignment, for 16
+//!   bytes.
+//! - **block's element**: [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first). PTX:
+//!   `st.global`. Cost: a comparison.
+//! - **phases**: [`Block::threads`], [`map_shared`](Block::map_shared),
+//!   [`threads_with`](Block::threads_with). PTX: `bar.sync`. Cost: a barrier.
+//! - **no barrier**: [`Block::map`], [`update`](Block::update). Cost: none.
+//! - **shared memory**: [`BlockUninit::init`], [`BlockShared::view`],
+//!   [`each_mut`](BlockShared::each_mut), [`split_at_mut`](BlockShared::split_at_mut). PTX:
+//!   `ld.shared`, `st.shared`, `bar.sync`. Cost: a barrier for each phase.
+//! - **shuffles**: [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up),
+//!   [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from),
+//!   [`shuffle`](Block::shuffle). PTX: `shfl.sync`. Cost: one for each 32 bits.
+//! - **votes of a warp**: [`Block::warp_any`], [`warp_all`](Block::warp_all),
+//!   [`ballot`](Block::ballot), [`warp_match`](Block::warp_match). PTX: `vote.sync`,
+//!   `match.any.sync`. Cost: one.
+//! - **votes of a block**: [`Block::any`], [`all`](Block::all), [`count`](Block::count). PTX:
+//!   `barrier.red`. Cost: a barrier.
+//! - **reductions of a warp**: [`Block::warp_reduce`]. PTX: `redux.sync` for `u32` and `i32`;
+//!   `shfl.sync.bfly` for other types. Cost: 1 for `u32` and `i32`; 5 exchanges and 5 operations
+//!   for other types.
+//! - **scans of a warp**: [`Block::warp_inclusive_scan`],
+//!   [`warp_exclusive_scan`](Block::warp_exclusive_scan). PTX: `shfl.sync.up`. Cost: 5 or 6
+//!   exchanges and 5 operations.
+//! - **reductions of a block**: [`Block::reduce`]. PTX: a warp's instructions, and `bar.sync`.
+//!   Cost: a warp's reduction, 2 barriers, and for each warp a load from shared memory and an
+//!   operation.
+//! - **scans of a block**: [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan).
+//!   PTX: a warp's instructions, and `bar.sync`. Cost: a warp's scan, 2 barriers, and for each warp
+//!   two loads and two operations.
+//! - **operators**: [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`],
+//!   your own [`Operator`]
+//! - **atomics, device**: [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`,
+//!   `fetch_or`, `fetch_xor`, `swap`, `compare_exchange`, `load`, `store`. PTX: `atom.global`
+//!   (relaxed, `.gpu`), `ld.relaxed.gpu`, `st.relaxed.gpu`. Cost: one, and a comparison.
+//! - **atomics, system**: the same methods, through [`Atomic::system`]. PTX: `atom.relaxed.sys`.
+//!   Cost: as above.
+//! - **atomics, block**: the same methods, through [`Atomic::block`], which is **unsafe**: no other
+//!   block may use the elements. PTX: `atom.relaxed.cta`. Cost: as above.
+//! - **atomics, shared**: the same methods, through [`BlockShared::atomic`]. PTX: `atom.shared`.
+//!   Cost: as above.
+//! - **fences**: [`fence::block`], [`fence::device`], [`fence::system`]. PTX: `fence.acq_rel`.
+//!   Cost: waits for the thread's own writes.
+//! - **exact math**: [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc`. PTX: `fma.rn`,
+//!   `sqrt.rn`, `cvt.rmi` … Cost: 1; `sqrt` about 10.
+//! - **math, same bits everywhere**: [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`,
+//!   `tanh`, `pow`, `rem`, `rem_euclid`. PTX: no approximate instruction. Cost: 20 to 300.
+//! - **fast math**: [`fast`]: the same functions without the remainders, and `sqrt`, `rsqrt`,
+//!   `rcp`, `div`. PTX: `ex2.approx`, `lg2.approx`, … Cost: 1 to 5.
+//! - **16-bit floats**: `Half`, `F16x2`, `Bf16x2` (feature `half`). PTX: `cvt.rn.f16.f32`,
+//!   `fma.rn.f16x2`, … Cost: 1.
+//! - **random numbers**: [`Random`], [`philox4x32`]. PTX: `mul.hi`, `xor`. Cost: about 70 for four
+//!   words.
+//! - **images**: [`Image::clamped`]. PTX: `min`, `max`, `ld.global.nc`. Cost: 4.
+//! - **debugging**: [`print!`]. PTX: `call vprintf`. Cost: local memory, and a lock: not for
+//!   kernels whose time is measured.
 //!
 //! # What a safe kernel cannot do
 //!
-//! | attempt | what stops it |
-//! |---|---|
-//! | forge an index, or write another thread's element | an index ([`Index1`], [`Index2`], [`Index3`]) has private fields, and outputs take nothing but an index |
-//! | keep an index for another thread | it is branded with a lifetime that `#[kernel]` inserts, and is neither `Send` nor `Sync` |
-//! | reach one element from two threads through a wrong grid | the exact extent is a hidden launch parameter: threads outside the extent get no index |
-//! | reach one element from two threads through an index that wraps | indices are 64 bits wide, and a kernel traps if the volume of its extent does not fit |
-//! | read memory that nothing wrote | the memory for what a kernel returns is no parameter of its function |
-//! | leave an element of that memory unwritten | a function returns a value, traps, or runs for ever, and the launch compares the grid with the output |
-//! | use two kinds of index on one output | a kernel takes one index or one block, and a block gives out one kind of index |
-//! | meet a barrier in some threads only | block-level code sees uniform values only, and no cell crosses into it ([`PhaseSafe`]) |
-//! | read shared memory while another thread writes it | a view opens only with a [`Thread`], which exists only in phases that end in a barrier |
-//! | exchange or vote in some lanes only | exchanges and votes are methods of the block, which no closure can borrow |
-//! | use the result of a warp or of a thread as the block's | the result of a warp is [`Private`]; every thread folds the results of [`Block::reduce`] and [`Block::any`] from the same values |
-//! | use atomics of too narrow a scope | an [`Atomic`] has the scope of the device; [`Atomic::block`] is `unsafe` |
+//! Each attempt, and what stops it:
+//!
+//! - **forge an index, or write another thread's element**: an index ([`Index1`], [`Index2`],
+//!   [`Index3`]) has private fields, and outputs take nothing but an index
+//! - **keep an index for another thread**: it is branded with a lifetime that `#[kernel]` inserts,
+//!   and is neither `Send` nor `Sync`
+//! - **reach one element from two threads through a wrong grid**: the exact extent is a hidden
+//!   launch parameter: threads outside the extent get no index
+//! - **reach one element from two threads through an index that wraps**: indices are 64 bits wide,
+//!   and a kernel traps if the volume of its extent does not fit
+//! - **read memory that nothing wrote**: the memory for what a kernel returns is no parameter of
+//!   its function
+//! - **leave an element of that memory unwritten**: a function returns a value, traps, or runs for
+//!   ever, and the launch compares the grid with the output
+//! - **use two kinds of index on one output**: a kernel takes one index or one block, and a block
+//!   gives out one kind of index
+//! - **meet a barrier in some threads only**: block-level code sees uniform values only, and no
+//!   cell crosses into it ([`PhaseSafe`])
+//! - **read shared memory while another thread writes it**: a view opens only with a [`Thread`],
+//!   which exists only in phases that end in a barrier
+//! - **exchange or vote in some lanes only**: exchanges and votes are methods of the block, which
+//!   no closure can borrow
+//! - **use the result of a warp or of a thread as the block's**: the result of a warp is
+//!   [`Private`]; every thread folds the results of [`Block::reduce`] and [`Block::any`] from the
+//!   same values
+//! - **use atomics of too narrow a scope**: an [`Atomic`] has the scope of the device;
+//!   [`Atomic::block`] is `unsafe`
 //!
 //! # Kernels that return their element
 //!
@@ -82,11 +129,14 @@
 //! }
 //! ```
 //!
-//! | a kernel of | returns | and writes, of an output of `T` |
-//! |---|---|---|
-//! | threads (an index), or blocks | `T` | the element at the position of the thread, or of the block |
-//! | threads, or blocks | `[T; N]` | the `N` elements from `N` times the position on; the last one may write fewer |
-//! | blocks | [`Private<T>`](Private) | each thread of the block, the element at the thread's own position in the launch |
+//! What a kernel of threads or of blocks writes, of an output of `T`:
+//!
+//! - **threads (an index), or blocks** return `T`, and write the element at the position of the
+//!   thread, or of the block.
+//! - **threads, or blocks** return `[T; N]`, and write the `N` elements from `N` times the position
+//!   on; the last one may write fewer.
+//! - **blocks** return [`Private<T>`](Private), and each thread of the block writes the element at
+//!   its own position in the launch.
 //!
 //! The host passes the output last. It may be memory that nothing wrote before, of
 //! `stream.alloc_uninit`: the launch takes the buffer by value, and returns it as a buffer that may
@@ -130,17 +180,23 @@
 //!
 //! `cargo xtask fuzz-kernels` compares the bytes that random kernels write on both devices. The
 //! kernels use integers, floats with `+ - * /` and [`Float`], comparisons, all `as` conversions,
-//! phases, shuffles, votes, reductions, scans and atomics. The kernels leave out these operations:
+//! phases, shuffles, votes, reductions, scans and atomics. The kernels leave out these operations;
+//! the result on a GPU comes first:
 //!
-//! | operation | on a GPU | on the simulated device |
-//! |---|---|---|
-//! | the bits of a NaN | `0x7fffffff` from instructions | the sign and payload of the CPU |
-//! | `f32::min`, `f32::max` of -0 and +0 | -0, +0 | either zero; [`Min`] and [`Max`] give the same zero on both devices |
-//! | `%` and `%=` of floats | refused by `kernel-build`, because LLVM rounds a division: call [`accurate::rem`] or [`accurate::rem_euclid`] | exact |
-//! | overflow of `+ - *`, and shifts by too much | wraps; shifts by the amount modulo the bits | a panic, where the crate of kernels is built with `overflow-checks` |
-//! | the order in which threads change an [`Atomic`], which decides the results of `fetch_add` and the sums of floats | any | row-major |
-//! | [`fast`] | approximate instructions | other approximations, within the same bounds |
-//! | recursion | refused by `kernel-build`: CUDA gives a thread 1 KiB of stack unless the host asks for more | the stack of the host's thread |
+//! - **the bits of a NaN**: `0x7fffffff` from instructions. On the simulated device: the sign and
+//!   payload of the CPU.
+//! - `f32::min`, `f32::max` of -0 and +0: -0, and +0. On the simulated device: either zero; [`Min`]
+//!   and [`Max`] give the same zero on both devices.
+//! - `%` and `%=` of floats: refused by `kernel-build`, because LLVM rounds a division: call
+//!   [`accurate::rem`] or [`accurate::rem_euclid`]. On the simulated device: exact.
+//! - **overflow of `+ - *`, and shifts by too much**: wraps; shifts by the amount modulo the bits.
+//!   On the simulated device: a panic, where the crate of kernels is built with `overflow-checks`.
+//! - **the order in which threads change an [`Atomic`], which decides the results of `fetch_add`
+//!   and the sums of floats**: any. On the simulated device: row-major.
+//! - [`fast`]: approximate instructions. On the simulated device: other approximations, within the
+//!   same bounds.
+//! - **recursion**: refused by `kernel-build`: CUDA gives a thread 1 KiB of stack unless the host
+//!   asks for more. On the simulated device: the stack of the host's thread.
 //!
 //! Instead of recursion, write a loop, with an array that holds the work still to do.
 //!

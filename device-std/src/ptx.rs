@@ -8,13 +8,14 @@ pub const LAYOUT_PREFIX: &str = "__cuda_rt_layout_";
 /// entry, or a table that cannot be read.
 ///
 /// ```
-/// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {1, 2, 0, 0, 0, 0, 0, 128};";
+/// let ptx = ".visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = \
+///            {1, 2, 0, 0, 0, 0, 0, 128};";
 /// assert_eq!(device_std::ptx::layout_table(ptx, "scale"), Some(vec![0x8000_0000_0000_0201]));
 /// ```
 pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
     let name = format!("{LAYOUT_PREFIX}{symbol}[");
     // LLVM writes a static as bytes or as words.
-    ptx.lines().find_map(|line| {
+    code(ptx).lines().find_map(|line| {
         let (declaration, rest) = line.split_once(&name)?;
         if !declaration.trim_start().starts_with(".visible .global") {
             return None;
@@ -44,11 +45,16 @@ pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 /// read.
 ///
 /// ```
-/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\t.param .align 8 .b8 b[24]\n)\n{ ret; }";
+/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\
+///            \t.param .align 8 .b8 b[24]\n)\n{ ret; }";
 /// assert_eq!(device_std::ptx::parameters(ptx, "scale"), Some(vec![(8, 8), (24, 8)]));
 /// ```
 pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
-    let head = ptx.split(".entry").skip(1).find_map(|rest| {
+    let code = code(ptx);
+    let head = code.split(".entry").skip(1).find_map(|rest| {
+        if !rest.starts_with(char::is_whitespace) {
+            return None;
+        }
         let rest = rest.trim_start().strip_prefix(symbol)?.trim_start();
         // An entry without parentheses takes no parameters.
         match rest.strip_prefix('(') {
@@ -56,13 +62,7 @@ pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
             None => rest.starts_with('{').then_some(""),
         }
     })?;
-    let without_comments: String = head
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or(""))
-        .collect::<Vec<_>>()
-        .join(" ");
-    without_comments
-        .split(',')
+    head.split(',')
         .map(str::trim)
         .filter(|parameter| !parameter.is_empty())
         .map(parameter)
@@ -97,15 +97,49 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
 
 /// The names of all entries, in order of appearance.
 pub fn entries(ptx: &str) -> Vec<&str> {
-    ptx.lines()
-        .filter_map(|line| line.trim_start().strip_prefix(".visible .entry "))
-        .map(|rest| {
-            rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'))
-                .next()
-                .unwrap_or("")
-        })
-        .filter(|name| !name.is_empty())
-        .collect()
+    const BEFORE: &str = ".visible .entry ";
+    // Each byte of the code has the place that it has in the text.
+    let (code, mut at) = (code(ptx), 0);
+    let mut names = Vec::new();
+    for line in code.split_inclusive('\n') {
+        let start = at + line.len() - line.trim_start().len() + BEFORE.len();
+        if line.trim_start().starts_with(BEFORE) {
+            let rest = &ptx[start..];
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'));
+            names.extend(Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty()));
+        }
+        at += line.len();
+    }
+    names
+}
+
+/// The text with spaces for each byte of a comment or a string, in which anything may stand. Ends
+/// of lines stay.
+///
+/// ptxas knows no escapes in strings. `/*/` begins a comment, and does not end it.
+fn code(ptx: &str) -> String {
+    let mut left = ptx;
+    let mut code = String::with_capacity(ptx.len());
+    while let Some(start) = left.find(['/', '"']) {
+        let (before, from) = left.split_at(start);
+        code.push_str(before);
+        let behind = |end: &str, skip: usize| from[skip..].find(end).map(|at| skip + at + end.len());
+        let length = if from.starts_with("//") {
+            from.find('\n')
+        } else if from.starts_with("/*") {
+            behind("*/", 2)
+        } else if from.starts_with('"') {
+            behind("\"", 1)
+        } else {
+            code.push('/');
+            left = &from[1..];
+            continue;
+        };
+        let (hidden, rest) = from.split_at(length.unwrap_or(from.len()));
+        code.extend(hidden.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        left = rest;
+    }
+    code + left
 }
 
 /// The values of a table of words. LLVM may leave out zeros at the end of an initialiser.
@@ -195,6 +229,36 @@ mod tests {
         assert_eq!(parameters(ptx, "b"), None);
         assert_eq!(parameters(".entry a(.param .texref t) {}", "a"), None);
         assert_eq!(parameters(".entry a(.param .u32 t", "a"), None);
+    }
+
+    /// A path in `.file`, a comment and a string may hold anything.
+    #[test]
+    fn what_comments_and_strings_hold_is_no_code() {
+        let table = ".visible .global .align 8 .u64 __cuda_rt_layout_a[1] = {9};";
+        let entry = ".visible .entry a(.param .u32 x) { }";
+        let real = ".visible .global .align 8 .u64 __cuda_rt_layout_a[1] = {1};\n\
+            .visible .entry a(.param .u64 p, /* .param .u32 q, */ .param .u16 h) { }\n";
+        for hidden in [
+            format!(".file 1 \"src/{entry}{table}\"\n"),
+            format!(".file 1 \"\n{entry}\n{table}\n\"\n"),
+            format!("/*\n{entry}\n{table}\n*/\n"),
+            format!("/*/\n{entry}\n{table}\n*/\n"),
+            format!("// \" {entry} {table}\n"),
+            format!("// é \"\n// /* {entry}\n"),
+            format!(".file 1 \"\\\"\n/* \"\n{entry}\n{table}\n*/\n"),
+        ] {
+            let text = format!("{hidden}{real}");
+            assert_eq!(parameters(&text, "a"), Some(vec![(8, 8), (2, 2)]), "{hidden}");
+            assert_eq!(layout_table(&text, "a"), Some(vec![1]), "{hidden}");
+            assert_eq!(entries(&text), ["a"], "{hidden}");
+            assert_eq!(parameters(&hidden, "a"), None, "{hidden}");
+        }
+        assert_eq!(parameters(".entrya(.param .u32 x) { }", "a"), None);
+        // Without an end, a comment or string holds the rest.
+        for open in ["/*", "\"", "/*/", "//"] {
+            assert_eq!(parameters(&format!("{open} {entry}"), "a"), None, "{open}");
+        }
+        assert_eq!(parameters(&format!("a / b {entry}"), "a"), Some(vec![(4, 4)]));
     }
 
     #[test]

@@ -1,9 +1,11 @@
-"""The pipelines of decode_chunks, process_batches and triple_buffer with PyTorch streams, for docs/RESULTS.md.
+"""The pipelines of decode_chunks, process_batches and triple_buffer with PyTorch streams, for
+docs/RESULTS.md.
 
     python3 docs/pytorch/pipelines.py
 
-The kernel is written in Triton: sixteen dependent multiply-adds for each element, like `device_kernels::process`. Every
-barrier is written by hand. Without any one of them the program still runs.
+The kernel is written in Triton: sixteen dependent multiply-adds for each element, like
+`device_kernels::process`. Every barrier is written by hand. Without any one of them the program
+still runs.
 """
 
 import queue
@@ -113,11 +115,14 @@ def process_batches(streams, buffers, batches=200, elements=1 << 20, kernels=16)
 def triple_buffer(buffers, items=64, elements=1 << 14, kernels=64):
     """Wall time of uneven stages, and what part of it the longer of the two takes.
 
-    Every eighth item takes the GPU nine times as long, another one takes the host that long. The kernels are replayed as a CUDA
-    graph, or launching them from Python would be the longest stage. The host's work is done by a thread, which gives slots back.
+    Every eighth item takes the GPU nine times as long, another one takes the host that
+    long. The kernels are replayed as a CUDA graph, or launching them from Python would be the
+    longest stage. The host's work is done by a thread, which gives slots back.
     """
-    upload, compute, download = torch.cuda.Stream(), torch.cuda.Stream(priority=-1), torch.cuda.Stream()
-    source, target = ([torch.ones(elements, pin_memory=True) for _ in range(buffers)] for _ in range(2))
+    upload, download = torch.cuda.Stream(), torch.cuda.Stream()
+    compute = torch.cuda.Stream(priority=-1)
+    slots = lambda: [torch.ones(elements, pin_memory=True) for _ in range(buffers)]
+    source, target = slots(), slots()
     device = [[torch.empty(elements, device="cuda") for _ in range(2)] for _ in range(buffers)]
     graphs = []
     for pair in device:
@@ -185,7 +190,8 @@ def main():
         triple_buffer(buffers)
         runs = [triple_buffer(buffers) for _ in range(5)]
         wall, part = (statistics.median(values) for values in zip(*runs))
-        print(f"triple_buffer    N = {buffers}                      {wall:9.2f} ms  {part:6.1f} % of the bound")
+        name = f"triple_buffer    N = {buffers}"
+        print(f"{name:<42}{wall:9.2f} ms  {part:6.1f} % of the bound")
     for streams, buffers in [(1, 1), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 4)]:
         process_batches(streams, buffers)
         wall = statistics.median(process_batches(streams, buffers) for _ in range(5))

@@ -188,6 +188,14 @@ fn refuse_settings(files: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
+/// The driver of the first device, and the ordinals of all. `None` without a device, and if one of
+/// them is not open: NCCL would take a primary context that this process does not hold.
+fn first_and_ordinals<T>(peers: &[RawPeer], opened: impl Fn(u64) -> Option<T>) -> Option<(T, Vec<c_int>)> {
+    let drivers: Vec<T> = peers.iter().map(|peer| opened(peer.0)).collect::<Option<_>>()?;
+    let ordinals = peers.iter().map(|peer| c_int::try_from(peer.0).ok());
+    Some((drivers.into_iter().next()?, ordinals.collect::<Option<_>>()?))
+}
+
 fn library() -> DriverResult<&'static Nccl> {
     static LIBRARY: OnceLock<Result<Nccl, String>> = OnceLock::new();
     LIBRARY
@@ -246,12 +254,7 @@ impl NcclCommunicator {
         host_function::check(CALL)?;
         let nccl = library()?;
         let invalid = || DriverError::new(CALL, ErrorCode::INVALID_DEVICE);
-        let driver = peers
-            .first()
-            .and_then(|peer| CudaDriver::opened(peer.0))
-            .ok_or_else(invalid)?;
-        let ordinals = peers.iter().map(|peer| c_int::try_from(peer.0));
-        let ordinals: Vec<c_int> = ordinals.collect::<Result<_, _>>().map_err(|_| invalid())?;
+        let (driver, ordinals) = first_and_ordinals(peers, CudaDriver::opened).ok_or_else(invalid)?;
         let count = c_int::try_from(ordinals.len()).map_err(|_| invalid())?;
         let mut made = vec![ptr::null_mut(); ordinals.len()];
         {
@@ -477,9 +480,23 @@ mod initial_environment {
     use cuda_rt_driver::{DriverError, ErrorCode};
 
     use super::{
-        configuration_files, home_of_the_user, initial_variable, initialised, is_relative_path,
-        refuse_settings, value_of,
+        configuration_files, first_and_ordinals, home_of_the_user, initial_variable, initialised,
+        is_relative_path, refuse_settings, value_of,
     };
+
+    /// NCCL is given open devices only.
+    #[test]
+    fn each_device_of_a_communicator_must_be_open() {
+        let opened = |ordinal| [0, 1, 1 << 32].contains(&ordinal).then_some(ordinal);
+        let made = |peers: &[u64]| {
+            let peers: Vec<_> = peers.iter().copied().map(cuda_rt_driver::RawPeer).collect();
+            first_and_ordinals(&peers, opened)
+        };
+        assert_eq!(made(&[1, 0]), Some((1, vec![1, 0])));
+        for peers in [&[][..], &[2], &[2, 0], &[0, 2], &[0, 1, 2], &[0, 1 << 32]] {
+            assert_eq!(made(peers), None, "{peers:?}");
+        }
+    }
 
     #[test]
     fn configuration_files_must_be_empty() {

@@ -1,9 +1,9 @@
 //! Foreign work between handoffs: a matrix product by cuBLAS, and a kernel of hand-written PTX.
 //!
 //! ```text
-//!   Upload    A, B, bias ──release──▶
-//!   Compute                 acquire ▶ cuBLAS: C = A·B ▶ PTX: C = max(C + bias, 0) ──release──▶
-//!   Download                                                                        acquire ▶ C to the host
+//!   Upload    A, B, bias ─release─▶
+//!   Compute                acquire ▶ cuBLAS: C = A·B ▶ PTX: C = max(C + bias, 0) ─release─▶
+//!   Download                                                                       acquire ▶ C
 //! ```
 //!
 //! The program loads cuBLAS at run time; cuBLAS needs a GPU. Without a GPU the same program runs on

@@ -8,7 +8,8 @@
 //!
 //! let racy = Program::parse(["mem d:dev,p:pin", "str s:nb", "cpyA(p<-d)@s", "host R p"])?;
 //! assert_eq!(racy.run()?.len(), 1);
-//! let mended = Program::parse(["mem d:dev,p:pin", "str s:nb", "cpyA(p<-d)@s", "stSync(s)", "host R p"])?;
+//! let mended = ["mem d:dev,p:pin", "str s:nb", "cpyA(p<-d)@s", "stSync(s)", "host R p"];
+//! let mended = Program::parse(mended)?;
 //! assert!(mended.run()?.is_empty());
 //! # Ok::<(), hazard_programs::ProgramError>(())
 //! ```

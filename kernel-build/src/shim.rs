@@ -32,6 +32,10 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
 
     let (parent, name) = place(&module)
         .ok_or_else(|| BuildError::not_a_crate(&module, "its file has no name in `.rs`".to_owned()))?;
+    if !is_identifier(name) {
+        let why = format!("`{name}` is not the name of a Rust module: rename the file or folder");
+        return Err(BuildError::not_a_crate(&module, why));
+    }
     let mut text = toml_manifest(package, &device_std);
     replace(&directory.join("Cargo.toml"), &text)?;
     // The package may forbid `unsafe` in its root, but its root is not compiled here.
@@ -39,9 +43,12 @@ pub(crate) fn write(toolchain: &Toolchain, module: &Path, directory: &Path) -> R
     // The path stands at the module around it, and means a directory there. So rustc finds the file
     // by its name, and then its submodules where the host finds them: those of `kernels.rs` in
     // `kernels`. A path at the module itself would move them beside the file.
+    //
+    // The name is raw, because it may be a keyword: `mod r#match;` is in `match.rs`.
     text = format!(
         "#![cfg_attr(target_arch = \"nvptx64\", no_std, feature(abi_ptx))]\n#![forbid(unsafe_code)]\n\
-         #[path = {parent:?}]\nmod {AROUND} {{\n    pub mod {name};\n}}\n#[allow(unused_imports)]\npub use {AROUND}::{name};\n"
+         #[path = {parent:?}]\nmod {AROUND} {{\n    pub mod r#{name};\n}}\n\
+         #[allow(unused_imports)]\npub use {AROUND}::r#{name};\n"
     );
     replace(&directory.join("src/lib.rs"), &text)?;
     // The same versions as in the user's package, if they are locked.
@@ -82,6 +89,17 @@ fn place(module: &Path) -> Option<(&Path, &str)> {
         module
     };
     Some((file.parent()?, file.file_stem()?.to_str()?))
+}
+
+/// Whether `r#name` is one identifier of Rust, and nothing more. rustc refuses the few characters
+/// that are letters to Unicode, and not to Rust.
+fn is_identifier(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters
+        .next()
+        .is_some_and(|first| first == '_' || first.is_alphabetic())
+        && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
+        && !["_", "crate", "self", "super", "Self"].contains(&name)
 }
 
 fn metadata(toolchain: &Toolchain, owner: &Path) -> Result<Value, BuildError> {
@@ -167,5 +185,31 @@ mod tests {
             assert_eq!(place(Path::new(path)), Some((Path::new("/src"), name)));
         }
         assert_eq!(place(Path::new("/src/kernels.txt")), None);
+    }
+
+    /// The name goes into the source of the package.
+    #[test]
+    fn a_name_is_one_identifier() {
+        for name in ["kernels", "match", "_gpu", "größe", "k2"] {
+            assert!(is_identifier(name), "{name}");
+        }
+        for name in [
+            "",
+            "_",
+            "self",
+            "crate",
+            "2k",
+            "my-kernels",
+            "a b",
+            "a;",
+            "a{}",
+            "a\n",
+            "r#a",
+            "a\"",
+            "a.b",
+            "a//",
+        ] {
+            assert!(!is_identifier(name), "{name}");
+        }
     }
 }

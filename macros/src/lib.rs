@@ -31,16 +31,20 @@ use proc_macro::TokenStream;
 /// // On the host: scale(&stream, Grid1::covering(n), &input, &mut output, 2.0)?
 /// ```
 ///
-/// | in the function | on the host | in the kernel |
-/// |---|---|---|
-/// | `i: Index1`, `Index2`, `Index3` | the grid: `Grid1`, `Grid2`, `Grid3` | this thread's position |
-/// | `mut block: Block`, with `block = 256` | `Grid1` | one block, in phases |
-/// | `mut block: Block2`, with `block = (32, 8)` | `Grid2` | one block, in phases |
-/// | `input: &[T]` | `&DeviceSlice<T, _>` | read by all threads |
-/// | `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>` | `&mut DeviceSlice<T, _>` | written, as the type says |
-/// | `-> T`, `-> [T; N]`, `-> Private<T>` of a block | the last argument, a `cuda_rt::KernelOutput`; the call returns it as memory that may be read | what this thread or block writes |
-/// | `tile: BlockUninit<T, N>` | nothing | shared memory |
-/// | any other type | the same | a value |
+/// Each parameter of the function, and what the call on the host takes in its place:
+///
+/// - `i: Index1`, `Index2`, `Index3`: the grid: `Grid1`, `Grid2`, `Grid3`. In the kernel: this
+///   thread's position.
+/// - `mut block: Block`, with `block = 256`: `Grid1`. In the kernel: one block, in phases.
+/// - `mut block: Block2`, with `block = (32, 8)`: `Grid2`. In the kernel: one block, in phases.
+/// - `input: &[T]`: `&DeviceSlice<T, _>`. In the kernel: read by all threads.
+/// - `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>`:
+///   `&mut DeviceSlice<T, _>`. In the kernel: written, as the type says.
+/// - `-> T`, `-> [T; N]`, `-> Private<T>` of a block: the last argument, a `cuda_rt::KernelOutput`;
+///   the call returns it as memory that may be read. In the kernel: what this thread or block
+///   writes.
+/// - `tile: BlockUninit<T, N>`: nothing. In the kernel: shared memory.
+/// - **any other type**: the same. In the kernel: a value.
 ///
 /// A kernel that returns its element can write memory that nothing wrote before:
 ///
@@ -49,7 +53,8 @@ use proc_macro::TokenStream;
 /// pub fn add(i: Index1, left: &[f32], right: &[f32]) -> f32 {
 ///     left[i.get()] + right[i.get()]
 /// }
-/// // On the host: let sum = add(&stream, Grid1::covering(n), &left, &right, stream.alloc_uninit(n)?)?
+/// // On the host:
+/// // let sum = add(&stream, Grid1::covering(n), &left, &right, stream.alloc_uninit(n)?)?
 /// ```
 ///
 /// `block = …` fixes the number of threads of a block. A kernel with a block needs it; a kernel

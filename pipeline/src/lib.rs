@@ -9,15 +9,15 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let gpu = Device::open_or_simulate()?;
 //! let mut sums = Vec::new();
-//! let report = Pipeline::new(&gpu, 3)                                     // buffers at each boundary
-//!     .source(1024, 0..10_u32, |item, pinned: &mut [u32]| {               // fills pinned memory
+//! let report = Pipeline::new(&gpu, 3) // buffers at each boundary
+//!     .source(1024, 0..10_u32, |item, pinned: &mut [u32]| { // fills pinned memory
 //!         pinned.fill(*item);
 //!         Ok(pinned.len())
 //!     })
 //!     .upload::<Upload>()
 //!     .stage::<Compute>(|stream, _item, input, output| stream.copy(input, output)) // or a kernel
 //!     .download::<Download>()
-//!     .sink(|item, data| {                                                // in order
+//!     .sink(|item, data| { // in order
 //!         sums.push((item, data.iter().sum::<u32>()));
 //!         Ok(())
 //!     })
@@ -43,12 +43,14 @@
 //! uses the slot and returns it to the ring. Each use waits for the use before it: on the GPU
 //! between streams, and on the host at the two ends.
 //!
-//! | before | waits for | without the wait |
-//! |---|---|---|
-//! | the source fills pinned memory again | its upload | half of the old item is uploaded, half of the new (H14) |
-//! | an upload writes device memory again | the kernel that reads it | the kernel reads two items (H02) |
-//! | a kernel writes its output again | the download of it | the sink gets two items (H02) |
-//! | a download writes pinned memory again | the sink, which holds it | a file gets two items (H17, H19) |
+//! - The source fills pinned memory again after its upload. Without the wait, half of the old
+//!   item is uploaded, half of the new (H14).
+//! - An upload writes device memory again after the kernel that reads it. Without the wait, the
+//!   kernel reads two items (H02).
+//! - A kernel writes its output again after its download. Without the wait, the sink gets
+//!   two items (H02).
+//! - A download writes pinned memory again after the sink, which holds it. Without the wait, a
+//!   file gets two items (H17, H19).
 //!
 //! # What keeps it busy
 //!

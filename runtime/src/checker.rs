@@ -16,7 +16,8 @@ pub use cuda_rt_checker::{
 /// let unchecked = SimDriver::new(SimConfig::new().check(Check::Off));
 /// let driver = Checked::over(unchecked, Check::Record);
 /// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
-/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations
+/// // one at a time.
 /// unsafe {
 ///     let data = driver.alloc(64, a)?;
 ///     driver.fill(data, &[1], 64, b)?; // nothing makes `b` wait for the allocation
@@ -37,7 +38,8 @@ pub use cuda_rt_checker::Checked;
 ///
 /// let driver = SimDriver::new(SimConfig::new().check(Check::Record));
 /// let (a, b) = (driver.create_stream(0)?, driver.create_stream(0)?);
-/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations one at a time.
+/// // SAFETY: handles are live and ranges in bounds; the simulated device runs racing operations
+/// // one at a time.
 /// at_statement(7, || unsafe {
 ///     let data = driver.alloc(64, a)?;
 ///     driver.fill(data, &[1], 64, b)

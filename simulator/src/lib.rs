@@ -15,15 +15,20 @@
 //!   order and one checker. A missing edge between two devices shows in the same way as between two
 //!   streams.
 //!
-//! | as in CUDA | differently from CUDA |
-//! |---|---|
-//! | stale handles are errors | also stale handles that CUDA would not notice |
-//! | a panic in a kernel loses the device (`LAUNCH_FAILED`) | the message names the kernel, the place and the seed; a panic elsewhere inside loses the device too (`UNKNOWN`) |
-//! | host functions run on one thread of the driver | a call that does not wait gives a running function a moment to end, so that the order depends on the seed only |
-//! | a kernel makes no driver calls | driver calls of a simulated kernel fail (`NOT_PERMITTED`); the kernel must not wait for a thread that makes driver calls |
-//! | copies and kernels fail if they are given other memory than device memory | a range beyond its block but inside the device's memory is not noticed: the caller proves that there is none |
-//! | streams have priorities | they change neither order nor time |
-//! | a graph's nodes run in any order its edges allow | work of other streams runs between two nodes only while a host function of the graph runs |
+//! Behaviour as in CUDA, and where it differs:
+//!
+//! - **stale handles are errors**: also stale handles that CUDA would not notice
+//! - **a panic in a kernel loses the device (`LAUNCH_FAILED`)**: the message names the kernel, the
+//!   place and the seed; a panic elsewhere inside loses the device too (`UNKNOWN`)
+//! - **host functions run on one thread of the driver**: a call that does not wait gives a running
+//!   function a moment to end, so that the order depends on the seed only
+//! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
+//!   the kernel must not wait for a thread that makes driver calls
+//! - **copies and kernels fail if they are given other memory than device memory**: a range beyond
+//!   its block but inside the device's memory is not noticed: the caller proves that there is none
+//! - **streams have priorities**: they change neither order nor time
+//! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
+//!   nodes only while a host function of the graph runs
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -6,12 +6,11 @@
 //! by its path. So the lists come from rustdoc's data, which includes both, and not from the
 //! documentation that it shows. Marks tell them apart:
 //!
-//! | mark | |
-//! |---|---|
-//! | `hidden` | the item has a path, but documentation does not show it |
-//! | `by-bound` | the item has no path, but a bound or a value gives access to it |
-//! | `asked` | a trait without a path that types must satisfy: no other crate can call or implement it |
-//! | `[sealed]` | a trait that no other crate can implement |
+//! - `hidden`: the item has a path, but documentation does not show it
+//! - `by-bound`: the item has no path, but a bound or a value gives access to it
+//! - `asked`: a trait without a path that types must satisfy: no other crate can call or implement
+//!   it
+//! - `[sealed]`: a trait that no other crate can implement
 
 mod entries;
 mod guards;

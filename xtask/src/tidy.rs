@@ -1,8 +1,10 @@
 //! `cargo xtask tidy --check`: checks that files are short, that lines are wrapped, and that links
 //! in documents resolve.
 //!
-//! A Rust file has at most [`MOST_LINES`] lines. A line of a comment or a document has at most
-//! [`WIDTH`] columns; tables and code blocks may be wider, and so may a word that fills its line.
+//! A Rust file has at most [`MOST_LINES`] lines. At most [`WIDTH`] columns have: a comment in Rust,
+//! with its examples, a line of a document, of a manifest or other configuration, and of a script.
+//! Tables and code blocks of documents may be wider, and so may rows of configuration (`{ .. },`),
+//! and a word that fills its line.
 //! The file and heading of a document's relative link exist. A file that a document names in
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
 //! resolve relative links for few hosts only.
@@ -19,8 +21,11 @@ use std::process::Command;
 /// The most lines of a Rust file.
 const MOST_LINES: usize = 600;
 
-/// The most columns of a line of a comment or a document.
+/// The most columns of a line of a comment, a document, a configuration or a script.
 const WIDTH: usize = 100;
+
+/// The folder of scripts whose names have no extension.
+const SCRIPTS: &str = ".ci/";
 
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let files = files()?;
@@ -40,6 +45,12 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
             let document = fs::read_to_string(root().join(file))?;
             wrong.extend(text::wide_lines(file, &document));
             wrong.extend(tree.wrong_in(file, &document, pages.contains(file)));
+        } else if is("toml") {
+            let configuration = fs::read_to_string(root().join(file))?;
+            wrong.extend(text::wide_configuration(file, &configuration));
+        } else if is("sh") || is("py") || file.starts_with(SCRIPTS) {
+            let script = fs::read_to_string(root().join(file))?;
+            wrong.extend(text::wide_script(file, &script));
         }
     }
     match wrong.is_empty() {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use cuda_rt::checker::Check;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
 use cuda_rt::{
-    Bundle, Communicator, Device, DeviceBuffer, Graph, Grid1, Handoff, Idle, Live, Reduction, Result, Scoped,
-    Stream,
+    Bundle, Communicator, Device, DeviceBuffer, DeviceSlice, Graph, Grid1, Handoff, Idle, Live, Reduction,
+    Result, Scoped, Stream, StreamTag,
 };
 use device_kernels::scale;
 
@@ -47,6 +47,26 @@ pub(crate) fn no_race<D: Live>(gpu: &Device<D>) {
     assert!(races.is_empty(), "{}", races[0]);
 }
 
+pub(crate) fn stream_one<D: Live>(gpu: &Device<D>) -> Stream<One<D>> {
+    gpu.stream().unwrap()
+}
+
+pub(crate) fn stream_two<D: Live>(gpu: &Device<D>) -> Stream<Two<D>> {
+    gpu.stream().unwrap()
+}
+
+pub(crate) fn filled<S: StreamTag>(stream: &Stream<S>, value: u32) -> DeviceBuffer<u32, S> {
+    let mut buffer = stream.alloc_zeroed(LEN).unwrap();
+    stream.fill(&mut buffer, value).unwrap();
+    buffer
+}
+
+pub(crate) fn copied<S: StreamTag>(stream: &Stream<S>, source: &DeviceSlice<u32, S>) -> DeviceBuffer<u32, S> {
+    let mut copy = stream.alloc_zeroed(LEN).unwrap();
+    stream.copy(source, &mut copy).unwrap();
+    copy
+}
+
 /// The contents of the buffer, read by `stream`.
 pub(crate) fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, One<D>>) -> Vec<u32> {
     let mut back = vec![0; buffer.len()];
@@ -57,7 +77,7 @@ pub(crate) fn read<D: Live>(stream: &Stream<One<D>>, buffer: &DeviceBuffer<u32, 
 #[test]
 fn pinned_memory_is_not_unmapped_where_the_record_of_its_last_use_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let one = gpu.stream::<One<_>>().unwrap();
+        let one = stream_one(&gpu);
         let device = one.alloc_zeroed::<u32>(1 << 16).unwrap();
         let mut host = one.adopt(gpu.pinned::<u32>(1 << 16).unwrap()).unwrap();
         one.copy_to_host(&device, &mut host).unwrap();
@@ -72,20 +92,17 @@ fn pinned_memory_is_not_unmapped_where_the_record_of_its_last_use_unwinds() {
 #[test]
 fn a_shared_bundle_is_not_written_under_a_reader_where_the_end_of_its_lease_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-        let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut data, 1).unwrap();
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+        let data = filled(&two, 1);
         let shared = two.share(data).unwrap();
         let lease = one.lease(&shared).unwrap();
-        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.copy(&lease.view(), &mut copy).unwrap();
+        let copy = copied(&one, &lease.view());
         plan.arm(Some("record_event"), 1, when);
         unwind_from_drop(lease);
         let refused = two.try_acquire(shared.reclaim().unwrap()).unwrap_err();
         assert!(refused.to_string().contains("unwound"), "{refused}");
         drop(refused);
-        let mut other = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut other, 2).unwrap();
+        let _other = filled(&two, 2);
         assert_eq!(read(&one, &copy), [1; LEN]);
         no_race(&gpu);
     });
@@ -95,14 +112,12 @@ fn a_shared_bundle_is_not_written_under_a_reader_where_the_end_of_its_lease_unwi
 #[test]
 fn a_lease_that_ends_in_transit_is_noted_where_a_question_about_another_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-        let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut data, 1).unwrap();
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+        let data = filled(&two, 1);
         let shared = two.share(data).unwrap();
         drop(one.lease(&shared).unwrap());
         let lease = one.lease(&shared).unwrap();
-        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.copy(&lease.view(), &mut copy).unwrap();
+        let copy = copied(&one, &lease.view());
         let lease = one.release(lease).unwrap();
         plan.arm(Some("query_event"), 1, when);
         unwind_from_drop(lease);
@@ -118,7 +133,7 @@ fn a_lease_that_ends_in_transit_is_noted_where_a_question_about_another_unwinds(
 fn an_owner_that_cannot_wait_for_its_borrower_takes_no_more_work() {
     for call in ["record_event", "wait_event"] {
         in_many_orders(|gpu, plan, when| {
-            let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+            let (one, two) = (stream_one(&gpu), stream_two(&gpu));
             let mut data = one.alloc_zeroed::<u32>(LEN).unwrap();
             let lent = until_unwound(|| {
                 one.lend(&two, &mut data, |lent| {
@@ -142,14 +157,13 @@ fn an_owner_that_cannot_wait_for_its_borrower_takes_no_more_work() {
 #[test]
 fn a_split_block_is_not_freed_under_a_part_whose_end_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
         let mut first = two.alloc_zeroed::<u32>(2 * LEN).unwrap();
         let mut second = first.split_off(LEN);
         two.fill(&mut first, 1).unwrap();
         two.fill(&mut second, 2).unwrap();
         let second = one.acquire(two.release(second).unwrap()).unwrap();
-        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.copy(&second, &mut copy).unwrap();
+        let copy = copied(&one, &second);
         plan.arm(Some("record_event"), 1, when);
         unwind_from_drop(second);
         drop(first);
@@ -166,7 +180,7 @@ fn a_split_pinned_block_is_not_reused_under_a_part_whose_end_unwinds() {
     // holds the block.
     for last in [false, true] {
         in_many_orders(|gpu, plan, when| {
-            let one = gpu.stream::<One<_>>().unwrap();
+            let one = stream_one(&gpu);
             let mut data = one.alloc_zeroed::<u32>(1 << 12).unwrap();
             one.fill(&mut data, 7).unwrap();
             let mut first = gpu.pinned::<u32>(1 << 13).unwrap();
@@ -204,19 +218,14 @@ fn between_two(attack: impl for<'a, 'b> Fn(Device<Scoped<'a>>, Device<Scoped<'b>
 fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwinds() {
     for call in ["copy_peer", "record_event"] {
         between_two(|here, there, plan, when| {
-            let (one, two) = (
-                here.stream::<One<_>>().unwrap(),
-                there.stream::<Two<_>>().unwrap(),
-            );
-            let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
-            two.fill(&mut source, 1).unwrap();
+            let (one, two) = (stream_one(&here), stream_two(&there));
+            let source = filled(&two, 1);
             let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
             let source = two.release(source).unwrap();
             plan.arm(Some(call), 1, when);
             let copied = until_unwound(|| one.copy_from_peer(source, .., &mut copy).map(drop));
             assert!(copied.is_none(), "it unwinds");
-            let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
-            others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+            let _others = [(); 4].map(|()| filled(&two, 9));
             if call == "record_event" || when == When::After {
                 assert_eq!(read(&one, &copy), [1; LEN]);
             }
@@ -229,12 +238,8 @@ fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwi
 #[test]
 fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {
     between_two(|here, there, plan, _| {
-        let (one, two) = (
-            here.stream::<One<_>>().unwrap(),
-            there.stream::<Two<_>>().unwrap(),
-        );
-        let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut source, 1).unwrap();
+        let (one, two) = (stream_one(&here), stream_two(&there));
+        let source = filled(&two, 1);
         let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
         let source = two.release(source).unwrap();
         plan.arm(Some("copy_peer"), 1, When::Denied);
@@ -258,14 +263,10 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
         ) -> Box<dyn FnOnce() + 'b>,
     ) {
         between_two(|here, there, plan, when| {
-            let (one, two) = (
-                here.stream::<One<_>>().unwrap(),
-                there.stream::<Two<_>>().unwrap(),
-            );
+            let (one, two) = (stream_one(&here), stream_two(&there));
             let mut copies = Vec::new();
             let mut sources = [1, 2].map(|value| {
-                let mut source = two.alloc_zeroed::<u32>(LEN).unwrap();
-                two.fill(&mut source, value).unwrap();
+                let source = filled(&two, value);
                 let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
                 let source = one
                     .copy_from_peer(two.release(source).unwrap(), .., &mut copy)
@@ -276,8 +277,7 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
             let both = wrap(sources[0].take().unwrap(), sources[1].take().unwrap());
             plan.arm(Some("wait_event"), 1, when);
             assert!(until_unwound(both).is_none(), "it unwinds");
-            let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
-            others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+            let _others = [(); 4].map(|()| filled(&two, 9));
             for (copy, value) in &copies {
                 assert_eq!(read(&one, copy), [*value; LEN]);
             }
@@ -304,12 +304,8 @@ struct Pair<P: cuda_rt::Place = Idle> {
 #[test]
 fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-        let [a, b] = [1, 2].map(|value| {
-            let mut part = two.alloc_zeroed::<u32>(LEN).unwrap();
-            two.fill(&mut part, value).unwrap();
-            part
-        });
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+        let [a, b] = [1, 2].map(|value| filled(&two, value));
         let shared = two.share(Pair { a, b }).unwrap();
         let lease = one.lease(&shared).unwrap();
         let mut copies = [1, 2].map(|value| (one.alloc_zeroed::<u32>(LEN).unwrap(), value));
@@ -318,8 +314,7 @@ fn a_struct_is_not_freed_under_its_reader_where_the_wait_for_it_unwinds() {
         drop(lease);
         plan.arm(Some("wait_event"), 1, when);
         unwind_from_drop(shared);
-        let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
-        others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+        let _others = [(); 4].map(|()| filled(&two, 9));
         for (copy, value) in &copies {
             assert_eq!(read(&one, copy), [*value; LEN]);
         }
@@ -340,7 +335,7 @@ fn a_graph_is_not_launched_after_a_call_that_changes_it_has_unwound() {
     }
     for nth in 1..=4 {
         in_many_orders(|gpu, plan, when| {
-            let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
+            let (one, two) = (stream_one(&gpu), stream_two(&gpu));
             let bundle = || {
                 (
                     one.alloc_zeroed::<f32>(LEN).unwrap(),
@@ -390,7 +385,7 @@ fn graph_that_fills<D: Live>(one: &Stream<One<D>>) -> Graph<DeviceBuffer<u32, Id
 #[test]
 fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
     in_many_orders(|gpu, plan, when| {
-        let one = gpu.stream::<One<_>>().unwrap();
+        let one = stream_one(&gpu);
         let mut graph = graph_that_fills(&one);
         plan.arm(Some("update_graph"), 1, when);
         let new = one.alloc_zeroed::<u32>(LEN).unwrap();
@@ -410,7 +405,7 @@ fn a_graph_is_not_launched_after_an_update_by_capture_has_unwound() {
 #[test]
 fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     in_many_orders(|gpu, plan, _| {
-        let one = gpu.stream::<One<_>>().unwrap();
+        let one = stream_one(&gpu);
         let mut graph = graph_that_fills(&one);
         plan.arm(Some("update_graph"), 1, When::Denied);
         let new = one.alloc_zeroed::<u32>(LEN).unwrap();
@@ -427,7 +422,7 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
 fn a_graphs_closure_is_not_ended_under_a_launch_where_the_graphs_end_unwinds() {
     for method in ["destroy_graph", "launch_host_function"] {
         in_many_orders(|gpu, plan, when| {
-            let one = gpu.stream::<One<_>>().unwrap();
+            let one = stream_one(&gpu);
             let ran = Arc::new(AtomicU32::new(0));
             let counts = Arc::clone(&ran);
             let mut graph = one
@@ -456,7 +451,7 @@ fn a_graphs_closure_is_not_ended_under_a_launch_where_the_graphs_end_unwinds() {
 #[test]
 fn a_body_that_panics_in_an_update_leaves_the_graph_as_it_was() {
     in_many_orders(|gpu, _, _| {
-        let one = gpu.stream::<One<_>>().unwrap();
+        let one = stream_one(&gpu);
         let mut graph = graph_that_fills(&one);
         for panics_in in 1..=2 {
             let run = Cell::new(0);
@@ -480,10 +475,7 @@ fn a_body_that_panics_in_an_update_leaves_the_graph_as_it_was() {
 #[test]
 fn buffers_of_a_collective_are_leaked_where_it_unwinds() {
     between_two(|here, there, plan, when| {
-        let (one, two) = (
-            here.stream::<One<_>>().unwrap(),
-            there.stream::<Two<_>>().unwrap(),
-        );
+        let (one, two) = (stream_one(&here), stream_two(&there));
         let ranks = Communicator::new((&here, &there)).unwrap();
         let (a, b) = (
             one.alloc_zeroed::<u32>(LEN).unwrap(),
@@ -519,7 +511,7 @@ fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {
             let simulator = driver.simulator().unwrap().clone();
             let ended = until_unwound(|| {
                 Device::with_driver(Unwinding::over(driver.clone(), &plan), |gpu| {
-                    let one = gpu.stream::<One<_>>().unwrap();
+                    let one = stream_one(&gpu);
                     let device = one.alloc_zeroed::<u32>(1 << 14).unwrap();
                     for _ in 0..3 {
                         let mut host = one.adopt(gpu.pinned::<u32>(1 << 14).unwrap()).unwrap();

@@ -1,16 +1,17 @@
 //! Attacks on memory that is read in common: the calls that unwind are those that order a read
 //! before the next write, or before the memory's end.
 
-use crate::attacks::{LEN, One, Two, in_many_orders, no_race, read, unwind_from_drop};
+use crate::attacks::{
+    LEN, copied, filled, in_many_orders, no_race, read, stream_one, stream_two, unwind_from_drop,
+};
 use crate::driver::until_unwound;
 
 #[test]
 fn an_owner_that_cannot_wait_for_its_reader_takes_no_more_work() {
     for call in ["record_event", "wait_event"] {
         in_many_orders(|gpu, plan, when| {
-            let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-            let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
-            two.fill(&mut data, 7).unwrap();
+            let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+            let mut data = filled(&two, 7);
             let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
             let lent = until_unwound(|| {
                 two.lend_ref(&one, &data, |lent| {
@@ -32,7 +33,7 @@ fn an_owner_that_cannot_wait_for_its_reader_takes_no_more_work() {
 fn shared_pinned_memory_is_not_unmapped_where_the_record_of_its_end_unwinds() {
     for split in [false, true] {
         in_many_orders(|gpu, plan, when| {
-            let one = gpu.stream::<One<_>>().unwrap();
+            let one = stream_one(&gpu);
             let device = one.alloc_zeroed::<u32>(1 << 16).unwrap();
             let mut host = one.adopt(gpu.pinned::<u32>(1 << 16).unwrap()).unwrap();
             one.copy_to_host(&device, &mut host).unwrap();
@@ -56,18 +57,15 @@ fn shared_pinned_memory_is_not_unmapped_where_the_record_of_its_end_unwinds() {
 #[test]
 fn a_shared_bundle_is_leaked_where_the_record_for_its_next_writer_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-        let mut data = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.fill(&mut data, 1).unwrap();
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+        let data = filled(&one, 1);
         let shared = one.share(data).unwrap();
         let lease = one.lease(&shared).unwrap();
-        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.copy(&lease.view(), &mut copy).unwrap();
+        let copy = copied(&one, &lease.view());
         drop(lease);
         plan.arm(Some("record_event"), 1, when);
         assert!(until_unwound(|| shared.reclaim()).is_none(), "it unwinds");
-        let mut others: Vec<_> = (0..4).map(|_| two.alloc_zeroed::<u32>(LEN).unwrap()).collect();
-        others.iter_mut().for_each(|other| two.fill(other, 9).unwrap());
+        let _others = [(); 4].map(|()| filled(&two, 9));
         assert_eq!(read(&one, &copy), [1; LEN]);
         no_race(&gpu);
     });
@@ -77,22 +75,19 @@ fn a_shared_bundle_is_leaked_where_the_record_for_its_next_writer_unwinds() {
 #[test]
 fn a_lease_in_a_shared_bundle_is_not_forgotten_where_the_record_of_its_end_unwinds() {
     in_many_orders(|gpu, plan, when| {
-        let (one, two) = (gpu.stream::<One<_>>().unwrap(), gpu.stream::<Two<_>>().unwrap());
-        let mut data = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut data, 1).unwrap();
+        let (one, two) = (stream_one(&gpu), stream_two(&gpu));
+        let data = filled(&two, 1);
         let inner = two.share(data).unwrap();
         let outer = one.share_lazily(one.lease(&inner).unwrap()).unwrap();
         let lease = one.lease(&outer).unwrap();
-        let mut copy = one.alloc_zeroed::<u32>(LEN).unwrap();
-        one.copy(&lease.view(), &mut copy).unwrap();
+        let copy = copied(&one, &lease.view());
         drop(lease);
         plan.arm(Some("record_event"), 1, when);
         unwind_from_drop(outer);
         let refused = two.try_acquire(inner.reclaim().unwrap()).unwrap_err();
         assert!(refused.to_string().contains("unwound"), "{refused}");
         drop(refused);
-        let mut other = two.alloc_zeroed::<u32>(LEN).unwrap();
-        two.fill(&mut other, 2).unwrap();
+        let _other = filled(&two, 2);
         assert_eq!(read(&one, &copy), [1; LEN]);
         no_race(&gpu);
     });

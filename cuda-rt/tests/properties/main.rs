@@ -1,18 +1,17 @@
 //! Random programs in the safe API: no order of them races, they compute what a sequential model
 //! computes, and each recorded edge is needed.
 //!
-//! | file | what |
-//! |---|---|
-//! | `plan` | a small language of programs, which proptest generates and shrinks |
-//! | `object`, `side/`, `run` | a plan in the typed API: the place of a bundle is known only at run time, and the bundle is held typed |
-//! | `work` | the work of streams, and the same work on plain vectors |
-//! | `programs` | property 1: every order gives the model's bytes, and no race |
-//! | `log`, `record` | the driver calls of a plan as data, and the driver that records them |
-//! | `order` | which of the calls race, by brute force |
-//! | `bytes` | what the host sees if two of them run in the reverse order, on plain memory |
-//! | `replay`, `rig` | the calls made again on simulated devices, with one left out |
-//! | `mutants` | property 2: the effect of each edge that is left out, and the checker's reports |
-//! | `regressions` | plans that once found a defect |
+//! - `plan`: a small language of programs, which proptest generates and shrinks
+//! - `object`, `side/`, `run`: a plan in the typed API: the place of a bundle is known only at run
+//!   time, and the bundle is held typed
+//! - `work`: the work of streams, and the same work on plain vectors
+//! - `programs`: property 1: every order gives the model's bytes, and no race
+//! - `log`, `record`: the driver calls of a plan as data, and the driver that records them
+//! - `order`: which of the calls race, by brute force
+//! - `bytes`: what the host sees if two of them run in the reverse order, on plain memory
+//! - `replay`, `rig`: the calls made again on simulated devices, with one left out
+//! - `mutants`: property 2: the effect of each edge that is left out, and the checker's reports
+//! - `regressions`: plans that once found a defect
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets
 //! the number of plans for each property. Plans leak memory on purpose: constants and forgotten

@@ -17,12 +17,13 @@
 //!
 //! Each mutant is counted as one of:
 //!
-//! | | |
-//! |---|---|
-//! | equivalent | no conflict is left unordered: nothing is reported, and no byte differs in any order tried |
-//! | refused | a call of the replay is refused: a capture without its edge is not joined, or waits for work outside |
-//! | shown | races, is reported, and shows wrong bytes in some order |
-//! | silent | races and is reported; running each racing pair in the reverse order changes nothing that the host sees |
+//! - **equivalent**: no conflict is left unordered: nothing is reported, and no byte differs in any
+//!   order tried
+//! - **refused**: a call of the replay is refused: a capture without its edge is not joined, or
+//!   waits for work outside
+//! - **shown**: races, is reported, and shows wrong bytes in some order
+//! - **silent**: races and is reported; running each racing pair in the reverse order changes
+//!   nothing that the host sees
 //!
 //! A mutant of no class fails the test.
 

@@ -8,8 +8,14 @@
 //!
 //! ```
 //! # use device_std::prelude::*;
-//! fn block_sum(mut block: Block, tile: BlockUninit<f32, 256>, input: &[f32], mut sums: PerBlock<f32>) {
-//!     let mut tile = tile.init(&mut block, |t, _| input.get(t.position()).copied().unwrap_or(0.0));
+//! fn block_sum(
+//!     mut block: Block,
+//!     tile: BlockUninit<f32, 256>,
+//!     input: &[f32],
+//!     mut sums: PerBlock<f32>,
+//! ) {
+//!     let value = |at| input.get(at).copied().unwrap_or(0.0);
+//!     let mut tile = tile.init(&mut block, |t, _| value(t.position()));
 //!     let mut half = 128;
 //!     while half > 0 {
 //!         let (low, high) = tile.split_at_mut(half);
@@ -25,14 +31,18 @@
 //! }
 //! ```
 //!
-//! | what happens if you … | |
-//! |---|---|
-//! | put a barrier under a condition that differs by thread | the condition exists only in a closure, and a closure cannot borrow the block: E0502 |
-//! | carry a value out of a closure in a cell | [`PhaseSafe`]: E0277 |
-//! | read the content of a `Private` at block level | a `Private` opens only with a [`Lane`] |
-//! | read shared memory that another thread writes in this phase | [`EachMut`] borrows it exclusively: E0502 |
-//! | read shared memory where no barrier follows | a [`View`] opens only with a [`Thread`], and closures without a barrier get a [`Lane`] |
-//! | read shared memory that nobody wrote | the memory is a [`BlockUninit`] until `init` has written all of it |
+//! What stops each mistake:
+//!
+//! - **put a barrier under a condition that differs by thread**: the condition exists only in a
+//!   closure, and a closure cannot borrow the block: E0502
+//! - **carry a value out of a closure in a cell**: [`PhaseSafe`]: E0277
+//! - **read the content of a `Private` at block level**: a `Private` opens only with a [`Lane`]
+//! - **read shared memory that another thread writes in this phase**: [`EachMut`] borrows it
+//!   exclusively: E0502
+//! - **read shared memory where no barrier follows**: a [`View`] opens only with a [`Thread`], and
+//!   closures without a barrier get a [`Lane`]
+//! - **read shared memory that nobody wrote**: the memory is a [`BlockUninit`] until `init` has
+//!   written all of it
 
 mod opening;
 mod operator;

@@ -18,7 +18,9 @@ use crate::float::MinMax;
 /// impl Operator<[u32; 2]> for ArgMax {
 ///     const IDENTITY: [u32; 2] = [0, u32::MAX];
 ///     fn combine(left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
-///         if right[0] > left[0] || right[0] == left[0] && right[1] < left[1] { right } else { left }
+///         let is_larger = right[0] > left[0];
+///         let is_first = right[0] == left[0] && right[1] < left[1];
+///         if is_larger || is_first { right } else { left }
 ///     }
 /// }
 /// ```

@@ -15,7 +15,8 @@ use crate::extent::Extent;
 /// ```
 /// # use device_std::prelude::*;
 /// fn any_negative(mut block: Block, input: &[i32], mut found: PerBlock<u32>) {
-///     let negative = block.any(|thread| input.get(thread.position()).is_some_and(|value| *value < 0));
+///     let is_negative = |at: usize| input.get(at).is_some_and(|value| *value < 0);
+///     let negative = block.any(|thread| is_negative(thread.position()));
 ///     found.set(&block, u32::from(negative));
 /// }
 /// ```

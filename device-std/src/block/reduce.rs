@@ -102,7 +102,12 @@ impl<'k, D: Dimensions> Block<'k, D> {
     /// # use device_std::prelude::*;
     /// use device_std::Sum;
     ///
-    /// fn mean(mut block: Block, mut scratch: BlockUninit<f32, 8>, input: &[f32], mut means: PerBlock<f32>) {
+    /// fn mean(
+    ///     mut block: Block,
+    ///     mut scratch: BlockUninit<f32, 8>,
+    ///     input: &[f32],
+    ///     mut means: PerBlock<f32>,
+    /// ) {
     ///     let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));
     ///     let total = block.reduce::<Sum, _, 8>(&mut scratch, &values);
     ///     means.set(&block, total / 256.0);

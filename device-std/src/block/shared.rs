@@ -15,8 +15,14 @@ use crate::rt::MAX_SHARED_BYTES;
 ///
 /// ```
 /// # use device_std::prelude::*;
-/// fn reverse(mut block: Block, tile: BlockUninit<f32, 64>, input: &[f32], output: PerThread<f32>) {
-///     let tile = tile.init(&mut block, |thread, _| input.get(thread.position()).copied().unwrap_or(0.0));
+/// fn reverse(
+///     mut block: Block,
+///     tile: BlockUninit<f32, 64>,
+///     input: &[f32],
+///     output: PerThread<f32>,
+/// ) {
+///     let value = |at| input.get(at).copied().unwrap_or(0.0);
+///     let tile = tile.init(&mut block, |thread, _| value(thread.position()));
 ///     let view = tile.view();
 ///     block.threads(|thread| {
 ///         if let Some(index) = thread.index_in_launch() {

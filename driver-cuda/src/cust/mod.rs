@@ -1,19 +1,25 @@
 //! The CUDA driver API through the crate `cust` 0.3.2, for programs that have cust's objects.
 //!
 //! It drives the same primary context as [`cuda`](crate), and its handles are the same numbers. The
-//! table shows which operations use cust's objects, and which do not:
+//! list shows which operations use cust's objects, and which do not:
 //!
-//! | | | why |
-//! |---|---|---|
-//! | context | `Context`, taken over by value | |
-//! | streams | `Stream`: recorded on, launched on, destroyed | created by `cuda`: cust drops the flag `NON_BLOCKING` |
-//! | events | `Event`: created, recorded, timed, destroyed | a stream's wait is `cuda`'s: cust's destroys the event |
-//! | waits of the host, queries | `cuda` | a wait for a stream that is being captured is refused with a code that cust does not know, and `CUDA_ERROR_UNKNOWN` would say that the device is lost |
-//! | modules, kernels | `Module`, `Function`, `Stream::launch` | what the compiler says about bad PTX is `cuda`'s to report |
-//! | copies on the device, fills | `DeviceSlice` | patterns of other than 1, 2 or 4 bytes are `cuda`'s |
-//! | copies to and from the host | `cuda` | cust's take a `&[T]`, which may not exist while the GPU writes the memory |
-//! | host functions | `cuda` | cust's let a closure borrow what ends before it runs |
-//! | memory, pinned memory, captures, graphs, peers, ranks | `cuda` | cust has no pools, registers no memory, captures nothing |
+//! - **context**: `Context`, taken over by value
+//! - **streams**: `Stream`: recorded on, launched on, destroyed. Reason: created by `cuda`: cust
+//!   drops the flag `NON_BLOCKING`.
+//! - **events**: `Event`: created, recorded, timed, destroyed. Reason: a stream's wait is `cuda`'s:
+//!   cust's destroys the event.
+//! - **waits of the host, queries**: `cuda`. Reason: a wait for a stream that is being captured is
+//!   refused with a code that cust does not know, and `CUDA_ERROR_UNKNOWN` would say that the
+//!   device is lost.
+//! - **modules, kernels**: `Module`, `Function`, `Stream::launch`. Reason: what the compiler says
+//!   about bad PTX is `cuda`'s to report.
+//! - **copies on the device, fills**: `DeviceSlice`. Reason: patterns of other than 1, 2 or 4 bytes
+//!   are `cuda`'s.
+//! - **copies to and from the host**: `cuda`. Reason: cust's take a `&[T]`, which may not exist
+//!   while the GPU writes the memory.
+//! - **host functions**: `cuda`. Reason: cust's let a closure borrow what ends before it runs.
+//! - **memory, pinned memory, captures, graphs, peers, ranks**: `cuda`. Reason: cust has no pools,
+//!   registers no memory, captures nothing.
 //!
 //! Unlike `cuda`, it takes a lock for each launch, and an error unknown to cust becomes
 //! `CUDA_ERROR_UNKNOWN`. cust reads a status as a Rust enum of CUDA 11's codes. If a newer driver

@@ -29,6 +29,17 @@ pub struct Proved {
     pub exchanges: usize,
 }
 
+/// The roles of an entry's parameters, where it may write `written`, or everything (`None`). An
+/// output that the entry never writes has the role of an input, because only this launch uses its
+/// memory.
+fn roles_here(roles: &[Role], written: Option<Origin>) -> Vec<Role> {
+    let here = roles.iter().enumerate().map(|(at, role)| match role {
+        Role::Writes if written.is_some_and(|written| !written.has(Origin::parameter(at))) => Role::Reads,
+        role => *role,
+    });
+    here.collect()
+}
+
 /// The functions of a module, ready to be checked.
 pub(super) struct Checker<'b, 'a> {
     pub(super) module: &'b Module<'a>,
@@ -92,22 +103,42 @@ impl<'b, 'a> Checker<'b, 'a> {
     pub(super) fn entry(&self, function: &'b Function<'a>, roles: &[Role]) -> Result<Proved, Refusal> {
         self.summaries.borrow_mut().clear();
         self.proved.replace(Proved::default());
-        let roles = self.roles_here(function, roles);
-        self.function(function.name, function, &[], &roles);
-        match self.refusal.take() {
+        let written = self.written_in(function, roles);
+        let here = roles_here(roles, written);
+        self.function(function.name, function, &[], &here);
+        let refusal = self.refusal.take();
+        match refusal.or_else(|| self.returns_without_a_store(function, roles, written)) {
             Some(refusal) => Err(refusal),
             None => Ok(self.proved.take()),
         }
     }
 
-    /// The roles of the parameters in this entry. An output that the entry never writes has the
-    /// role of an input, because only this launch uses its memory.
+    /// Refuses an entry that writes no element of the memory for what it returns, and may end
+    /// nevertheless: the launch would make memory readable that nothing wrote (H39).
+    fn returns_without_a_store(
+        &self,
+        function: &Function<'a>,
+        roles: &[Role],
+        written: Option<Origin>,
+    ) -> Option<Refusal> {
+        let written = written?;
+        let ends = self
+            .graphs
+            .get(function.name)
+            .is_none_or(|graph| !graph.is_doomed[0]);
+        let at = roles.iter().position(|role| *role == Role::Fills)?;
+        (ends && !written.has(Origin::parameter(at))).then(|| Refusal::NothingReturned {
+            kernel: function.name.to_owned(),
+            parameter: at,
+        })
+    }
+
+    /// The memory that an entry may write. `None` if it writes through an unknown address.
     ///
-    /// If the entry writes through an unknown address, every output may be written. An address that
-    /// is stored outside local memory, or passed to a function, counts as written.
-    fn roles_here(&self, function: &Function<'a>, roles: &[Role]) -> Vec<Role> {
+    /// An address that is stored outside local memory, or passed to a function, counts as written.
+    fn written_in(&self, function: &Function<'a>, roles: &[Role]) -> Option<Origin> {
         let (Some(body), Some(graph)) = (&function.body, self.graphs.get(function.name)) else {
-            return roles.to_vec();
+            return None;
         };
         let unwritten = Unwritten::new(body, graph);
         let origins = Origins::new(self.module, function, body, graph, roles, &unwritten);
@@ -129,7 +160,7 @@ impl<'b, 'a> Checker<'b, 'a> {
                             }
                         }
                         if to.is_unknown() {
-                            return roles.to_vec();
+                            return None;
                         }
                         // `origin` follows values through local memory.
                         if !to.is_only(Origin::LOCAL) {
@@ -145,14 +176,7 @@ impl<'b, 'a> Checker<'b, 'a> {
                 }
             }
         }
-        if written.has(Origin::UNKNOWN) {
-            return roles.to_vec();
-        }
-        let here = roles.iter().enumerate().map(|(at, role)| match role {
-            Role::Writes if !written.has(Origin::parameter(at)) => Role::Reads,
-            role => *role,
-        });
-        here.collect()
+        (!written.has(Origin::UNKNOWN)).then_some(written)
     }
 
     /// A function of the module with a body, and its graph.

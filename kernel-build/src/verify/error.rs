@@ -88,6 +88,16 @@ pub enum Refusal {
         /// The first difference.
         difference: String,
     },
+    /// An entry returns without a store to the memory for what it returns.
+    #[error(
+        "the kernel `{kernel}` writes no element of parameter {parameter}, the output of what it returns: a launch would make memory readable that nothing wrote (H39)"
+    )]
+    NothingReturned {
+        /// The entry.
+        kernel: String,
+        /// The number of the address among the entry's parameters.
+        parameter: usize,
+    },
 }
 
 /// An instruction and its place.

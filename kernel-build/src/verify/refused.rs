@@ -471,6 +471,36 @@ fn an_access_stays_inside_the_parameter_that_it_names() {
     text(halves).refused("not know");
 }
 
+/// The launch makes the output of what a kernel returns readable (H39).
+#[test]
+fn an_entry_that_writes_nothing_of_what_it_returns_is_refused() {
+    let text = |body: &str| {
+        Text::of(format!("{OWN}ld.param.u64 %rd1, [filled];\n{body}")).taking(&[FILLED, OUTPUT, INPUT])
+    };
+    let words = "writes no element of parameter 0, the output of what it returns";
+    for without in [
+        "",
+        "ld.param.u64 %rd2, [output];\nst.global.u32 [%rd2], %r5;",
+        "st.local.u64 [depot], %rd1;",
+        "bra End;\nst.global.u32 [%rd1], %r5;\nEnd:",
+        "setp.eq.s32 %p1, %r5, 0;\n@%p1 bra End;\ntrap;\nEnd:",
+    ] {
+        text(without).refused(words);
+    }
+    for with in [
+        "st.global.u32 [%rd1], %r5;",
+        "setp.eq.s32 %p1, %r5, 0;\n@%p1 bra End;\nst.global.u32 [%rd1], %r5;\nEnd:",
+        // No launch ends, so nothing becomes readable.
+        "trap;",
+    ] {
+        text(with).accepted();
+    }
+    let writes = ".func writes(.param .b64 to) { .reg .b64 %w; ld.param.b64 %w, [to]; st.b32 [%w], 1; ret; }";
+    text("{ .param .b64 a; st.param.b64 [a], %rd1; call.uni writes, (a); }")
+        .with(writes)
+        .accepted();
+}
+
 /// The output of what a kernel returns may hold nothing before the launch (H39).
 #[test]
 fn a_read_of_the_memory_for_what_a_kernel_returns_is_refused() {
@@ -497,7 +527,7 @@ fn a_read_of_the_memory_for_what_a_kernel_returns_is_refused() {
     }
     // The read-only cache may hold what was there before the launch.
     text("ld.global.nc.u32 %r6, [%rd1];").refused(words);
-    text("ld.global.nc.u32 %r6, [%rd2];").accepted();
+    text("ld.global.nc.u32 %r6, [%rd2];\nst.global.u32 [%rd1], %r6;").accepted();
     // An address that the verifier does not know may be any.
     text("ld.global.u32 %r6, [%rd3];").refused(words);
     Text::of("ld.param.u64 %rd3, [number];\nld.global.u32 %r6, [%rd3];")
@@ -508,5 +538,7 @@ fn a_read_of_the_memory_for_what_a_kernel_returns_is_refused() {
     let call =
         |address: &str| format!("{{ .param .b64 a; st.param.b64 [a], {address}; call.uni reads, (a); }}");
     text(&call("%rd1")).with(reads).refused(words);
-    text(&call("%rd2")).with(reads).accepted();
+    text(&(call("%rd2") + "\nst.global.u32 [%rd1], %r5;"))
+        .with(reads)
+        .accepted();
 }

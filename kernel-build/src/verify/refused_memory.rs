@@ -207,6 +207,26 @@ fn a_sum_of_two_addresses_is_no_address() {
     text(&sum, &[OUTPUT, OTHER, NUMBER, INPUT]).refused("may write to an input");
 }
 
+/// The proof is weaker inside functions: an argument may be a number, so the sum of two arguments
+/// counts as an address in the memory of either.
+#[test]
+fn a_sum_of_two_arguments_is_an_address_of_either() {
+    let writes = ".func writes(.param .b64 a, .param .b64 b) { .reg .b64 %a; .reg .b64 %b; \
+        ld.param.b64 %a, [a]; ld.param.b64 %b, [b]; add.s64 %a, %a, %b; st.global.b32 [%a], 1; ret; }";
+    let with = |second: Parameter, name: &str| {
+        Text::of(format!(
+            "ld.param.u64 %rd1, [output];\nld.param.u64 %rd2, [{name}];\n{{ .param .b64 a; .param .b64 b; \
+             st.param.b64 [a], %rd1; st.param.b64 [b], %rd2; call.uni writes, (a, b); }}"
+        ))
+        .taking(&[OUTPUT, second])
+        .with(writes)
+    };
+    with(OTHER, "other").accepted();
+    with(INPUT, "input").refused("may write to an input");
+    // A number that the caller does not know may be any address.
+    with(NUMBER, "number").refused("does not know the memory");
+}
+
 /// What is put together from parts of addresses may be any address.
 #[test]
 fn parts_of_addresses_are_numbers() {

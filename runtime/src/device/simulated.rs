@@ -100,7 +100,8 @@ impl Device {
     /// use cuda_rt::Device;
     /// use cuda_rt::simulator::SimConfig;
     ///
-    /// let name = Device::simulated(SimConfig::default().seed(7), |gpu| gpu.properties().name.clone())?;
+    /// let config = SimConfig::default().seed(7);
+    /// let name = Device::simulated(config, |gpu| gpu.properties().name.clone())?;
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn simulated<R>(

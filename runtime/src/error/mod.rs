@@ -1,12 +1,11 @@
 //! Errors of the typed API: [`Error`] for all operations, and one type for each family of
 //! operations whose errors a caller distinguishes.
 //!
-//! | family | type | |
-//! |---|---|---|
-//! | opening a device | [`OpenError`] | returned by the functions that open a device: programs choose a fallback by its variant |
-//! | pinned memory | [`PinnedError`] | [`Error::Pinned`] |
-//! | collectives | [`CollectiveError`] | [`Error::Collective`] |
-//! | a launch's grid | [`GridError`] | [`Error::Grid`] |
+//! - **opening a device**: [`OpenError`], which the functions that open a device return: programs
+//!   choose a fallback by its variant
+//! - **pinned memory**: [`PinnedError`] in [`Error::Pinned`]
+//! - **collectives**: [`CollectiveError`] in [`Error::Collective`]
+//! - **a launch's grid**: [`GridError`] in [`Error::Grid`]
 //!
 //! All other operations return [`Error`] itself, because they are called in closures that return
 //! `cuda_rt::Result` and in functions with an error type of their own. Errors of the driver are one
@@ -41,7 +40,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// meaning. It marks [sticky](Self::is_sticky) codes:
 ///
 /// ```text
-/// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719): a kernel trapped: …; the device is lost to this process
+/// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719):
+/// a kernel trapped: …; the device is lost to this process
 /// ```
 ///
 /// CUDA reports a failed kernel at the next call, on any stream. So the named call is seldom the
@@ -52,15 +52,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is
 /// enqueued, and nothing is freed.
 ///
-/// | | after a plain error | after a sticky error |
-/// |---|---|---|
-/// | idle pinned memory, results that were waited for | as before | as before: this crate owns the mapping, not the context |
-/// | pending handoffs | as before | every wait fails and gives the handoff back: the host never gets the bundle |
-/// | streams, buffers and graphs of the device | as before | every call fails, with the same code |
-/// | dropping and leaking anything | frees in order | leaks device memory and pending pinned memory; never blocks or panics |
-/// | new pinned memory | as before | fails, unless the pool has a block whose last use was seen over before |
-/// | other GPUs, simulated devices | as before | as before |
-/// | opening the device again | the same instance | the same lost instance; only a new process gets the GPU back |
+/// After a plain error everything works as before. After a sticky error:
+///
+/// - **idle pinned memory, results that were waited for**: as before: this crate owns the
+///   mapping, not the context
+/// - **pending handoffs**: every wait fails and gives the handoff back: the host never gets the
+///   bundle
+/// - **streams, buffers and graphs of the device**: every call fails, with the same code
+/// - **dropping and leaking anything**: leaks device memory and pending pinned memory, which would
+///   otherwise be freed in order; never blocks or panics
+/// - **new pinned memory**: fails, unless the pool has a block whose last use was seen over before
+/// - **other GPUs, simulated devices**: as before
+/// - **opening the device again**: the same instance, which is lost; only a new process gets the
+///   GPU back
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -311,7 +315,9 @@ impl<T> During<T> for Result<T, Unordered> {
 /// # use std::error::Error as StdError;
 /// use cuda_rt::{DeviceBuffer, Error, Handoff, Idle, Live, Query};
 ///
-/// fn poll<D: Live>(pending: Handoff<DeviceBuffer<f32, Idle<D>>>) -> Result<bool, Box<dyn StdError>> {
+/// type Pending<D> = Handoff<DeviceBuffer<f32, Idle<D>>>;
+///
+/// fn poll<D: Live>(pending: Pending<D>) -> Result<bool, Box<dyn StdError>> {
 ///     Ok(matches!(pending.query().map_err(Error::from)?, Query::Done(_)))
 /// }
 /// # cuda_rt::streams! { pub Compute; }

@@ -154,7 +154,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// # let gpu = cuda_rt::Device::open_or_simulate()?;
     /// let compute = gpu.stream::<Compute>()?;
     /// let input = compute.adopt(gpu.pinned_from(&[1_u32, 2, 3])?)?;
-    /// let bundle = (input, compute.alloc_zeroed::<u32>(3)?, compute.adopt(gpu.pinned::<u32>(3)?)?);
+    /// let output = compute.adopt(gpu.pinned::<u32>(3)?)?;
+    /// let bundle = (input, compute.alloc_zeroed::<u32>(3)?, output);
     /// let mut graph = compute.capture(bundle, |stream, (input, mut data, mut output)| {
     ///     stream.copy_to_device(&input, &mut data)?;
     ///     stream.copy_to_host(&data, &mut output)

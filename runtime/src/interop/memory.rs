@@ -51,11 +51,14 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// # let gpu = cuda_rt::Device::open_or_simulate()?;
     /// # use cuda_rt::DeviceBuffer;
     /// let compute = gpu.stream::<Compute>()?;
-    /// let (address, len) = compute.alloc_zeroed::<f32>(64)?.into_raw(); // someone else's from here on
+    /// // Someone else's from here on.
+    /// let (address, len) = compute.alloc_zeroed::<f32>(64)?.into_raw();
     /// let (given_back, end) = std::sync::mpsc::channel();
     /// let release = move || given_back.send(address).expect("the other end waits");
-    /// // SAFETY: no one uses or frees it before it was received below; zeroed in the order of `compute`.
-    /// let buffer = unsafe { DeviceBuffer::<f32, _>::from_foreign(&compute, address, len, release) };
+    /// // SAFETY: no one uses or frees it before it was received below; zeroed in the order of
+    /// // `compute`.
+    /// let buffer =
+    ///     unsafe { DeviceBuffer::<f32, _>::from_foreign(&compute, address, len, release) };
     /// drop(buffer);
     /// let address = end.recv().expect("no use is left");
     /// # // SAFETY: its uses are over.

@@ -139,7 +139,8 @@ impl Grid1 {
     /// use cuda_rt::Grid1;
     ///
     /// // For a kernel without a block size of its own, these are the same launch.
-    /// let (strided, covering) = (Grid1::blocks(512).block(128), Grid1::covering(512 * 128).block(128));
+    /// let strided = Grid1::blocks(512).block(128);
+    /// let covering = Grid1::covering(512 * 128).block(128);
     /// # let _ = (strided, covering);
     /// ```
     pub fn blocks(blocks: usize) -> Self {

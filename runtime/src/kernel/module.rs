@@ -6,8 +6,9 @@
 #[macro_export]
 macro_rules! __module {
     ($path:expr) => {
+        // All kernels of the crate name it, and no other crate can: private kernels stay private.
         #[doc(hidden)]
-        pub static __CUDA_RT_MODULE: $crate::kernel::ModuleImage = {
+        pub(crate) static __CUDA_RT_MODULE: $crate::kernel::ModuleImage = {
             // These constants stand outside the `unsafe` block, which holds no macro and no code of
             // the user's crate.
             const PTX: &$crate::__private::core::primitive::str =

@@ -15,7 +15,10 @@ use cuda_rt_driver::{Kernel, KernelAttributes, SuggestedBlock};
 /// ```
 /// use cuda_rt::Device;
 /// use device_std::prelude::*;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 ///
 /// #[kernel(handle = Square)]
 /// pub fn square(i: Index1, values: &[f32]) -> f32 {
@@ -99,7 +102,7 @@ impl<D: Live> Device<D> {
     /// [`Grid1::block`](crate::Grid1::block).
     ///
     /// The occupancy of a launch is this number times the threads of a block, divided by
-    /// [`max_threads_per_multiprocessor`](crate::driver::Properties::max_threads_per_multiprocessor).
+    /// the device's [maximum](crate::driver::Properties::max_threads_per_multiprocessor).
     /// No GPU work, as [`kernel_attributes`](Self::kernel_attributes). On a simulated device the
     /// number is modelled.
     ///

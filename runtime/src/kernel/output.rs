@@ -14,11 +14,14 @@ use crate::tag::{StreamTag, WriteBy};
 /// gives it back as a buffer that may be read. No `cuMemsetD8Async` and no pass over the memory are
 /// needed.
 ///
-/// | output | a launch returns | on an error |
-/// |---|---|---|
-/// | `DeviceBuffer<MaybeUninit<T>, S>` | `DeviceBuffer<T, S>` | [`Refused`] with the buffer |
-/// | `&mut DeviceSlice<MaybeUninit<T>, S>` | `&mut DeviceSlice<T, S>`: the same memory, for as long as it is borrowed | [`Error`] |
-/// | `&mut` of a `DeviceBuffer<T, S>`, a `DeviceSlice` or a `DeviceViewMut` | `()` | [`Error`] |
+/// Each kind of output, and what a launch returns for it:
+///
+/// - `DeviceBuffer<MaybeUninit<T>, S>`: `DeviceBuffer<T, S>`. On an error: [`Refused`] with the
+///   buffer.
+/// - `&mut DeviceSlice<MaybeUninit<T>, S>`: `&mut DeviceSlice<T, S>`: the same memory, for as long
+///   as it is borrowed. On an error: [`Error`].
+/// - `&mut` of a `DeviceBuffer<T, S>`, a `DeviceSlice` or a `DeviceViewMut`: `()`. On an error:
+///   [`Error`].
 ///
 /// A grid that covers fewer elements than the output has is refused before anything is enqueued
 /// ([`GridError::Output`](crate::GridError::Output)). Threads beyond the end of the output do not
@@ -26,7 +29,10 @@ use crate::tag::{StreamTag, WriteBy};
 ///
 /// ```
 /// use device_std::prelude::*;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 /// # cuda_rt::streams! { pub Compute; }
 ///
 /// #[kernel]
@@ -39,7 +45,8 @@ use crate::tag::{StreamTag, WriteBy};
 /// let compute = gpu.stream::<Compute<_>>()?;
 /// let (a, b) = (compute.alloc_from_slice(&[1.0; 512])?, compute.alloc_from_slice(&[2.0; 512])?);
 /// let grid = cuda_rt::Grid1::covering(512);
-/// let mut sum = add(&compute, grid, &a, &b, compute.alloc_uninit(512)?)?; // DeviceBuffer<f32, Compute>
+/// // A `DeviceBuffer<f32, Compute>`:
+/// let mut sum = add(&compute, grid, &a, &b, compute.alloc_uninit(512)?)?;
 /// add(&compute, grid, &a, &b, &mut sum)?; // memory that was written before serves too
 /// assert_eq!(compute.copy_to_vec(&sum)?, [3.0; 512]);
 /// # Ok::<(), cuda_rt::Error>(())

@@ -127,11 +127,15 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }
 /// # type Counts<'k> = PerThread<'k, u32>;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 /// cuda_rt::__kernel! {
 ///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
 ///     block = [32, 2],
-///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [],
+///     parameters = [Output 0;],
 /// }
 /// # impl Simulate for Count {
 /// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
@@ -158,11 +162,15 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }
 /// # type Counts<'k> = PerThread<'k, u32>;
-/// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
 /// cuda_rt::__kernel! {
 ///     Count, "count", c"count", crate::__CUDA_RT_MODULE, Threads1,
 ///     block = [32, 1],
-///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [], parameters = [Output 0;],
+///     slices = [], outputs = [0: Counts, u32;], shared = [], values = [],
+///     parameters = [Output 0;],
 /// }
 /// # impl Simulate for Count {
 /// #     fn call<'k>(i: PositionOf<'k, Self>, (mut count, ()): ArgumentsOf<'k, Self>) {
@@ -201,6 +209,40 @@ where
 
 /// Launches `K`, which returns something, in the order of `stream`: writes what it returns to
 /// `output`.
+///
+/// A kernel of single threads that returns a `Private` does not build, even if the kernel's
+/// description was written by hand: without a block, nothing would be written for its threads
+/// (H39).
+///
+/// ```compile_fail,E0080
+/// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, ReturnOf, Simulate};
+/// # use device_std::{Private, prelude::*};
+/// # cuda_rt::streams! { Compute; }
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// cuda_rt::__kernel! {
+///     Lanes, "lanes", c"lanes", crate::__CUDA_RT_MODULE, Threads1,
+///     block = [],
+///     slices = [], outputs = [], shared = [], values = [], parameters = [],
+///     returned = [EachThread Private<u32>],
+/// }
+/// # impl Simulate for Lanes {
+/// #     fn call<'k>(_: PositionOf<'k, Self>, (): ArgumentsOf<'k, Self>) -> ReturnOf<Self> {
+/// #         panic!("no thread has a `Private`")
+/// #     }
+/// # }
+/// # fn main() {
+/// # let _ = cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>().unwrap();
+/// # let output = compute.alloc_uninit::<u32>(64).unwrap();
+/// # let grid = cuda_rt::Grid1::covering(64);
+/// # let _ =
+/// cuda_rt::kernel::launch_into::<Lanes, _, _>(&compute, &grid, (), output);
+/// # });
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`Error::Grid`](crate::Error::Grid), also if the grid covers fewer elements than the output has,
@@ -260,6 +302,12 @@ fn covering<K: Simulate>(grid: &Grid<K>, len: u64) -> Result<LaunchShape, GridEr
 where
     Way<K>: Returned,
 {
+    const {
+        assert!(
+            K::Position::IS_BLOCK || !Way::<K>::BY_THREAD,
+            "a kernel that returns a `Private` takes a block"
+        );
+    };
     let shape = shape::<K>(grid)?;
     let is_block = K::Position::IS_BLOCK && !Way::<K>::BY_THREAD;
     let positions = if shape.is_empty() {

@@ -14,10 +14,10 @@ use cuda_rt_driver::DeviceAddress;
 /// An allocation of device memory that was split. Each part holds it.
 ///
 /// ```text
-///   split_off      release, acquire        drop: records an event    the last drop: waits for both
-///   ┌─────────┐    on Download ──────────▶ on Download ──────────┐   on the stream for frees, frees
-///   │ 0..512  │                                                  ├─▶
-///   │ 512..   │    stays on Compute ─────▶ on Compute ───────────┘
+///   split_off     release, acquire       drop: records an event   the last drop: waits for both
+///   ┌─────────┐   on Download ─────────▶ on Download ─────────┐   on the stream for frees, frees
+///   │ 0..512  │                                               ├─▶
+///   │ 512..   │   stays on Compute ────▶ on Compute ──────────┘
 ///   └─────────┘
 /// ```
 ///

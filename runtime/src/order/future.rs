@@ -141,7 +141,8 @@ where
     /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
     /// #     let mut future = pin!(future);
     /// #     loop {
-    /// #         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    /// #         let mut context = Context::from_waker(Waker::noop());
+    /// #         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
     /// #             return output;
     /// #         }
     /// #     }

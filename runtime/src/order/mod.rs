@@ -17,10 +17,11 @@
 //! # Where a handoff waits
 //!
 //! ```text
-//!   on the GPU    Stream::acquire       stream/mod.rs    Fence::wait_on, EventLease::wait_on
-//!   on the host   Handoff::synchronize  handoff/mod.rs   Fence::synchronize, EventLease::synchronize
-//!   in a task     .await, on_done       future.rs        Fence::watch, completion, EventLease::query
-//!   dropped       Handoff's drop        handoff/def.rs   Bundle::retire, Fence::wait_on(stream_for_frees)
+//!   on the GPU   Stream::acquire       stream/mod.rs   Fence::wait_on, EventLease::wait_on
+//!   on the host  Handoff::synchronize  handoff/mod.rs  Fence::synchronize, EventLease::synchronize
+//!   in a task    .await, on_done       future.rs       Fence::watch, completion, EventLease::query
+//!   dropped      Handoff's drop        handoff/def.rs  Bundle::retire, Fence::wait_on: the stream
+//!                                                      for frees
 //! ```
 //!
 //! Each wait is a wait for the handoff's [`Fence`](fence::Fence), which holds leases

@@ -132,7 +132,8 @@ impl<S: StreamTag> Stream<S> {
     /// # let gpu = cuda_rt::Device::open_or_simulate()?;
     /// let (compute, left) = (gpu.stream::<Compute>()?, gpu.stream::<Left>()?);
     /// let mut x = compute.alloc_zeroed::<f32>(1024)?;
-    /// let (mut here, mut there) = (compute.alloc_zeroed::<f32>(1024)?, left.alloc_zeroed::<f32>(1024)?);
+    /// let mut here = compute.alloc_zeroed::<f32>(1024)?;
+    /// let mut there = left.alloc_zeroed::<f32>(1024)?;
     /// compute.lend_ref(&left, &x, |lent| {
     ///     left.copy(lent, &mut there)?;
     ///     compute.copy(&x, &mut here) // both read `x` at once

@@ -22,11 +22,12 @@
 //!
 //! # Where times come from
 //!
-//! | device | times of its work | error |
-//! |---|---|---|
-//! | simulated | the model ([`Model`](cuda_rt_simulator::Model)) | none: the times are modelled, not measured, and all output says so |
-//! | CUDA, with the feature `cupti` and an installed `libcupti` of CUDA 11.8 to 12.9 or 13.0 to 13.5 | CUPTI's activity records | the engines' own times |
-//! | CUDA | timing events that the recording puts around each operation | see below |
+//! - **simulated**: the model ([`Model`](cuda_rt_simulator::Model)). The times are modelled,
+//!   not measured, and all output says so.
+//! - **CUDA, with the feature `cupti` and an installed `libcupti` of CUDA 11.8 to 12.9 or 13.0 to
+//!   13.5**: CUPTI's activity records. They are the engines' own times.
+//! - **CUDA**: timing events that the recording puts around each operation. Their error is
+//!   described below.
 //!
 //! An event takes its time when its stream reaches it. An operation may wait for its engine while
 //! the engine runs work of another *stream*; the span includes that wait. So if several streams

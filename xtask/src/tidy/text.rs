@@ -14,24 +14,37 @@ pub(super) fn length(file: &str, source: &str) -> Option<String> {
     (lines > MOST_LINES).then(|| format!("{file}: {lines} lines, of {MOST_LINES} at most"))
 }
 
-/// The errors of comments that are too wide. Code blocks and tables in comments may be wider, and
-/// so may the header of a program that must not compile, which is one line.
+/// The errors of comments that are too wide, examples and tables included. The header of a program
+/// that must not compile is one line, and may be wider.
 pub(super) fn wide_comments(file: &str, source: &str) -> Vec<String> {
-    let mut in_block = false;
-    let mut wrong = Vec::new();
-    for (number, line) in (1..).zip(source.lines()) {
-        let Some(comment) = line.trim_start().strip_prefix("//") else {
-            in_block = false;
-            continue;
-        };
-        let comment = comment.trim_start_matches(['/', '!']).trim_start();
-        if is_fence(comment) {
-            in_block = !in_block;
-        } else if !in_block && is_wide(line, comment) && !(number == 1 && is_header(file)) {
-            wrong.push(too_wide(file, number, line));
-        }
-    }
-    wrong
+    let comments = (1..).zip(source.lines()).filter_map(|(number, line)| {
+        let comment = line.trim_start().strip_prefix("//")?;
+        Some((number, line, comment.trim_start_matches(['/', '!']).trim_start()))
+    });
+    comments
+        .filter(|(number, line, text)| is_wide(line, text) && !(*number == 1 && is_header(file)))
+        .map(|(number, line, _)| too_wide(file, number, line))
+        .collect()
+}
+
+/// The errors of lines in a TOML file that are too wide. A row of a list, `{ .. },`, cannot be
+/// wrapped in TOML, and may be wider.
+pub(super) fn wide_configuration(file: &str, text: &str) -> Vec<String> {
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(|(_, line)| is_wide(line, line.trim_start_matches([' ', '#'])))
+        .filter(|(_, line)| !line.trim_start().starts_with('{'))
+        .map(|(number, line)| too_wide(file, number, line))
+        .collect()
+}
+
+/// The errors of lines in a script that are too wide.
+pub(super) fn wide_script(file: &str, text: &str) -> Vec<String> {
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(|(_, line)| is_wide(line, line.trim_start_matches([' ', '#'])))
+        .map(|(number, line)| too_wide(file, number, line))
+        .collect()
 }
 
 fn is_header(file: &str) -> bool {
@@ -49,7 +62,7 @@ pub(super) fn wide_lines(file: &str, document: &str) -> Vec<String> {
     for (number, line) in (1..).zip(document.lines()) {
         if is_fence(line.trim_start()) {
             in_block = !in_block;
-        } else if !in_block && is_wide(line, line.trim_start().trim_start_matches("- ")) {
+        } else if !in_block && !line.trim_start().starts_with('|') && is_wide(line, unlisted(line)) {
             wrong.push(too_wide(file, number, line));
         }
     }
@@ -61,8 +74,14 @@ pub(super) fn is_fence(line: &str) -> bool {
     line.starts_with("```")
 }
 
+/// A line without the mark of a list.
+fn unlisted(line: &str) -> &str {
+    line.trim_start().trim_start_matches("- ")
+}
+
+/// Whether a line is too wide, and its text is more than one word.
 fn is_wide(line: &str, text: &str) -> bool {
-    line.chars().count() > WIDTH && !text.starts_with('|') && text.contains(' ')
+    line.chars().count() > WIDTH && text.contains(' ')
 }
 
 fn too_wide(file: &str, number: usize, line: &str) -> String {
@@ -93,9 +112,32 @@ mod tests {
         );
         let wrong = wide_comments("a.rs", &source);
         let lines: Vec<&str> = wrong.iter().filter_map(|line| line.split(':').nth(1)).collect();
-        assert_eq!(lines, ["1", "4", "9"], "{wrong:?}");
+        assert_eq!(lines, ["1", "4", "5", "7", "9"], "{wrong:?}");
         let header = format!("// {wide}\n// {wide}\n");
         assert_eq!(wide_comments("ui-tests/cases/a.rs", &header).len(), 1);
+    }
+
+    #[test]
+    fn wide_lines_of_manifests_are_refused_and_wide_rows_are_not() {
+        let wide = "é ".repeat(50) + "é";
+        let link = format!("# https://example.org/{}", "x".repeat(100));
+        let text = format!("# {wide}\nname = \"{wide}\"\n{{ name = \"{wide}\" }},\n{link}\n## {wide}\n");
+        let wrong = wide_configuration("a.toml", &text);
+        let lines: Vec<&str> = wrong.iter().filter_map(|line| line.split(':').nth(1)).collect();
+        assert_eq!(lines, ["1", "2", "5"], "{wrong:?}");
+    }
+
+    #[test]
+    fn wide_lines_of_scripts_are_refused() {
+        let fits = format!("# {} é", "é".repeat(96));
+        let text = format!("{fits}\n{fits} é\necho {fits}\n# {}\n", "x".repeat(120));
+        assert_eq!(
+            wide_script(".ci/run", &text),
+            [
+                ".ci/run:2: 102 columns, of 100 at most",
+                ".ci/run:3: 105 columns, of 100 at most",
+            ]
+        );
     }
 
     #[test]

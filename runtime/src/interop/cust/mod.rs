@@ -1,19 +1,28 @@
 //! Using the crate [`cust`] together with this crate, one stream at a time. Needs the feature
 //! `cust`.
 //!
-//! | cust's | becomes ours | safe | |
-//! |---|---|---|---|
-//! | `Context` | [`Device::from_cust`](crate::Device::from_cust), [`Device::with_cust`](crate::Device::with_cust) | yes | by value; both crates use the device's primary context |
-//! | `Stream` | [`Device::adopt_cust_stream`](crate::Device::adopt_cust_stream) | yes | borrowed for a closure, so that nothing destroys it |
-//! | `DeviceBuffer` | [`Stream::adopt_cust_buffer`](crate::Stream::adopt_cust_buffer) | no | by value; cust's slices of it outlive it, and its safe calls do not wait |
-//! | `LockedBuffer` | [`Device::adopt_cust_pinned`](crate::Device::adopt_cust_pinned) | yes | by value; copied, because cust's memory is unmapped with its context |
-//! | `Module` | [`Device::adopt_cust_module`](crate::Device::adopt_cust_module) | no | by value; the types say nothing about its kernels |
+//! An object of cust becomes an object of this crate:
 //!
-//! | ours | lent or given to cust | safe | |
-//! |---|---|---|---|
-//! | `Stream` | [`ForeignCall::enqueue_cust`](crate::interop::ForeignCall::enqueue_cust) | no | with the memory that cust's call reads and writes |
-//! | `DeviceSlice` | [`DeviceSlice::cust_pointer`](crate::DeviceSlice::cust_pointer) | yes | an address; using it is not safe |
-//! | `DeviceBuffer` | [`DeviceBuffer::into_cust`](crate::DeviceBuffer::into_cust) | yes | copied: memory of a pool does not keep the promise of cust's type |
+//! - `Context`: [`Device::from_cust`](crate::Device::from_cust),
+//!   [`Device::with_cust`](crate::Device::with_cust). By value; both crates use the device's
+//!   primary context.
+//! - `Stream`: [`Device::adopt_cust_stream`](crate::Device::adopt_cust_stream). Borrowed for a
+//!   closure, so that nothing destroys it.
+//! - `DeviceBuffer`: [`Stream::adopt_cust_buffer`](crate::Stream::adopt_cust_buffer) (`unsafe`). By
+//!   value; cust's slices of it outlive it, and its safe calls do not wait.
+//! - `LockedBuffer`: [`Device::adopt_cust_pinned`](crate::Device::adopt_cust_pinned). By value;
+//!   copied, because cust's memory is unmapped with its context.
+//! - `Module`: [`Device::adopt_cust_module`](crate::Device::adopt_cust_module) (`unsafe`). By
+//!   value; the types say nothing about its kernels.
+//!
+//! An object of this crate is lent or given to cust:
+//!
+//! - `Stream`: [`ForeignCall::enqueue_cust`](crate::interop::ForeignCall::enqueue_cust) (`unsafe`).
+//!   With the memory that cust's call reads and writes.
+//! - `DeviceSlice`: [`DeviceSlice::cust_pointer`](crate::DeviceSlice::cust_pointer). An address;
+//!   using it is not safe.
+//! - `DeviceBuffer`: [`DeviceBuffer::into_cust`](crate::DeviceBuffer::into_cust). Copied: memory of
+//!   a pool does not keep the promise of cust's type.
 //!
 //! [`CustDriver`] implements the runtime's driver with cust's objects, as far as cust has them.
 //!

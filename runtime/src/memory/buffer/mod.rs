@@ -142,7 +142,8 @@ impl<T, P> DeviceBuffer<T, P> {
     /// let mut first = compute.alloc_zeroed::<f32>(1024)?;
     /// let mut second = first.split_off(512);
     /// compute.fill(&mut first, 1.0)?;
-    /// let first = download.acquire(compute.release(first)?)?; // its copy back does not wait for what follows
+    /// // The copy back of this half does not wait for what follows.
+    /// let first = download.acquire(compute.release(first)?)?;
     /// compute.fill(&mut second, 2.0)?;
     /// let whole = compute.acquire(download.release(first)?)?.join(second)?;
     /// assert_eq!(whole.len(), 1024);

@@ -94,7 +94,8 @@ impl<T: Element, D: Live> PinnedBuffer<MaybeUninit<T>, Idle<D>> {
     /// ```
     /// let gpu = cuda_rt::Device::open_or_simulate()?;
     /// let mut lines = "3\n4\n5".lines();
-    /// let host = gpu.pinned_uninit(3)?.init_with(|_| lines.next().unwrap_or("0").parse().unwrap_or(0));
+    /// let mut number = || lines.next().unwrap_or("0").parse().unwrap_or(0);
+    /// let host = gpu.pinned_uninit(3)?.init_with(|_| number());
     /// assert_eq!(*host, [3, 4, 5]);
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```

@@ -10,11 +10,11 @@ use crate::order::unless::Unless;
 /// host.
 ///
 /// ```text
-///   DeviceBuffer<T, Compute> ──release──▶ Handoff<DeviceBuffer<T>> ──acquire──▶ DeviceBuffer<T, Download>
-///                                                │
-///                                           synchronize
-///                                                ▼
-///                                        DeviceBuffer<T, Idle>
+///   Buffer<T, Compute> ──release──▶ Handoff<Buffer<T>> ──acquire──▶ Buffer<T, Download>
+///                                          │
+///                                     synchronize
+///                                          ▼
+///                                   Buffer<T, Idle>
 /// ```
 ///
 /// Its type names no stream, so a handoff can be in a `Vec`, a struct or a channel. The bundle

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cuda_rt::simulator::{Call, Order, SimConfig};
-use cuda_rt::{Device, DeviceBuffer, Idle, Live, Shared, Stream};
+use cuda_rt::{Device, DeviceBuffer, Idle, Lease, Live, Shared, Stream, StreamTag};
 
 use crate::buffers::{LEN, filled, read};
 use crate::devices::for_each_device;
@@ -108,6 +108,27 @@ fn parts_and_pinned_memory_on_one_stream_cost_what_they_cost_unshared() {
     .unwrap();
 }
 
+fn share<D: Live>(home: &Stream<Home<D>>, value: u32, lazily: bool) -> Value<D> {
+    let data = filled(home, value);
+    if lazily {
+        home.share_lazily(data).unwrap()
+    } else {
+        home.share(data).unwrap()
+    }
+}
+
+/// A copy that `stream` makes through a lease, and the lease.
+fn copied<D: Live, S: StreamTag<Device = D>>(
+    stream: &Stream<S>,
+    shared: &Value<D>,
+) -> (DeviceBuffer<u32, S>, Lease<DeviceBuffer<u32, Idle<D>>, S>) {
+    let lease = stream.lease(shared).unwrap();
+    let copy = stream
+        .init_from(stream.alloc_uninit(LEN).unwrap(), &lease.view())
+        .unwrap();
+    (copy, lease)
+}
+
 /// The writer's stream reads without an event of its own. Whoever writes next waits for that read.
 #[test]
 fn h10_a_read_on_the_writers_own_stream_is_waited_for() {
@@ -117,16 +138,8 @@ fn h10_a_read_on_the_writers_own_stream_is_waited_for() {
                 gpu.stream::<Home<_>>().unwrap(),
                 gpu.stream::<Other<_>>().unwrap(),
             );
-            let data = filled(&home, 3);
-            let shared = if lazily {
-                home.share_lazily(data).unwrap()
-            } else {
-                home.share(data).unwrap()
-            };
-            let lease = home.lease(&shared).unwrap();
-            let copy = home
-                .init_from(home.alloc_uninit(LEN).unwrap(), &lease.view())
-                .unwrap();
+            let shared = share(&home, 3, lazily);
+            let (copy, lease) = copied(&home, &shared);
             drop(lease);
             let mut data = other.acquire(shared.reclaim().unwrap()).unwrap();
             other.fill(&mut data, 9).unwrap();
@@ -147,21 +160,10 @@ fn a_bundle_that_two_streams_read_is_freed_behind_both() {
                     gpu.stream::<Home<_>>().unwrap(),
                     gpu.stream::<Other<_>>().unwrap(),
                 );
-                let data = filled(&home, 3);
-                let shared = if lazily {
-                    home.share_lazily(data).unwrap()
-                } else {
-                    home.share(data).unwrap()
-                };
-                let lease = other.lease(&shared).unwrap();
-                let there = other
-                    .init_from(other.alloc_uninit(LEN).unwrap(), &lease.view())
-                    .unwrap();
+                let shared = share(&home, 3, lazily);
+                let (there, lease) = copied(&other, &shared);
                 drop(lease);
-                let lease = home.lease(&shared).unwrap();
-                let here = home
-                    .init_from(home.alloc_uninit(LEN).unwrap(), &lease.view())
-                    .unwrap();
+                let (here, lease) = copied(&home, &shared);
                 drop((lease, shared));
                 let _others = [(); 4].map(|()| (filled(&home, 8), filled(&other, 9)));
                 assert_eq!(read(&gpu, &home, &here), [3; LEN]);
@@ -181,10 +183,7 @@ fn a_lease_that_moves_to_the_writers_stream_is_waited_for() {
             gpu.stream::<Other<_>>().unwrap(),
         );
         let shared = home.share_lazily(filled(&home, 3)).unwrap();
-        let lease = other.lease(&shared).unwrap();
-        let copy = other
-            .init_from(other.alloc_uninit(LEN).unwrap(), &lease.view())
-            .unwrap();
+        let (copy, lease) = copied(&other, &shared);
         let lease = home.acquire(other.release(lease).unwrap()).unwrap();
         drop((lease, shared));
         let _others = [(); 4].map(|()| filled(&home, 8));

@@ -7,7 +7,7 @@ mod reading;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-use cuda_rt::{Device, Live, PinnedBuffer, Stream, StreamTag};
+use cuda_rt::{Device, DeviceBuffer, Live, PinnedBuffer, Stream, StreamTag};
 
 use crate::devices::for_each_device;
 
@@ -23,15 +23,25 @@ fn host<D: Live, S: StreamTag<Device = D>>(gpu: &Device<D>, stream: &Stream<S>) 
     stream.adopt(gpu.pinned::<u32>(LEN).unwrap()).unwrap()
 }
 
+fn streams<D: Live>(gpu: &Device<D>) -> (Stream<Owner<D>>, Stream<Borrower<D>>, Stream<Third<D>>) {
+    (
+        gpu.stream().unwrap(),
+        gpu.stream().unwrap(),
+        gpu.stream().unwrap(),
+    )
+}
+
+fn filled<S: StreamTag>(stream: &Stream<S>, value: u32) -> DeviceBuffer<u32, S> {
+    let mut buffer = stream.alloc_zeroed(LEN).unwrap();
+    stream.fill(&mut buffer, value).unwrap();
+    buffer
+}
+
 #[test]
 fn a_loan_comes_after_the_owners_earlier_work_and_before_its_later_work() {
     for_each_device(|gpu| {
-        let (owner, borrower) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-        );
-        let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
-        owner.fill(&mut data, 1).unwrap();
+        let (owner, borrower, _) = streams(gpu);
+        let mut data = filled(&owner, 1);
         let (mut seen, mut after) = (host(gpu, &borrower), host(gpu, &owner));
         owner
             .lend(&borrower, &mut data[100..200], |view| {
@@ -55,11 +65,7 @@ fn a_loan_comes_after_the_owners_earlier_work_and_before_its_later_work() {
 #[test]
 fn a_loan_that_is_lent_on_and_left_by_a_panic_is_waited_for() {
     for_each_device(|gpu| {
-        let (owner, borrower, third) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-            gpu.stream::<Third<_>>().unwrap(),
-        );
+        let (owner, borrower, third) = streams(gpu);
         let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
         let left = catch_unwind(AssertUnwindSafe(|| {
             owner.lend(&borrower, &mut data, |view| {

@@ -8,7 +8,7 @@ use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Constant, Device, DeviceBuffer, DeviceSlice, Error, Idle, Live, StreamTag};
 
-use super::{Borrower, LEN, Owner, Third, host};
+use super::{Borrower, LEN, Third, filled, host, streams};
 use crate::devices::for_each_device;
 
 fn copied<S: StreamTag>(
@@ -31,13 +31,8 @@ fn contents<D: Live, S: StreamTag<Device = D>>(
 #[test]
 fn two_streams_and_the_owner_read_at_once_and_the_owners_write_waits_for_them() {
     for_each_device(|gpu| {
-        let (owner, borrower, third) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-            gpu.stream::<Third<_>>().unwrap(),
-        );
-        let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
-        owner.fill(&mut data, 1).unwrap();
+        let (owner, borrower, third) = streams(gpu);
+        let mut data = filled(&owner, 1);
         let (a, b, c) = owner
             .lend_ref(&borrower, &data, |lent| {
                 let a = copied(&borrower, lent).unwrap();
@@ -67,12 +62,8 @@ fn two_streams_and_the_owner_read_at_once_and_the_owners_write_waits_for_them() 
 #[test]
 fn h21_memory_that_was_lent_for_reading_is_freed_after_the_reads() {
     for_each_device(|gpu| {
-        let (owner, borrower) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-        );
-        let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
-        owner.fill(&mut data, 1).unwrap();
+        let (owner, borrower, _) = streams(gpu);
+        let data = filled(&owner, 1);
         let copy = owner
             .lend_ref(&borrower, &data, |lent| copied(&borrower, lent))
             .unwrap()
@@ -87,12 +78,8 @@ fn h21_memory_that_was_lent_for_reading_is_freed_after_the_reads() {
 #[test]
 fn a_loan_for_reading_that_is_left_by_a_panic_is_waited_for() {
     for_each_device(|gpu| {
-        let (owner, borrower) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-        );
-        let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
-        owner.fill(&mut data, 1).unwrap();
+        let (owner, borrower, _) = streams(gpu);
+        let mut data = filled(&owner, 1);
         let mut copy = borrower.alloc_zeroed::<u32>(LEN).unwrap();
         let left = catch_unwind(AssertUnwindSafe(|| {
             owner.lend_ref(&borrower, &data, |lent| {
@@ -110,10 +97,7 @@ fn a_loan_for_reading_that_is_left_by_a_panic_is_waited_for() {
 #[test]
 fn several_views_lent_together_cost_one_loan() {
     Device::simulated(SimConfig::new(), |gpu| {
-        let (owner, borrower) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-        );
+        let (owner, borrower, _) = streams(&gpu);
         let counters = || gpu.simulator().unwrap().counters();
         let input = owner
             .init_filled(owner.alloc_uninit::<u32>(LEN).unwrap(), 4)
@@ -165,15 +149,8 @@ fn several_views_lent_together_cost_one_loan() {
 #[test]
 fn branches_of_a_capture_read_one_buffer_and_constant_weights() {
     for_each_device(|gpu| {
-        let (owner, borrower) = (
-            gpu.stream::<Owner<_>>().unwrap(),
-            gpu.stream::<Borrower<_>>().unwrap(),
-        );
-        let filled = |value| {
-            owner
-                .init_filled(owner.alloc_uninit::<u32>(LEN).unwrap(), value)
-                .unwrap()
-        };
+        let (owner, borrower, _) = streams(gpu);
+        let filled = |value| filled(&owner, value);
         let constant: Constant<DeviceBuffer<u32, Idle<_>>, Idle<_>> =
             Constant::new(owner.release(filled(20)).unwrap().synchronize().unwrap());
         let shared = borrower
@@ -237,12 +214,8 @@ fn branches_of_a_capture_read_one_buffer_and_constant_weights() {
 fn attack_write_after_a_loan_for_reading_that_could_not_be_joined() {
     for host_waits in [false, true] {
         Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
-            let (owner, borrower) = (
-                gpu.stream::<Owner<_>>().unwrap(),
-                gpu.stream::<Borrower<_>>().unwrap(),
-            );
-            let mut data = owner.alloc_zeroed::<u32>(LEN).unwrap();
-            owner.fill(&mut data, 1).unwrap();
+            let (owner, borrower, _) = streams(&gpu);
+            let mut data = filled(&owner, 1);
             let mut copy = borrower.alloc_zeroed::<u32>(LEN).unwrap();
             let simulator = gpu.simulator().unwrap();
             // The second record is the record at the borrower's end.
