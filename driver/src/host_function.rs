@@ -58,7 +58,7 @@ pub fn inside<R>(body: impl FnOnce() -> R) -> Option<R> {
 }
 
 /// What the end of the process must know of the user's parts of host functions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Gate {
     /// Called before the user's part, on its thread. `false` if the process ends: the part is not
     /// run then, and `leave` is not called.
@@ -80,11 +80,11 @@ pub unsafe fn set_gate(gate: Gate) {
 }
 
 /// A passed gate. Its drop leaves the gate.
-struct Passed(Option<Gate>);
+struct Passed(Option<&'static Gate>);
 
 impl Passed {
     fn enter() -> Option<Self> {
-        let gate = GATE.get().copied();
+        let gate = GATE.get();
         let is_open = gate.is_none_or(|gate| (gate.enter)());
         is_open.then(|| Self(gate))
     }
