@@ -57,7 +57,8 @@
 //! - **memory**: [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and
 //!   [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off)
 //! - **order**: [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire);
-//!   bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`]
+//!   bundles ([`Bundle`]: structs and enums of buffers, with [`Metadata`]), several at once
+//!   ([`Stream::acquire_all`]), [`Event`]
 //! - **many readers, places to keep a bundle**: [`Shared`] with [`Lease`] and [`HostLease`],
 //!   [`Constant`], [`Slot`]
 //! - **waiting on the host**: [`Handoff::synchronize`], [`Handoff::is_done`],
@@ -142,7 +143,7 @@ pub use cuda_rt_runtime::{
     Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
+    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan, Metadata,
     NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PinnedBuffer,
     PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
     RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,

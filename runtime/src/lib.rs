@@ -53,6 +53,7 @@ pub use crate::graph::{Captured, Graph, InGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};
 pub use crate::memory::Constant;
 pub use crate::memory::Loan;
+pub use crate::memory::Metadata;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,

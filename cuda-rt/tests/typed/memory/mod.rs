@@ -5,6 +5,7 @@ mod bundles;
 mod constant;
 mod derived;
 mod foreign;
+mod metadata;
 mod parts;
 mod peek;
 mod pinned;
