@@ -49,6 +49,7 @@ mod op;
 mod peer;
 mod random;
 mod replay;
+mod rows;
 mod schedule;
 mod simulator;
 mod slab;
@@ -63,14 +64,15 @@ pub use simulator::{Counters, Simulator};
 use crate::core::Core;
 use crate::host_function::Ended;
 use crate::op::{Op, Pattern};
+use crate::rows::host_address;
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::call_lock::CallLock;
 use cuda_rt_driver::{
-    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
-    RawStream,
+    Backend, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostFunction, HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph,
+    RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -386,6 +388,20 @@ impl Copies for SimDevice {
             this.enter(Call::Copy, |state| {
                 state.transfer(Call::Copy, stream, &ranges, bytes, op)
             })
+        };
+
+        copy_rows_to_device(destination, source, extent, stream) => {
+            let source = (host_address(source.0), source.1);
+            this.copy_rows_of(SpanKind::CopyToDevice, destination, source, extent, stream)
+        };
+
+        copy_rows_to_host(destination, source, extent, stream) => {
+            let destination = (host_address(destination.0), destination.1);
+            this.copy_rows_of(SpanKind::CopyToHost, destination, source, extent, stream)
+        };
+
+        copy_rows(destination, source, extent, stream) => {
+            this.copy_rows_of(SpanKind::Copy, destination, source, extent, stream)
         };
 
         fill(destination, pattern, count, stream) => {
