@@ -347,7 +347,7 @@ impl Memory for SimDevice {
 impl Copies for SimDevice {
     cuda_rt_driver::copy_calls! { |this: &SimDevice|
         copy_to_device(destination, source, bytes, stream) => {
-            let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+            let (kind, source) = (SpanKind::CopyToDevice, host_address(source).0);
             let op = Op::Copy {
                 kind,
                 destination: destination.0,
@@ -355,16 +355,11 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, destination)];
-            this.enter(Call::CopyToDevice, |state| {
-                state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::CopyToDevice, |state| state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op))
         };
 
         copy_to_host(destination, source, bytes, stream) => {
-            let (kind, destination) = (
-                SpanKind::CopyToHost,
-                destination.as_ptr().expose_provenance() as u64,
-            );
+            let (kind, destination) = (SpanKind::CopyToHost, host_address(destination).0);
             let op = Op::Copy {
                 kind,
                 destination,
@@ -372,9 +367,7 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, source)];
-            this.enter(Call::CopyToHost, |state| {
-                state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::CopyToHost, |state| state.transfer(Call::CopyToHost, stream, &ranges, bytes, op))
         };
 
         copy(destination, source, bytes, stream) => {
@@ -385,9 +378,7 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, destination), (this.device, source)];
-            this.enter(Call::Copy, |state| {
-                state.transfer(Call::Copy, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::Copy, |state| state.transfer(Call::Copy, stream, &ranges, bytes, op))
         };
 
         copy_rows_to_device(destination, source, extent, stream) => {
