@@ -55,15 +55,18 @@
 //!
 //! - **devices and streams**: [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`]
 //! - **memory**: [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and
-//!   [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off)
+//!   [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) and
+//!   [`split_into`](DeviceBuffer::split_into), other elements by [`cast`](DeviceBuffer::cast)
 //! - **order**: [`Handoff`], by [`release`](Stream::release) and [`acquire`](Stream::acquire);
-//!   bundles ([`Bundle`]), several at once ([`Stream::acquire_all`]), [`Event`]
+//!   bundles ([`Bundle`]: structs and enums of buffers, with [`Metadata`]), several at once
+//!   ([`Stream::acquire_all`]), [`Event`]
 //! - **many readers, places to keep a bundle**: [`Shared`] with [`Lease`] and [`HostLease`],
 //!   [`Constant`], [`Slot`]
 //! - **waiting on the host**: [`Handoff::synchronize`], [`Handoff::is_done`],
 //!   [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`]
 //! - **copies in stream order**: [`copy_to_device`](Stream::copy_to_device),
-//!   [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill)
+//!   [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill); 2-D
+//!   and 3-D: [`copy_rows`](Stream::copy_rows) with [`Layout2`] and [`Layout3`]
 //! - **copies from and to ordinary memory, which block**:
 //!   [`alloc_from_slice`](Stream::alloc_from_slice), [`copy_to_vec`](Stream::copy_to_vec); into
 //!   memory that exists, [`copy_from_slice`](Stream::copy_from_slice),
@@ -139,14 +142,14 @@ pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, _
 #[cfg(feature = "rustacuda")]
 pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
-    Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
+    Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, CopySide, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
-    NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PinnedBuffer,
-    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
-    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
-    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Layout2, Layout3, LayoutError,
+    Lease, Live, Loan, Metadata, NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace,
+    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
+    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
+    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

@@ -39,6 +39,7 @@ mod occupancy;
 mod peer;
 mod process_end;
 mod properties;
+mod rows;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -54,8 +55,9 @@ pub use context::ContextCheck;
 #[cfg(not(feature = "nccl"))]
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -67,6 +69,7 @@ use module::Modules;
 #[cfg(feature = "cust")]
 pub(crate) use module::{compare_layouts, compare_parameters, ptx_for};
 use peer::ReachedPeers;
+use rows::Side;
 
 /// A GPU, through the CUDA driver API.
 #[derive(Debug)]
@@ -344,6 +347,24 @@ impl Copies for CudaDriver {
         copy(destination, source, bytes, stream) => {
             // SAFETY: the same contract.
             this.report(unsafe { memory::copy(&this.context, destination, source, bytes, stream) })
+        };
+
+        copy_rows_to_device(destination, source, extent, stream) => {
+            let (to, from) = (Side::device(destination), Side::host(source));
+            // SAFETY: the same contract.
+            this.report(unsafe { rows::copy(&this.context, to, from, extent, stream) })
+        };
+
+        copy_rows_to_host(destination, source, extent, stream) => {
+            let (to, from) = (Side::host(destination), Side::device(source));
+            // SAFETY: the same contract.
+            this.report(unsafe { rows::copy(&this.context, to, from, extent, stream) })
+        };
+
+        copy_rows(destination, source, extent, stream) => {
+            let (to, from) = (Side::device(destination), Side::device(source));
+            // SAFETY: the same contract.
+            this.report(unsafe { rows::copy(&this.context, to, from, extent, stream) })
         };
 
         fill(destination, pattern, count, stream) => {

@@ -1,23 +1,39 @@
-//! `#[derive(Bundle)]`: a struct of buffers that moves between streams as a whole.
+//! `#[derive(Bundle)]`: a struct or an enum of buffers that moves between streams as a whole.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
 use syn::{
-    Attribute, BoundLifetimes, Data, DeriveInput, Error, Field, GenericParam, Generics, Ident, Index, Member,
-    Result, Token, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
+    Attribute, BoundLifetimes, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, Ident, Index,
+    Member, Result, Token, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
 const NO_PLACE: &str =
-    "the struct needs a type parameter that says who owns its buffers: `struct Name<P: Place = Idle> { .. }`";
+    "a bundle needs a type parameter that says who owns its buffers: `struct Name<P: Place = Idle> { .. }`";
 const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
-const NOT_A_STRUCT: &str =
-    "only structs can be bundles: while a bundle is pending, nobody can know the variant of an enum";
+const UNION: &str = "only structs and enums can be bundles: nobody knows which field of a union is a buffer";
 const FOREIGN_FIELD: &str = "this field does not have the bundle's place, and would stay behind when the bundle moves: give its buffers the \
-     place parameter, or mark a field without buffers `#[resource(plain)]`";
+     place parameter, mark a `Copy` field without buffers `#[resource(plain)]`, or put a value of the host into `Metadata`";
 const PLAIN_BUFFER: &str = "this field has the bundle's place, so it moves with the bundle: `#[resource(plain)]` is for fields without buffers";
+const ATTRIBUTE_OF_A_VARIANT: &str = "`#[resource(plain)]` marks a field, in a variant too";
 const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields without buffers";
+
+/// The fields of a struct, or of a variant of an enum.
+struct Form {
+    /// The name of the variant.
+    variant: Option<Ident>,
+    style: Style,
+    parts: Vec<Part>,
+}
+
+/// How the fields of a form are written.
+#[derive(Clone, Copy)]
+enum Style {
+    Named,
+    Tuple,
+    Unit,
+}
 
 /// A field, and whether it moves with the bundle as a plain value.
 struct Part {
@@ -29,24 +45,47 @@ struct Part {
 }
 
 pub(crate) fn expand(input: DeriveInput) -> Result<TokenStream> {
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(&input.ident, NOT_A_STRUCT));
+    let forms = match &input.data {
+        Data::Struct(data) => vec![form(None, &data.fields)?],
+        Data::Enum(data) => data
+            .variants
+            .iter()
+            .map(|variant| {
+                let mut attributes = variant.attrs.iter();
+                match attributes.find(|one| one.path().is_ident("resource")) {
+                    Some(attribute) => Err(Error::new_spanned(attribute, ATTRIBUTE_OF_A_VARIANT)),
+                    None => form(Some(&variant.ident), &variant.fields),
+                }
+            })
+            .collect::<Result<Vec<_>>>()?,
+        Data::Union(_) => return Err(Error::new_spanned(&input.ident, UNION)),
     };
     let place = place_of(&input)?;
-    let parts = data
-        .fields
+    let derive = Derive {
+        input: &input,
+        place,
+        forms,
+    };
+    derive.check()?;
+    Ok(derive.tokens())
+}
+
+fn form(variant: Option<&Ident>, fields: &Fields) -> Result<Form> {
+    let parts = fields
         .iter()
         .enumerate()
         .map(|(index, field)| part(index, field))
         .collect::<Result<Vec<_>>>()?;
-    let derive = Derive {
-        input: &input,
-        place,
-        parts,
-        named: matches!(data.fields, syn::Fields::Named(_)),
+    let style = match fields {
+        Fields::Named(_) => Style::Named,
+        Fields::Unnamed(_) => Style::Tuple,
+        Fields::Unit => Style::Unit,
     };
-    derive.check()?;
-    Ok(derive.tokens())
+    Ok(Form {
+        variant: variant.cloned(),
+        style,
+        parts,
+    })
 }
 
 /// The type parameter that is bound by `Place`.
@@ -138,15 +177,18 @@ impl VisitMut for Substitute<'_> {
 struct Derive<'a> {
     input: &'a DeriveInput,
     place: Ident,
-    parts: Vec<Part>,
-    named: bool,
+    forms: Vec<Form>,
 }
 
 impl Derive<'_> {
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.forms.iter().flat_map(|form| &form.parts)
+    }
+
     /// rustc would also refuse the generated code. This check gives the reason, at the field.
     fn check(&self) -> Result<()> {
         let elsewhere: Type = parse_quote!(());
-        for part in &self.parts {
+        for part in self.parts() {
             let replaced = self.substituted(&part.ty, &elsewhere).to_token_stream();
             let placed = replaced.to_string() != part.ty.to_token_stream().to_string();
             match (placed, part.plain) {
@@ -168,7 +210,7 @@ impl Derive<'_> {
         ty
     }
 
-    /// The struct's arguments without lifetimes, with the place replaced.
+    /// The bundle's arguments without lifetimes, with the place replaced.
     fn arguments(&self, with: &Type) -> Vec<TokenStream> {
         let argument = |parameter: &GenericParam| match parameter {
             GenericParam::Type(parameter) if parameter.ident == self.place => Some(quote!(#with)),
@@ -179,7 +221,7 @@ impl Derive<'_> {
         self.input.generics.params.iter().filter_map(argument).collect()
     }
 
-    /// The struct's parameters without the place, and `extra`. In the bounds, the place is
+    /// The bundle's parameters without the place, and `extra`. In the bounds, the place is
     /// replaced; each plain field must be `Copy`.
     fn generics(&self, with: &Type, extra: &[GenericParam]) -> Generics {
         let mut generics = self.input.generics.clone();
@@ -203,7 +245,7 @@ impl Derive<'_> {
         for predicate in &mut clause.predicates {
             substitute.visit_where_predicate_mut(predicate);
         }
-        for part in self.parts.iter().filter(|part| part.plain) {
+        for part in self.parts().filter(|part| part.plain) {
             let ty = self.substituted(&part.ty, with);
             clause
                 .predicates
@@ -212,8 +254,9 @@ impl Derive<'_> {
         generics
     }
 
-    /// A struct with a view for each part, and with the same field names.
-    fn view_struct(&self, name: &Ident, projection: &Ident, doc: &str) -> TokenStream {
+    /// A struct or enum with a view for each part, and with the names of the bundle's variants and
+    /// fields.
+    fn view_type(&self, name: &Ident, projection: &Ident, doc: &str) -> TokenStream {
         let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
         let extra: [GenericParam; 3] = [
             parse_quote!('__v),
@@ -229,27 +272,50 @@ impl Derive<'_> {
         generics.params = lifetimes.into_iter().chain(others).collect();
         let (parameters, _, clause) = generics.split_for_impl();
         let visibility = &self.input.vis;
-        let fields = self.parts.iter().map(|part| {
-            let ty = self.substituted(&part.ty, &idle);
-            let (visibility, member) = (&part.visibility, &part.member);
-            let ty = if part.plain {
-                quote!(#ty)
-            } else {
-                quote!(<#ty as ::cuda_rt::Bundle>::#projection<'__v, __S>)
-            };
-            match member {
-                Member::Named(ident) => {
-                    let doc = format!("View of `{ident}`.");
-                    quote!(#[doc = #doc] #visibility #ident: #ty)
+        let attributes = quote!(#[doc = #doc] #[allow(dead_code)] #visibility);
+        let fields = |form: &Form| {
+            let fields = form.parts.iter().map(|part| {
+                let ty = self.substituted(&part.ty, &idle);
+                // The fields of a variant have the visibility of their enum.
+                let visibility = form.variant.is_none().then_some(&part.visibility);
+                let ty = if part.plain {
+                    quote!(#ty)
+                } else {
+                    quote!(<#ty as ::cuda_rt::Bundle>::#projection<'__v, __S>)
+                };
+                match &part.member {
+                    Member::Named(ident) => {
+                        let doc = format!("View of `{ident}`.");
+                        quote!(#[doc = #doc] #visibility #ident: #ty)
+                    }
+                    Member::Unnamed(_) => quote!(#visibility #ty),
                 }
-                Member::Unnamed(_) => quote!(#visibility #ty),
+            });
+            match form.style {
+                Style::Named => quote!({ #(#fields),* }),
+                Style::Tuple => quote!((#(#fields),*)),
+                Style::Unit => TokenStream::new(),
             }
-        });
-        if self.named {
-            quote!(#[doc = #doc] #[allow(dead_code)] #visibility struct #name #parameters #clause { #(#fields),* })
-        } else {
-            quote!(#[doc = #doc] #[allow(dead_code)] #visibility struct #name #parameters (#(#fields),*) #clause;)
+        };
+        if let [
+            form @ Form {
+                variant: None, style, ..
+            },
+        ] = &self.forms[..]
+        {
+            let fields = fields(form);
+            return match style {
+                Style::Named => quote!(#attributes struct #name #parameters #clause #fields),
+                _ => quote!(#attributes struct #name #parameters #fields #clause;),
+            };
         }
+        let variants = self.forms.iter().map(|form| {
+            let (variant, fields) = (&form.variant, fields(form));
+            let doc = variant.as_ref().map(|variant| format!("View of `{variant}`."));
+            quote!(#[doc = #doc] #variant #fields,)
+        });
+        // A lint about names has reported the bundle's own variants.
+        quote!(#[allow(non_camel_case_types)] #attributes enum #name #parameters #clause { #(#variants)* })
     }
 
     /// `'a: 'b;` for each lifetime that must outlive others.
@@ -277,12 +343,12 @@ impl Derive<'_> {
         let idle: Type = parse_quote!(::cuda_rt::Idle<__D>);
         let on: Type = parse_quote!(__S);
         let idle_of_stream: Type = parse_quote!(::cuda_rt::Idle<<__S as ::cuda_rt::Place>::Device>);
-        let view_struct = self.view_struct(
+        let view_type = self.view_type(
             &view,
             &format_ident!("View"),
             &format!("Views of a [`{name}`], for reading and writing."),
         );
-        let ref_struct = self.view_struct(
+        let ref_type = self.view_type(
             &by_ref,
             &format_ident!("Ref"),
             &format!("Views of a [`{name}`], for reading."),
@@ -313,18 +379,26 @@ impl Derive<'_> {
             self.arguments(&on),
             self.arguments(&idle_of_stream),
         );
-        let buffers = self.parts.iter().filter(|part| !part.plain).map(|part| {
-            let (member, binding) = (&part.member, &part.binding);
-            quote!(#member: #binding;)
-        });
-        let plain = self.parts.iter().filter(|part| part.plain).map(|part| {
-            let (member, binding) = (&part.member, &part.binding);
-            quote!(#member: #binding;)
+        let forms = self.forms.iter().map(|form| {
+            let variant = form.variant.iter();
+            let paths = [name, &view, &by_ref].map(|of| {
+                let variant = variant.clone();
+                quote!(#of #(:: #variant)*)
+            });
+            let fields = |plain: bool| {
+                let fields = form.parts.iter().filter(move |part| part.plain == plain);
+                fields.map(|part| {
+                    let (member, binding) = (&part.member, &part.binding);
+                    quote!(#member: #binding;)
+                })
+            };
+            let (buffers, plain) = (fields(false), fields(true));
+            quote!([#(#paths),*] buffers = [#(#buffers)*], plain = [#(#plain)*];)
         });
 
         quote! {
-            #view_struct
-            #ref_struct
+            #view_type
+            #ref_type
             ::cuda_rt::__bundle! {
                 #name, #view, #by_ref,
                 lifetimes = [#(#lifetimes)*],
@@ -337,8 +411,7 @@ impl Derive<'_> {
                 on = [#(#on_arguments,)*],
                 on_where = #on_where,
                 idle_of_stream = [#(#idle_of_stream_arguments,)*],
-                buffers = [#(#buffers)*],
-                plain = [#(#plain)*],
+                forms = [#(#forms)*],
             }
         }
     }
@@ -400,7 +473,7 @@ mod tests {
     /// The output has no `unsafe`, so no crate that takes the place of `cuda_rt` gets one of ours.
     #[test]
     fn nothing_in_the_output_is_unsafe() {
-        let item = quote!(
+        let structure = quote!(
             struct Bundle<'a: 'b, 'b, T: ?Sized + 'a, const N: usize, P: Place>
             where
                 for<'x> T: Fn(&'x u8) + for<'y> Trait<'y>,
@@ -410,12 +483,42 @@ mod tests {
                 number: PhantomData<&'b T>,
             }
         );
-        let output = expand(syn::parse2(item.clone()).unwrap()).unwrap();
-        crate::names::assert_ours(&item, &output);
-        let output = output.to_string();
-        assert!(
-            output.contains("__bundle") && !output.contains("unsafe"),
-            "{output}"
+        let enumeration = quote!(
+            enum Bundle<T, P: Place> {
+                One(DeviceBuffer<T, P>, #[resource(plain)] usize),
+                Two { r#fn: PinnedBuffer<T, P> },
+                Three,
+            }
         );
+        for item in [structure, enumeration] {
+            let output = expand(syn::parse2(item.clone()).unwrap()).unwrap();
+            crate::names::assert_ours(&item, &output);
+            let output = output.to_string();
+            assert!(
+                output.contains("__bundle") && !output.contains("unsafe"),
+                "{output}"
+            );
+        }
+    }
+
+    /// An attribute that would change nothing is refused where it stands.
+    #[test]
+    fn attributes_in_the_wrong_place_are_refused() {
+        let refused = |item| expand(syn::parse2(item).unwrap()).unwrap_err().to_string();
+        let variant = quote!(
+            enum Bundle<P: Place> {
+                One(DeviceBuffer<u8, P>),
+                #[resource(plain)]
+                Two,
+            }
+        );
+        assert_eq!(refused(variant), ATTRIBUTE_OF_A_VARIANT);
+        let buffer = quote!(
+            enum Bundle<P: Place> {
+                One,
+                Two(#[resource(plain)] DeviceBuffer<u8, P>),
+            }
+        );
+        assert_eq!(refused(buffer), PLAIN_BUFFER);
     }
 }

@@ -90,20 +90,39 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Makes a struct of buffers a bundle that moves between streams as a whole, behind one event.
+/// Makes a struct or an enum of buffers a bundle that moves between streams as a whole, behind one
+/// event.
 ///
-/// The struct has one type parameter bound by `Place`: the place of its buffers. Fields that are
-/// not buffers are marked `#[resource(plain)]`, and must be `Copy`. The derive also makes the views
-/// of the struct, `NameView` and `NameRef`, with the same field names.
+/// The type has one type parameter bound by `Place`: the place of its buffers. A field that is not
+/// a buffer is marked `#[resource(plain)]` and `Copy`, or is `cuda_rt::Metadata`. The derive also
+/// makes the views of the type, `NameView` and `NameRef`, with the same fields and variants.
 ///
 /// ```ignore
 /// #[derive(cuda_rt::Bundle)]
 /// struct Frame<P: Place = Idle> {
 ///     pixels: DeviceBuffer<u8, P>,
 ///     host: PinnedBuffer<u8, P>,
+///     name: Metadata<String, P>,
 ///     #[resource(plain)]
 ///     number: u64,
 /// }
+/// ```
+///
+/// The variant of an enum is known while the bundle is pending, because no GPU writes it:
+///
+/// ```ignore
+/// #[derive(cuda_rt::Bundle)]
+/// enum Picture<P: Place = Idle> {
+///     Nv12(DeviceBuffer<u8, P>),
+///     Rgb { pixels: DeviceBuffer<[u8; 3], P> },
+///     Empty,
+/// }
+///
+/// match stream.release(picture)?.peek() {
+///     PictureRef::Nv12(view) => view.len(),
+///     PictureRef::Rgb { pixels } => pixels.len(),
+///     PictureRef::Empty => 0,
+/// };
 /// ```
 #[proc_macro_derive(Bundle, attributes(resource))]
 pub fn derive_resource(input: TokenStream) -> TokenStream {

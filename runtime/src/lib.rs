@@ -48,17 +48,21 @@ pub use cuda_rt_simulator as simulator;
 
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
 pub use crate::device::{Device, Opens};
-pub use crate::error::{CollectiveError, Error, GridError, OpenError, PinnedError, Refused, Result};
+pub use crate::error::{
+    CollectiveError, CopySide, Error, GridError, LayoutError, OpenError, PinnedError, Refused, Result,
+};
 pub use crate::graph::{Captured, Graph, InGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};
 pub use crate::memory::Constant;
 pub use crate::memory::Loan;
+pub use crate::memory::Metadata;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
     HostArguments, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
 };
 pub use crate::memory::{HostLease, Lease, Shared};
+pub use crate::memory::{Layout2, Layout3};
 pub use crate::order::event::Event;
 pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};

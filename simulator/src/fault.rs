@@ -45,6 +45,7 @@ calls! {
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";
+    CopyRows "cuMemcpy2DAsync";
     PeerAccess "cuMemPoolSetAccess";
     CopyPeer "cuMemcpyPeerAsync";
     CommunicatorInit "ncclCommInitAll";

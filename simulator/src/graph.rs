@@ -303,7 +303,7 @@ impl State {
             && present.len() == recorded.nodes.len()
             && pairs
                 .clone()
-                .all(|(old, new)| old.after == new.after && old.op.kind() == new.op.kind());
+                .all(|(old, new)| old.after == new.after && old.op.can_become(&new.op));
         if !fits {
             self.release_capture(recorded);
             return Err(self.error(CALL, ErrorCode::GRAPH_EXEC_UPDATE_FAILURE));
@@ -523,9 +523,19 @@ impl Op {
     fn kind(&self) -> (Discriminant<Self>, Option<SpanKind>) {
         let copy = match self {
             Self::Copy { kind, .. } => Some(*kind),
+            Self::CopyRows(rows) => Some(rows.kind()),
             _ => None,
         };
         (discriminant(self), copy)
+    }
+
+    /// Whether an update of a graph can put `new` in the place of this operation. As in CUDA, a
+    /// copy of several rows can only stay as it is.
+    fn can_become(&self, new: &Self) -> bool {
+        match (self, new) {
+            (Self::CopyRows(old), Self::CopyRows(new)) => old == new,
+            _ => self.kind() == new.kind(),
+        }
     }
 
     fn duplicate(&self) -> Self {
@@ -550,6 +560,7 @@ impl Op {
                 pattern: pattern.clone(),
                 bytes: *bytes,
             },
+            Self::CopyRows(rows) => Self::CopyRows(rows.clone()),
             Self::Launch(launch) => Self::Launch(Box::new(launch.duplicate())),
             Self::HostFunction(function) => Self::HostFunction(*function),
             Self::Spoil { address, bytes, salt } => Self::Spoil {

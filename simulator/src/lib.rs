@@ -49,6 +49,7 @@ mod op;
 mod peer;
 mod random;
 mod replay;
+mod rows;
 mod schedule;
 mod simulator;
 mod slab;
@@ -63,14 +64,15 @@ pub use simulator::{Counters, Simulator};
 use crate::core::Core;
 use crate::host_function::Ended;
 use crate::op::{Op, Pattern};
+use crate::rows::host_address;
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::call_lock::CallLock;
 use cuda_rt_driver::{
-    Backend, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
-    RawStream,
+    Backend, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostFunction, HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph,
+    RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -345,7 +347,7 @@ impl Memory for SimDevice {
 impl Copies for SimDevice {
     cuda_rt_driver::copy_calls! { |this: &SimDevice|
         copy_to_device(destination, source, bytes, stream) => {
-            let (kind, source) = (SpanKind::CopyToDevice, source.as_ptr().expose_provenance() as u64);
+            let (kind, source) = (SpanKind::CopyToDevice, host_address(source).0);
             let op = Op::Copy {
                 kind,
                 destination: destination.0,
@@ -353,16 +355,11 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, destination)];
-            this.enter(Call::CopyToDevice, |state| {
-                state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::CopyToDevice, |state| state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op))
         };
 
         copy_to_host(destination, source, bytes, stream) => {
-            let (kind, destination) = (
-                SpanKind::CopyToHost,
-                destination.as_ptr().expose_provenance() as u64,
-            );
+            let (kind, destination) = (SpanKind::CopyToHost, host_address(destination).0);
             let op = Op::Copy {
                 kind,
                 destination,
@@ -370,9 +367,7 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, source)];
-            this.enter(Call::CopyToHost, |state| {
-                state.transfer(Call::CopyToHost, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::CopyToHost, |state| state.transfer(Call::CopyToHost, stream, &ranges, bytes, op))
         };
 
         copy(destination, source, bytes, stream) => {
@@ -383,9 +378,21 @@ impl Copies for SimDevice {
                 bytes,
             };
             let ranges = [(this.device, destination), (this.device, source)];
-            this.enter(Call::Copy, |state| {
-                state.transfer(Call::Copy, stream, &ranges, bytes, op)
-            })
+            this.enter(Call::Copy, |state| state.transfer(Call::Copy, stream, &ranges, bytes, op))
+        };
+
+        copy_rows_to_device(destination, source, extent, stream) => {
+            let source = (host_address(source.0), source.1);
+            this.copy_rows_of(SpanKind::CopyToDevice, destination, source, extent, stream)
+        };
+
+        copy_rows_to_host(destination, source, extent, stream) => {
+            let destination = (host_address(destination.0), destination.1);
+            this.copy_rows_of(SpanKind::CopyToHost, destination, source, extent, stream)
+        };
+
+        copy_rows(destination, source, extent, stream) => {
+            this.copy_rows_of(SpanKind::Copy, destination, source, extent, stream)
         };
 
         fill(destination, pattern, count, stream) => {

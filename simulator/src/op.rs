@@ -5,6 +5,7 @@ use super::collective::exchange::{self, Exchange, Receive};
 use super::launch::{Launch, Trap};
 use super::memory::{self, Memory};
 use super::replay::Replay;
+use super::rows::Rows;
 use cuda_rt_driver::HostFunction;
 
 /// A place in a stream: after its first `at` operations. It stays meaningful after the stream is
@@ -31,6 +32,8 @@ pub(super) enum Op {
         source: u64,
         bytes: usize,
     },
+    /// Copies rows between two addresses; at least one is on the device.
+    CopyRows(Box<Rows>),
     /// Writes a pattern until `bytes` are written.
     Fill {
         destination: u64,
@@ -100,6 +103,7 @@ impl Op {
             }
             Self::Receive(receive) => return Some(receive.work()),
             Self::Launch(launch) => return Some(launch.work()),
+            Self::CopyRows(rows) => (rows.kind(), rows.label(), rows.bytes()),
             Self::Copy {
                 kind: kind @ SpanKind::CopyToDevice,
                 bytes,
@@ -142,6 +146,7 @@ impl Op {
                 // The code that enqueued the copy answers for the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
+            Self::CopyRows(rows) => rows.run(),
             Self::Fill {
                 destination,
                 pattern,

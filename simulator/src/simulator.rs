@@ -232,14 +232,19 @@ impl Counters {
         match op {
             Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } | Op::Send { .. } => return,
             Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) | Op::HostFunction(_) => {}
-            Op::Copy { kind, bytes, .. } => {
+            Op::Copy { .. } | Op::CopyRows(_) => {
+                let (kind, bytes) = match op {
+                    Op::Copy { kind, bytes, .. } => (*kind, *bytes),
+                    Op::CopyRows(rows) => (rows.kind(), rows.bytes()),
+                    _ => unreachable!("one of two copies"),
+                };
                 let total = match kind {
                     SpanKind::CopyToDevice => &mut self.bytes_to_device,
                     SpanKind::CopyToHost => &mut self.bytes_to_host,
                     SpanKind::CopyPeer => &mut self.bytes_between_devices,
                     _ => &mut self.bytes_within_device,
                 };
-                *total += *bytes as u64;
+                *total += bytes as u64;
             }
         }
         self.operations_run += 1;

@@ -2,7 +2,7 @@
 // Twin: h01_read_without_handoff
 // Table: what another stream owns, or none
 #![forbid(unsafe_code)]
-use cuda_rt::{DeviceBuffer, Error, Gpu, PinnedBuffer, Stream};
+use cuda_rt::{DeviceBuffer, Error, Gpu, Layout2, PinnedBuffer, Stream};
 
 cuda_rt::streams! {
     Compute;
@@ -17,6 +17,7 @@ fn read(
     idle: DeviceBuffer<f32>,
 ) -> Result<(), Error> {
     compute.copy(&data, mine)?;
+    compute.copy_rows(&data, Layout2::packed(2, 2), mine, Layout2::packed(2, 2))?;
     compute.copy_to_slice(&data, &mut [0.0])?;
     compute.copy_to_device(host, mine)?;
     compute.copy(&idle, mine)?;

@@ -2,7 +2,7 @@
 // Twin: h03_two_streams_write
 // Table: what another stream owns, or none, written
 #![forbid(unsafe_code)]
-use cuda_rt::{DeviceBuffer, Error, PinnedBuffer, Stream};
+use cuda_rt::{DeviceBuffer, Error, Layout2, PinnedBuffer, Stream};
 
 cuda_rt::streams! {
     Compute;
@@ -18,6 +18,7 @@ fn write(
 ) -> Result<(), Error> {
     compute.fill(data, 1.0)?;
     compute.copy(mine, data)?;
+    compute.copy_rows(mine, Layout2::packed(2, 2), data, Layout2::packed(2, 2))?;
     compute.copy_from_slice(&[1.0], data)?;
     compute.copy_to_host(mine, host)?;
     compute.fill(idle, 1.0)?;

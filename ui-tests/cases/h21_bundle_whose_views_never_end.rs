@@ -25,8 +25,7 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
-    buffers = [a: a; b: b;],
-    plain = [],
+    forms = [[Pair, PairView, PairRef] buffers = [a: a; b: b;], plain = [];],
 }
 
 fn main() {}

@@ -26,8 +26,7 @@ cuda_rt::__bundle! {
     idle = [cuda_rt::Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [cuda_rt::Idle<<__S as cuda_rt::Place>::Device>,],
-    buffers = [],
-    plain = [text: text;],
+    forms = [[Cast, CastView, CastView] buffers = [], plain = [text: text;];],
 }
 
 fn main() {}

@@ -43,8 +43,7 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>, Was<E>,], idle_where = [[] E: { [] DeviceTag };],
     on = [__S, Now<__S, E>,], on_where = [[] E: { [] DeviceTag };],
     idle_of_stream = [Idle<<__S as Place>::Device>, Was<<__S as Place>::Device>,],
-    buffers = [a: a; b: b;],
-    plain = [],
+    forms = [[Pair, PairView, PairRef] buffers = [a: a; b: b;], plain = [];],
 }
 
 fn main() {}

@@ -94,6 +94,17 @@ pub struct Frame<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place =
     number: ::rust::primitive::u64,
 }
 
+#[derive(::real::Bundle)]
+pub enum Picture<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place = ::real::Idle> {
+    Some(::real::DeviceBuffer<T, P>, #[resource(plain)] ::rust::primitive::u64),
+    None,
+    Ok {
+        r#type: ::real::PinnedBuffer<T, P>,
+        name: ::real::Metadata<::rust::string::String, P>,
+    },
+    r#Vec(::real::DeviceBuffer<T, P>),
+}
+
 pub struct BundleByHand<P>(::real::PinnedBuffer<::rust::primitive::u32, P>);
 ::real::__bundle! {
     BundleByHand, ViewByHand, RefByHand,
@@ -101,8 +112,7 @@ pub struct BundleByHand<P>(::real::PinnedBuffer<::rust::primitive::u32, P>);
     idle = [::real::Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [::real::Idle<<__S as ::real::Place>::Device>,],
-    buffers = [0: part;],
-    plain = [],
+    forms = [[BundleByHand, ViewByHand, RefByHand] buffers = [0: part;], plain = [];],
 }
 pub trait Is<T> {
     type Out;
@@ -303,7 +313,25 @@ fn bundles() {
         let (frame, by_hand) = download.release((frame, by_hand)).unwrap().synchronize().unwrap();
         ::rust::println!("frame {:?} {}", &frame.r#type[..], frame.number);
         ::rust::println!("by hand {}", by_hand.0[..] == frame.r#type[..]);
-        let constant = ::real::Constant::new(frame);
+        let picture = Picture::Ok {
+            r#type: frame.r#type,
+            name: ::real::Metadata::new(::rust::format!("picture")),
+        };
+        let pictures = ::rust::vec![picture, Picture::None, Picture::Some(frame.data, 8)];
+        let pending = compute.release(compute.adopt(pictures).unwrap()).unwrap();
+        for picture in download.acquire(pending).unwrap() {
+            match picture {
+                Picture::Some(data, number) => ::rust::println!("picture {} {number}", ::real::DeviceBuffer::len(&data)),
+                Picture::None => ::rust::println!("no picture"),
+                Picture::Ok { r#type, name } => ::rust::println!("{} {}", *name, ::real::PinnedBuffer::len(&r#type)),
+                Picture::Vec(_) => ::rust::panic!("no such picture was made"),
+            }
+        }
+        let constant = ::real::Constant::new(Frame {
+            data: compute.release(input).unwrap().synchronize().unwrap(),
+            r#type: gpu.pinned::<::rust::primitive::u32>(1).unwrap(),
+            number: 9,
+        });
         ::rust::println!("view {}", compute.adopt(constant).unwrap().view().number);
     })
     .unwrap();

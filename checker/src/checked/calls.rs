@@ -1,16 +1,18 @@
 //! The calls of a followed driver: each call is made, and told to the checker.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::called_at::operation;
 use super::follow::each_buffer;
 use super::{Checked, communicator, device, host};
-use cuda_rt_driver::AccessKind::{Read, Write};
+use cuda_rt_driver::AccessKind::{self, Read, Write};
 use cuda_rt_driver::{
-    CallSite, Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    CallSite, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction,
+    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
@@ -133,6 +135,16 @@ impl<D: Driver + ?Sized> Memory for Checked<D> {
     }
 }
 
+/// The bytes that a copy of rows reads and writes: the rows, and nothing between them.
+fn rows(
+    extent: CopyExtent,
+    (source, from): (u64, Pitch),
+    (destination, to): (u64, Pitch),
+) -> impl Iterator<Item = (AccessKind, Range<u64>)> {
+    let read = extent.touched(source, from).map(|bytes| (Read, bytes));
+    read.chain(extent.touched(destination, to).map(|bytes| (Write, bytes)))
+}
+
 impl<D: Driver + ?Sized> Copies for Checked<D> {
     cuda_rt_driver::copy_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         #[track_caller]
@@ -150,6 +162,26 @@ impl<D: Driver + ?Sized> Copies for Checked<D> {
         #[track_caller]
         copy(destination, source, bytes, stream) => {
             let accesses = [(Read, device(source, bytes)), (Write, device(destination, bytes))];
+            this.enqueue(CallSite::here("copy"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        copy_rows_to_device(destination, source, extent, stream) => {
+            let (to, from) = (destination.0.0, source.0.as_ptr().addr() as u64);
+            let accesses = rows(extent, (from, source.1), (to, destination.1));
+            this.enqueue(CallSite::here("copy to device"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        copy_rows_to_host(destination, source, extent, stream) => {
+            let (to, from) = (destination.0.as_ptr().addr() as u64, source.0.0);
+            let accesses = rows(extent, (from, source.1), (to, destination.1));
+            this.enqueue(CallSite::here("copy to host"), stream, accesses, call)
+        };
+
+        #[track_caller]
+        copy_rows(destination, source, extent, stream) => {
+            let accesses = rows(extent, (source.0.0, source.1), (destination.0.0, destination.1));
             this.enqueue(CallSite::here("copy"), stream, accesses, call)
         };
 

@@ -44,11 +44,11 @@ impl<D: Driver + ?Sized> Checked<D> {
 
     /// Makes a call that enqueues one operation with these accesses.
     #[inline]
-    pub(super) fn enqueue<const N: usize>(
+    pub(super) fn enqueue(
         &self,
         at: CallSite,
         stream: RawStream,
-        accesses: [(AccessKind, Range<u64>); N],
+        accesses: impl IntoIterator<Item = (AccessKind, Range<u64>)>,
         call: impl FnOnce(&D) -> DriverResult<()>,
     ) -> DriverResult<()> {
         self.follow(call, |monitor, ()| {

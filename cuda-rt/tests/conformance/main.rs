@@ -104,6 +104,9 @@ suite! {
     copies {
         copies_at_odd_offsets_and_lengths_arrive,
         copies_within_the_device_arrive,
+        copies_of_rows_arrive_and_leave_the_gaps,
+        rows_that_overlap_are_refused,
+        a_copy_of_rows_is_replayed_by_a_graph,
         a_copy_of_nothing_does_nothing,
         large_copies_are_asynchronous,
     }

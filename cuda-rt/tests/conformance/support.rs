@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use cuda_rt::driver::{
     Backend, DeviceAddress, Driver, DriverResult, HostMemory, RawEvent, RawGraph, RawNode, RawStream,
 };
+use cuda_rt::driver::{CopyExtent, Pitch};
 use cuda_rt::kernel::{Extent, LaunchShape};
 
 use crate::fixtures::{STEP, Step};
@@ -232,6 +233,49 @@ impl Rig {
         assert_eq!(to.bytes, from.bytes);
         // SAFETY: both were checked to have this length; the rig keeps them live.
         unsafe { self.driver.copy(to.address, from.address, to.bytes, stream) }.expect("copy");
+    }
+
+    /// Copies rows from one block to another. `to` and `from` are blocks and pitches.
+    #[track_caller]
+    pub(crate) fn copy_rows(
+        &self,
+        (to, to_pitch): (Block, Pitch),
+        (from, from_pitch): (Block, Pitch),
+        extent: CopyExtent,
+        stream: RawStream,
+    ) {
+        assert!(extent.span_bytes(to_pitch) <= to.bytes && extent.span_bytes(from_pitch) <= from.bytes);
+        let (to, from) = ((to.address, to_pitch), (from.address, from_pitch));
+        // SAFETY: the rows were checked to be in bounds; the rig keeps both blocks live.
+        unsafe { self.driver.copy_rows(to, from, extent, stream) }.expect("copy rows");
+    }
+
+    #[track_caller]
+    pub(crate) fn upload_rows(
+        &self,
+        (to, to_pitch): (Block, Pitch),
+        (from, from_pitch): (Host, Pitch),
+        extent: CopyExtent,
+        stream: RawStream,
+    ) {
+        assert!(extent.span_bytes(to_pitch) <= to.bytes && extent.span_bytes(from_pitch) <= from.bytes);
+        let (to, from) = ((to.address, to_pitch), (from.address, from_pitch));
+        // SAFETY: as in `copy_rows`.
+        unsafe { self.driver.copy_rows_to_device(to, from, extent, stream) }.expect("upload rows");
+    }
+
+    #[track_caller]
+    pub(crate) fn download_rows(
+        &self,
+        (to, to_pitch): (Host, Pitch),
+        (from, from_pitch): (Block, Pitch),
+        extent: CopyExtent,
+        stream: RawStream,
+    ) {
+        assert!(extent.span_bytes(to_pitch) <= to.bytes && extent.span_bytes(from_pitch) <= from.bytes);
+        let (to, from) = ((to.address, to_pitch), (from.address, from_pitch));
+        // SAFETY: as in `copy_rows`.
+        unsafe { self.driver.copy_rows_to_host(to, from, extent, stream) }.expect("download rows");
     }
 
     #[track_caller]

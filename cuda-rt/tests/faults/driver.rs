@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Collective, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Properties, RawEvent, RawGraph,
-    RawNode, RawPeer, RawStream,
+    Collective, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostFunction, HostMemory, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Pitch, Properties,
+    RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt::driver::{DriverWithTools, Hint, Simulated, Tools, Trace};

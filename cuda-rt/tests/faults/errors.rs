@@ -1,5 +1,6 @@
 //! Calls that fail: once, for ever, and several of them together.
 
+use cuda_rt::Layout2;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Counters, Order, SimConfig, Simulator};
 use cuda_rt::{Device, Error, Live, Result};
@@ -215,6 +216,11 @@ fn a_call_that_fails_enqueues_nothing() {
         };
         refused(Call::Fill, &mut || compute.fill(&mut b, 1));
         refused(Call::Copy, &mut || compute.copy(&a, &mut b));
+        let rows = Layout2::packed(2, 2);
+        refused(Call::CopyRows, &mut || compute.copy_rows(&a, rows, &mut b, rows));
+        refused(Call::CopyRows, &mut || {
+            compute.copy_rows_to_host(&a, rows, &mut host, rows)
+        });
         refused(Call::CopyToHost, &mut || compute.copy_to_host(&a, &mut host));
         refused(Call::CopyToDevice, &mut || compute.copy_to_device(&host, &mut b));
         refused(Call::Alloc, &mut || compute.alloc_uninit::<u32>(LEN).map(drop));

@@ -1,5 +1,6 @@
 //! The programs whose driver calls fail or unwind.
 
+use cuda_rt::Layout2;
 use cuda_rt::{
     Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
     Query, Result, Shared, Slot, Stream,
@@ -357,6 +358,21 @@ fn parts<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     Ok(())
 }
 
+/// Rows of a frame, to the device, within it and back, in one stream's order.
+fn rows<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
+    let Streams { compute, .. } = streams;
+    let frame = Layout2::packed(4, 4).with_stride(6);
+    let host = compute.adopt(gpu.pinned_from(&[5u32; 22])?)?;
+    let mut device = compute.alloc_zeroed::<u32>(22)?;
+    compute.copy_rows_to_device(&host, frame, &mut device, frame)?;
+    let packed = compute.init_from_rows(compute.alloc_uninit(16)?, &device, frame)?;
+    compute.copy_rows(&packed, Layout2::packed(4, 4), &mut device, frame)?;
+    let mut back = compute.adopt(gpu.pinned_from(&[0u32; 16])?)?;
+    compute.copy_rows_to_host(&device, frame, &mut back, Layout2::packed(4, 4))?;
+    assert_eq!(*compute.release(back)?.synchronize()?, [5; 16]);
+    Ok(())
+}
+
 fn joins_and_markers<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         upload,
@@ -504,6 +520,7 @@ pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     pinned(gpu, &streams)?;
     pools_and_marks(gpu, &streams)?;
     parts(gpu, &streams)?;
+    rows(gpu, &streams)?;
     joins_and_markers(gpu, &streams)?;
     leases_in_bundles(gpu, &streams)?;
     host_functions(gpu, &streams)?;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::{AccessKind, Race};
 use cuda_rt::driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
+    MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream,
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
@@ -216,6 +217,9 @@ impl Copies for Recorder {
                 stream: stream.0,
             })
         });
+        copy_rows_to_device(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
+        copy_rows_to_host(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
+        copy_rows(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
     }
 }
 

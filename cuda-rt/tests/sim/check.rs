@@ -8,6 +8,7 @@ use cuda_rt::driver::{
     CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, ForeignUse, Hint, HostFunction, Memory,
     RawStream, Streams, Tools,
 };
+use cuda_rt::driver::{CopyExtent as Rows, Pitch};
 use cuda_rt::simulator::{Call, Order, SimConfig};
 
 use crate::kernels;
@@ -95,6 +96,53 @@ fn a_host_function_that_is_not_ordered_with_a_copy_races() {
     for writes in [false, true] {
         assert_eq!(named(&races(|rig| program(rig, false, writes))), racing);
     }
+}
+
+/// A copy of rows uses its rows, and no byte between them.
+#[test]
+fn copies_of_rows_race_only_where_their_rows_overlap() {
+    let program = |rig: &Rig, column: u64, width_bytes: usize| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let [left, right, frame] = [64, 64, 64].map(|bytes| rig.alloc(bytes, a).unwrap());
+        rig.synchronize_stream(a).unwrap();
+        let extent = Rows {
+            width_bytes,
+            height: 4,
+            depth: 2,
+        };
+        let (apart, packed) = (
+            Pitch { bytes: 8, rows: 4 },
+            Pitch {
+                bytes: width_bytes,
+                rows: 4,
+            },
+        );
+        let to = DeviceAddress(frame.0 + column);
+        rig.copy_rows((frame, apart), (left, packed), extent, a).unwrap();
+        rig.copy_rows((to, apart), (right, packed), extent, b).unwrap();
+    };
+    assert_eq!(named(&races(|rig| program(rig, 4, 4))), []);
+    let overlapping = races(|rig| program(rig, 3, 4));
+    assert!(!overlapping.is_empty());
+    assert!(named(&overlapping).iter().all(|names| *names == ("copy", "copy")));
+    // A stream that reads the gaps reads nothing that the copy writes.
+    let reads = |rig: &Rig, column: u64| {
+        let (a, b) = (rig.stream(), rig.stream());
+        let [source, other, frame] = [64, 64, 64].map(|bytes| rig.alloc(bytes, a).unwrap());
+        rig.synchronize_stream(a).unwrap();
+        let extent = Rows {
+            width_bytes: 4,
+            height: 8,
+            depth: 1,
+        };
+        let (apart, packed) = (Pitch { bytes: 8, rows: 8 }, Pitch { bytes: 4, rows: 8 });
+        rig.copy_rows((frame, apart), (source, packed), extent, a)
+            .unwrap();
+        let from = DeviceAddress(frame.0 + column);
+        rig.copy_rows((other, packed), (from, apart), extent, b).unwrap();
+    };
+    assert_eq!(named(&races(|rig| reads(rig, 4))), []);
+    assert!(!races(|rig| reads(rig, 1)).is_empty());
 }
 
 /// The checker does not see how one thread tells another that it has waited, so one thread's wait

@@ -4,6 +4,7 @@ use cuda_rt::driver::{
     Collective, DriverError, ErrorCode, Events, HostFunction, Kernels, Memory, Number, Part, Peers,
     Reduction, Streams,
 };
+use cuda_rt::driver::{CopyExtent as Rows, Pitch};
 use cuda_rt::kernel::LaunchShape;
 use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 
@@ -55,6 +56,15 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CopyToDevice => rig.upload(a, host, 1, s),
         Call::CopyToHost => rig.download(host, a, 1, s),
         Call::Copy => rig.copy(a, b, 4, s),
+        Call::CopyRows => {
+            let extent = Rows {
+                width_bytes: 2,
+                height: 2,
+                depth: 1,
+            };
+            let pitch = Pitch { bytes: 4, rows: 2 };
+            rig.copy_rows((a, pitch), (b, pitch), extent, s)
+        }
         Call::PeerAccess => rig.driver.peer_access(rig.driver.peer()).map(drop),
         Call::CopyPeer => rig.copy_peer((&rig.driver, a), (&rig.driver, b), 4, s),
         Call::CommunicatorInit => rig.driver.communicator(&[rig.driver.peer()]).map(drop),

@@ -13,6 +13,7 @@ use cuda_rt::driver::{
     Copies, DeviceAddress, DriverResult, Events, Graphs, HostMemory, Kernels, Memory, Peers, RawEvent,
     RawGraph, RawNode, RawStream, Streams,
 };
+use cuda_rt::driver::{CopyExtent as Rows, Pitch};
 use cuda_rt::kernel::{Extent, Kernel};
 use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
 
@@ -119,6 +120,12 @@ impl Rig {
         fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
         fn free(address: DeviceAddress, stream: RawStream) -> ();
         fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn copy_rows(
+            to: (DeviceAddress, Pitch),
+            from: (DeviceAddress, Pitch),
+            extent: Rows,
+            stream: RawStream
+        ) -> ();
         fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
         fn register_host(memory: &HostMemory) -> ();
         fn unregister_host(memory: &HostMemory) -> ();

@@ -2,6 +2,7 @@
 //! [`cuda_rt::Error`].
 #![forbid(unsafe_code)]
 
+use cuda_rt::Layout2;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{
@@ -90,6 +91,10 @@ fn attempts() -> Vec<Attempt> {
         (Call::Copy, "Stream::copy", |_, compute| {
             let (a, mut b) = (compute.alloc_zeroed::<u32>(LEN)?, compute.alloc_zeroed(LEN)?);
             compute.copy(&a, &mut b)
+        }),
+        (Call::CopyRows, "Stream::copy_rows", |_, compute| {
+            let (a, mut b) = (compute.alloc_zeroed::<u32>(LEN)?, compute.alloc_zeroed(LEN)?);
+            compute.copy_rows(&a, Layout2::packed(2, 2), &mut b, Layout2::packed(2, 2))
         }),
         (Call::CopyToDevice, "Stream::copy_to_device", |gpu, compute| {
             let host = compute.adopt(gpu.pinned::<u32>(LEN)?)?;

@@ -44,8 +44,9 @@ use cust::stream::Stream;
 
 use crate::CudaDriver;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
+    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
@@ -210,7 +211,7 @@ impl Memory for CustDriver {
 
 impl Copies for CustDriver {
     cuda_rt_driver::copy_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
-        copy_to_device, copy_to_host,
+        copy_to_device, copy_to_host, copy_rows_to_device, copy_rows_to_host, copy_rows,
     }
 
     unsafe fn copy(

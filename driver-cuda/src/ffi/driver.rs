@@ -126,6 +126,8 @@ macro_rules! driver_entry_points {
             bytes: usize,
             stream: ffi::CUstream,
         );
+        since "CUDA 3.2": fn cuMemcpy2DAsync_v2(copy: *const ffi::CUDA_MEMCPY2D, stream: ffi::CUstream);
+        since "CUDA 3.2": fn cuMemcpy3DAsync_v2(copy: *const ffi::CUDA_MEMCPY3D, stream: ffi::CUstream);
         since "CUDA 3.2": fn cuMemsetD8Async(
             destination: ffi::CUdeviceptr,
             value: c_uchar,

@@ -18,6 +18,7 @@ macro_rules! handles {
 }
 
 handles! {
+    CUarray = CUarray_st;
     CUcontext = CUctx_st;
     CUevent = CUevent_st;
     CUfunction = CUfunc_st;
@@ -111,6 +112,8 @@ macro_rules! driver_numbers {
 
         enum CUjit_option { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 }
 
+        enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 }
+
         enum CUmemAccess_flags { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 }
         enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 }
         enum CUmemLocationType { CU_MEM_LOCATION_TYPE_DEVICE = 1 }
@@ -187,4 +190,57 @@ pub(crate) struct CUDA_KERNEL_NODE_PARAMS {
     pub(crate) sharedMemBytes: c_uint,
     pub(crate) kernelParams: *mut *mut c_void,
     pub(crate) extra: *mut *mut c_void,
+}
+
+/// A copy of rows between linear memory or arrays (`CUDA_MEMCPY2D_v2`).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUDA_MEMCPY2D {
+    pub(crate) srcXInBytes: usize,
+    pub(crate) srcY: usize,
+    pub(crate) srcMemoryType: CUmemorytype,
+    pub(crate) srcHost: *const c_void,
+    pub(crate) srcDevice: CUdeviceptr,
+    pub(crate) srcArray: CUarray,
+    pub(crate) srcPitch: usize,
+    pub(crate) dstXInBytes: usize,
+    pub(crate) dstY: usize,
+    pub(crate) dstMemoryType: CUmemorytype,
+    pub(crate) dstHost: *mut c_void,
+    pub(crate) dstDevice: CUdeviceptr,
+    pub(crate) dstArray: CUarray,
+    pub(crate) dstPitch: usize,
+    pub(crate) WidthInBytes: usize,
+    pub(crate) Height: usize,
+}
+
+/// A copy of planes of rows between linear memory or arrays (`CUDA_MEMCPY3D_v2`).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CUDA_MEMCPY3D {
+    pub(crate) srcXInBytes: usize,
+    pub(crate) srcY: usize,
+    pub(crate) srcZ: usize,
+    pub(crate) srcLOD: usize,
+    pub(crate) srcMemoryType: CUmemorytype,
+    pub(crate) srcHost: *const c_void,
+    pub(crate) srcDevice: CUdeviceptr,
+    pub(crate) srcArray: CUarray,
+    pub(crate) reserved0: *mut c_void,
+    pub(crate) srcPitch: usize,
+    pub(crate) srcHeight: usize,
+    pub(crate) dstXInBytes: usize,
+    pub(crate) dstY: usize,
+    pub(crate) dstZ: usize,
+    pub(crate) dstLOD: usize,
+    pub(crate) dstMemoryType: CUmemorytype,
+    pub(crate) dstHost: *mut c_void,
+    pub(crate) dstDevice: CUdeviceptr,
+    pub(crate) dstArray: CUarray,
+    pub(crate) reserved1: *mut c_void,
+    pub(crate) dstPitch: usize,
+    pub(crate) dstHeight: usize,
+    pub(crate) WidthInBytes: usize,
+    pub(crate) Height: usize,
+    pub(crate) Depth: usize,
 }

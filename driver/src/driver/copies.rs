@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::calls::group;
-use crate::{DeviceAddress, DriverResult, RawStream};
+use crate::{CopyExtent, DeviceAddress, DriverResult, Pitch, RawStream};
 
 group! {
     /// Copies from and to the device, within it, and fills.
@@ -46,6 +46,47 @@ group! {
             destination: DeviceAddress,
             source: DeviceAddress,
             bytes: usize,
+            stream: RawStream,
+        ) -> DriverResult<()>;
+
+        /// Copies rows of page-locked host memory to the device, in stream order
+        /// (`cuMemcpy2DAsync`; `cuMemcpy3DAsync` for several planes). Without bytes it makes no
+        /// call. The bytes between the rows are neither read nor written.
+        ///
+        /// # Safety
+        /// As [`copy_to_device`](Self::copy_to_device), for the rows of both sides. Each side's
+        /// rows lie in one allocation.
+        unsafe fn copy_rows_to_device(
+            &self,
+            destination: (DeviceAddress, Pitch),
+            source: (NonNull<c_void>, Pitch),
+            extent: CopyExtent,
+            stream: RawStream,
+        ) -> DriverResult<()>;
+
+        /// Copies rows of device memory to page-locked host memory, as
+        /// [`copy_rows_to_device`](Self::copy_rows_to_device) does in the other direction.
+        ///
+        /// # Safety
+        /// As [`copy_rows_to_device`](Self::copy_rows_to_device).
+        unsafe fn copy_rows_to_host(
+            &self,
+            destination: (NonNull<c_void>, Pitch),
+            source: (DeviceAddress, Pitch),
+            extent: CopyExtent,
+            stream: RawStream,
+        ) -> DriverResult<()>;
+
+        /// Copies rows within the device, as [`copy_rows_to_device`](Self::copy_rows_to_device)
+        /// does to it. No row of one side overlaps a row of the other.
+        ///
+        /// # Safety
+        /// As [`copy_rows_to_device`](Self::copy_rows_to_device).
+        unsafe fn copy_rows(
+            &self,
+            destination: (DeviceAddress, Pitch),
+            source: (DeviceAddress, Pitch),
+            extent: CopyExtent,
             stream: RawStream,
         ) -> DriverResult<()>;
 

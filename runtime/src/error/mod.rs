@@ -6,6 +6,7 @@
 //! - **pinned memory**: [`PinnedError`] in [`Error::Pinned`]
 //! - **collectives**: [`CollectiveError`] in [`Error::Collective`]
 //! - **a launch's grid**: [`GridError`] in [`Error::Grid`]
+//! - **rows of a copy**: [`LayoutError`] in [`Error::Layout`]
 //!
 //! All other operations return [`Error`] itself, because they are called in closures that return
 //! `cuda_rt::Result` and in functions with an error type of their own. Errors of the driver are one
@@ -14,11 +15,13 @@
 
 mod collective;
 mod grid;
+mod layout;
 mod open;
 mod pinned;
 
 pub use collective::CollectiveError;
 pub use grid::GridError;
+pub use layout::{CopySide, LayoutError};
 pub use open::OpenError;
 pub use pinned::PinnedError;
 
@@ -99,6 +102,14 @@ pub enum Error {
         destination_len: usize,
     },
 
+    /// The rows of a copy do not fit their memory, or each other.
+    Layout {
+        /// Our call.
+        during: &'static str,
+        /// The number that is wrong.
+        why: LayoutError,
+    },
+
     /// A length in bytes that no allocation of device memory can have.
     TooLarge {
         /// Our call.
@@ -144,6 +155,23 @@ pub enum Error {
     /// Two parts cannot be joined, because they are not adjacent parts of one block.
     NotAdjacent,
 
+    /// Parts cannot be joined, because one does not begin where the part before it ends, in the
+    /// same block.
+    PartNotAdjacent {
+        /// The first part that does not follow; 0 if there are no parts.
+        index: usize,
+    },
+
+    /// Memory cannot hold elements of another type.
+    Cast {
+        /// Bytes of the memory.
+        bytes: usize,
+        /// Bytes of an element of the new type.
+        element_bytes: usize,
+        /// Bytes by which the memory begins behind a place where such an element may begin.
+        misaligned_by: usize,
+    },
+
     /// A graph cannot be updated to the body's present calls: they are other calls than the
     /// captured calls, or changes that CUDA cannot make.
     NotAnUpdate {
@@ -174,6 +202,7 @@ impl Error {
             Self::Unordered { cause, .. } => Some(cause),
             Self::Open(error) => error.driver(),
             Self::LengthMismatch { .. }
+            | Self::Layout { .. }
             | Self::TooLarge { .. }
             | Self::Pinned(_)
             | Self::Grid(_)
@@ -181,6 +210,8 @@ impl Error {
             | Self::Collective(_)
             | Self::AlreadyRecording
             | Self::NotAdjacent
+            | Self::PartNotAdjacent { .. }
+            | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
             | Self::SlotEmpty => None,
         }
@@ -204,6 +235,7 @@ impl fmt::Display for Error {
                 f,
                 "{during}: the source has {source_len} elements, the destination {destination_len}; pass ranges of equal length"
             ),
+            Self::Layout { during, why } => write!(f, "{during}: {why}"),
             Self::TooLarge {
                 during,
                 len,
@@ -230,6 +262,28 @@ impl fmt::Display for Error {
             Self::NotAdjacent => {
                 f.write_str("these are not neighbouring parts of one block, the second right after the first")
             }
+            Self::PartNotAdjacent { index: 0 } => f.write_str("there are no parts to join"),
+            Self::PartNotAdjacent { index } => write!(
+                f,
+                "part {index} does not begin where part {} ends, in the same block; pass the parts in order",
+                index - 1
+            ),
+            Self::Cast {
+                bytes,
+                element_bytes,
+                misaligned_by: 0,
+            } => write!(
+                f,
+                "{bytes} bytes are no whole number of elements of {element_bytes} bytes"
+            ),
+            Self::Cast {
+                element_bytes,
+                misaligned_by,
+                ..
+            } => write!(
+                f,
+                "the memory begins {misaligned_by} bytes behind a place where an element of {element_bytes} bytes may begin"
+            ),
             Self::NotAnUpdate {
                 during,
                 operation,
@@ -258,10 +312,13 @@ impl StdError for Error {
             Self::Pinned(error) => error.source(),
             Self::Collective(error) => error.source(),
             Self::Grid(error) => error.source(),
+            Self::Layout { why, .. } => why.source(),
             Self::LengthMismatch { .. }
             | Self::TooLarge { .. }
             | Self::AlreadyRecording
             | Self::NotAdjacent
+            | Self::PartNotAdjacent { .. }
+            | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
             | Self::SlotEmpty => None,
         }

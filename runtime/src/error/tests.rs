@@ -55,6 +55,25 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             len: 7,
         },
     );
+    let layout = every!(LayoutError:
+        LayoutError::Size { .. } => LayoutError::Size { source: [1, 2, 3], destination: [1, 2, 4] },
+        LayoutError::Stride { .. } => LayoutError::Stride {
+            side: CopySide::Source,
+            stride: 1,
+            width: 2,
+        },
+        LayoutError::PlaneRows { .. } => LayoutError::PlaneRows {
+            side: CopySide::Destination,
+            plane_rows: 1,
+            height: 2,
+        },
+        LayoutError::PastEnd { .. } => LayoutError::PastEnd {
+            side: CopySide::Source,
+            end: 9,
+            len: 8,
+        },
+        LayoutError::Overflow { .. } => LayoutError::Overflow { side: CopySide::Source },
+    );
     let others = every!(Error:
         Error::Open(_) => Error::Open(OpenError::NotSimulated),
         Error::Pinned(_) => Error::Pinned(PinnedError::OtherBackend),
@@ -67,6 +86,10 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             source_len: 1,
             destination_len: 2,
         },
+        Error::Layout { .. } => Error::Layout {
+            during,
+            why: LayoutError::Overflow { side: CopySide::Source },
+        },
         Error::TooLarge { .. } => Error::TooLarge { during, len: 1, element_bytes: 2 },
         Error::Launch { .. } => Error::Launch {
             kernel: "scale",
@@ -77,6 +100,12 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         Error::HostThread { .. } => Error::HostThread { source: nested() },
         Error::AlreadyRecording => Error::AlreadyRecording,
         Error::NotAdjacent => Error::NotAdjacent,
+        Error::PartNotAdjacent { .. } => Error::PartNotAdjacent { index: 2 },
+        Error::Cast { .. } => Error::Cast {
+            bytes: 12,
+            element_bytes: 8,
+            misaligned_by: 0,
+        },
         Error::NotAnUpdate { .. } => Error::NotAnUpdate {
             during,
             operation: 1,
@@ -89,6 +118,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         .chain(pinned.into_iter().map(Error::Pinned))
         .chain(collective.into_iter().map(Error::Collective))
         .chain(grid.into_iter().map(Error::Grid))
+        .chain(layout.into_iter().map(|why| Error::Layout { during, why }))
         .chain(others)
         .collect()
 }

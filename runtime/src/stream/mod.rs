@@ -12,6 +12,7 @@ mod host_fn;
 mod lend;
 mod peer_copy;
 mod pool;
+mod rows;
 
 pub use pool::{Pooled, StreamPool};
 

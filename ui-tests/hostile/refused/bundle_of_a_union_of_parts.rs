@@ -22,6 +22,5 @@ cuda_rt::__bundle! {
     idle = [cuda_rt::Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [cuda_rt::Idle<<__S as cuda_rt::Place>::Device>,],
-    buffers = [text: text;],
-    plain = [],
+    forms = [[Cast, CastView, CastView] buffers = [text: text;], plain = [];],
 }

@@ -23,6 +23,5 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
-    buffers = [buffer: buffer;],
-    plain = [],
+    forms = [[Whole, WholeView, WholeRef] buffers = [buffer: buffer;], plain = [];],
 }

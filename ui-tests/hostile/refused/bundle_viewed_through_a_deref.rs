@@ -32,6 +32,5 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>,], idle_where = [[] DeviceBuffer<u8, Idle<__D>>: { [] Bundle<Device = __D> };],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
-    buffers = [0: part;],
-    plain = [],
+    forms = [[Whole, WholeView, WholeRef] buffers = [0: part;], plain = [];],
 }

@@ -22,6 +22,5 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
-    buffers = [0: buffer;],
-    plain = [],
+    forms = [[Noisy, NoisyView, NoisyRef] buffers = [0: buffer;], plain = [];],
 }

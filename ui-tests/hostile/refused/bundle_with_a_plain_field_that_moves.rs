@@ -18,6 +18,5 @@ cuda_rt::__bundle! {
     idle = [Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [Idle<<__S as Place>::Device>,],
-    buffers = [0: part;],
-    plain = [1: other;],
+    forms = [[Whole, WholeView, WholeRef] buffers = [0: part;], plain = [1: other;];],
 }

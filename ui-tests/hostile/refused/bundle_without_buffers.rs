@@ -21,6 +21,5 @@ cuda_rt::__bundle! {
     idle = [cuda_rt::Idle<__D>,], idle_where = [],
     on = [__S,], on_where = [],
     idle_of_stream = [cuda_rt::Idle<<__S as cuda_rt::Place>::Device>,],
-    buffers = [],
-    plain = [0: number;],
+    forms = [[Noisy, NoisyView, NoisyView] buffers = [], plain = [0: number;];],
 }

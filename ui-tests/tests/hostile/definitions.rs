@@ -146,10 +146,13 @@ fn paths(name: &str, tokens: &[Token], faults: &mut Vec<String>) {
                 let goes_on = matches!(before, Some(Token::Name(_) | Token::Fragment(_) | Token::Crate))
                     || is(before, ">");
                 let turbofish = is(after, "<");
+                // `$($name)::+`: the separator of a repetition, which stands between two elements.
+                let repeats = is(after, "+") || is(after, "*");
+                let separates = before == Some(&Token::Close) && repeats;
                 let excepted = FROM_THE_ROOT
                     .iter()
                     .any(|(of, path)| *of == name && text(&tokens[at..(at + 4).min(tokens.len())]) == *path);
-                if !goes_on && !turbofish && !excepted {
+                if !goes_on && !turbofish && !separates && !excepted {
                     faults.push(format!(
                         "a path from the root of the user's crate: {}",
                         text(&tokens[at..(at + 4).min(tokens.len())])
@@ -395,6 +398,7 @@ fn macros_that_break_a_rule_are_found() {
         ("(($b:block) => { unsafe $b };)", "`unsafe` before"),
         ("(() => { ::core::mem::drop(1) };)", "a path from the root"),
         ("(() => { <::std::vec::X>::f() };)", "a path from the root"),
+        ("(($($n:ident)*) => { $(:: $n)* };)", "a path from the root"),
         ("(() => { stringify!(a) };)", "`stringify!`"),
         ("(() => { const A: &'static str = \"\"; };)", "`str`"),
         (
@@ -424,4 +428,6 @@ fn macros_that_break_a_rule_are_found() {
             .parse()
             .unwrap();
     assert_eq!(faults("inside", &inside), Vec::<String>::new());
+    let separated: TokenStream = "($($n:ident)::+) => { let a = $($n)::+; };".parse().unwrap();
+    assert_eq!(faults("separated", &separated), Vec::<String>::new());
 }

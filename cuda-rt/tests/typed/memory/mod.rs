@@ -2,9 +2,12 @@
 
 mod buffer;
 mod bundles;
+mod cast;
 mod constant;
 mod derived;
 mod foreign;
+mod many_parts;
+mod metadata;
 mod parts;
 mod peek;
 mod pinned;

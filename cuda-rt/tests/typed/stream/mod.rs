@@ -6,6 +6,7 @@ mod host_fn;
 mod lend;
 mod peer_copy;
 mod pool;
+mod rows;
 
 use cuda_rt::Error;
 

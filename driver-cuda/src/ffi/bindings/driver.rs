@@ -6,20 +6,21 @@ use cudarc::driver::sys;
 
 use super::super::driver::driver_entry_points;
 use super::super::types::{
-    CUctx_st, CUevent_st, CUfunc_st, CUgraph_st, CUgraphExec_st, CUgraphNode_st, CUmemPoolHandle_st,
-    CUmod_st, CUstream_st, driver_numbers,
+    CUarray_st, CUctx_st, CUevent_st, CUfunc_st, CUgraph_st, CUgraphExec_st, CUgraphNode_st,
+    CUmemPoolHandle_st, CUmod_st, CUstream_st, driver_numbers,
 };
 use super::super::{
     CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
-    CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphExecUpdateResult, CUhostFn, CUjit_option,
-    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
-    CUmemPool_attribute, CUmemPoolProps, CUoccupancyB2DSize, CUresult, CUstream_flags, CUstreamCaptureMode,
-    CUstreamCaptureStatus,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdevice_attribute, CUevent_flags, CUfunction_attribute,
+    CUgraphExecUpdateResult, CUhostFn, CUjit_option, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType,
+    CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemorytype, CUoccupancyB2DSize,
+    CUresult, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 use super::{Same, same, same_entry_points, same_field, same_fields, same_function, same_numbers};
 use crate::ffi;
 
 same!(
+    CUarray_st = sys::CUarray_st,
     CUctx_st = sys::CUctx_st,
     CUevent_st = sys::CUevent_st,
     CUfunc_st = sys::CUfunc_st,
@@ -35,6 +36,8 @@ same!(
     CUmemAccessDesc = sys::CUmemAccessDesc,
     CUmemPoolProps = sys::CUmemPoolProps,
     CUDA_KERNEL_NODE_PARAMS = sys::CUDA_KERNEL_NODE_PARAMS_st,
+    CUDA_MEMCPY2D = sys::CUDA_MEMCPY2D_st,
+    CUDA_MEMCPY3D = sys::CUDA_MEMCPY3D_st,
 );
 // The bindings wrap this number in a struct.
 impl Same<sys::CUmemAllocationHandleType> for u32 {}
@@ -47,6 +50,8 @@ same_fields!(CUmemPoolProps = sys::CUmemPoolProps: allocType = allocType, handle
 same_fields!(CUDA_KERNEL_NODE_PARAMS = sys::CUDA_KERNEL_NODE_PARAMS_st: func = func, gridDimX = gridDimX,
     gridDimY = gridDimY, gridDimZ = gridDimZ, blockDimX = blockDimX, blockDimY = blockDimY,
     blockDimZ = blockDimZ, sharedMemBytes = sharedMemBytes, kernelParams = kernelParams, extra = extra);
+same_fields!(CUDA_MEMCPY2D = sys::CUDA_MEMCPY2D_st: srcXInBytes = srcXInBytes, srcY = srcY, srcMemoryType = srcMemoryType, srcHost = srcHost, srcDevice = srcDevice, srcArray = srcArray, srcPitch = srcPitch, dstXInBytes = dstXInBytes, dstY = dstY, dstMemoryType = dstMemoryType, dstHost = dstHost, dstDevice = dstDevice, dstArray = dstArray, dstPitch = dstPitch, WidthInBytes = WidthInBytes, Height = Height);
+same_fields!(CUDA_MEMCPY3D = sys::CUDA_MEMCPY3D_st: srcXInBytes = srcXInBytes, srcY = srcY, srcZ = srcZ, srcLOD = srcLOD, srcMemoryType = srcMemoryType, srcHost = srcHost, srcDevice = srcDevice, srcArray = srcArray, srcPitch = srcPitch, srcHeight = srcHeight, dstXInBytes = dstXInBytes, dstY = dstY, dstZ = dstZ, dstLOD = dstLOD, dstMemoryType = dstMemoryType, dstHost = dstHost, dstDevice = dstDevice, dstArray = dstArray, dstPitch = dstPitch, dstHeight = dstHeight, WidthInBytes = WidthInBytes, Height = Height, Depth = Depth);
 
 driver_numbers!(same_numbers[sys]);
 const _: () = assert!(sys::CU_MEMHOSTREGISTER_PORTABLE == CU_MEMHOSTREGISTER_PORTABLE);

@@ -7,8 +7,9 @@ use super::entries::{Copied, Entry, Launch};
 use super::{CaptureLog, Mode, Run, State};
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
+    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
@@ -80,6 +81,25 @@ impl CaptureLog {
             },
         )
         .map(drop)
+    }
+
+    fn pass_rows(
+        &self,
+        (kind, to, from, extent): (Copied, (u64, Pitch), (u64, Pitch), CopyExtent),
+        stream: RawStream,
+        call: impl FnOnce(&Inner) -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.pass(
+            call,
+            |_| (),
+            |run, ()| Entry::CopyRows {
+                stream: run.stream(stream),
+                kind,
+                to,
+                from,
+                extent,
+            },
+        )
     }
 
     fn pass_copy(
@@ -220,6 +240,21 @@ impl Copies for CaptureLog {
 
         copy(destination, source, bytes, stream) => {
             this.pass_copy((Copied::Within, destination.0, source.0, bytes), stream, call)
+        };
+
+        copy_rows_to_device(destination, source, extent, stream) => {
+            let (to, from) = ((destination.0.0, destination.1), (number(source.0), source.1));
+            this.pass_rows((Copied::ToDevice, to, from, extent), stream, call)
+        };
+
+        copy_rows_to_host(destination, source, extent, stream) => {
+            let (to, from) = ((number(destination.0), destination.1), (source.0.0, source.1));
+            this.pass_rows((Copied::ToHost, to, from, extent), stream, call)
+        };
+
+        copy_rows(destination, source, extent, stream) => {
+            let (to, from) = ((destination.0.0, destination.1), (source.0.0, source.1));
+            this.pass_rows((Copied::Within, to, from, extent), stream, call)
         };
 
         fill(destination, pattern, count, stream) => this.pass(

@@ -36,6 +36,15 @@ impl Entries {
                 Some(Change::Other) => {
                     changes.capture.get_or_insert(place);
                 }
+                Some(Change::Rows) => {
+                    let old = old.map_or_else(String::new, ToString::to_string);
+                    return Err(Difference {
+                        operation: self.operation(place),
+                        why: format!(
+                            "was {old} when it was captured, and has changed: CUDA changes no copy of rows"
+                        ),
+                    });
+                }
                 None => {
                     let say = |entry: Option<&Entry>| entry.map_or("nothing".into(), ToString::to_string);
                     return Err(Difference {
@@ -53,6 +62,9 @@ enum Change {
     None,
     Launch,
     Other,
+    /// A copy of rows, which CUDA cannot change (`cuGraphExecMemcpyNodeSetParams` refuses
+    /// multidimensional operands).
+    Rows,
 }
 
 impl Change {
@@ -115,6 +127,28 @@ impl Entry {
             ) => (
                 (a, old) == (b, new),
                 Change::other_if((to, from, bytes) != (to_now, from_now, bytes_now)),
+            ),
+            (
+                Self::CopyRows {
+                    stream: a,
+                    kind: old,
+                    to,
+                    from,
+                    extent,
+                },
+                Self::CopyRows {
+                    stream: b,
+                    kind: new,
+                    to: to_now,
+                    from: from_now,
+                    extent: extent_now,
+                },
+            ) => (
+                (a, old) == (b, new),
+                match (to, from, extent) == (to_now, from_now, extent_now) {
+                    true => Change::None,
+                    false => Change::Rows,
+                },
             ),
             (
                 Self::Fill {

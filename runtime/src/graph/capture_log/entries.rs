@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use cuda_rt_driver::LaunchShape;
 use cuda_rt_driver::OwnedArguments;
+use cuda_rt_driver::{CopyExtent, LaunchShape, Pitch};
 use cuda_rt_driver::{DeviceAddress, RawNode};
 
 /// The calls of one run, in their order. Streams and records are numbered in the order of their
@@ -35,6 +35,13 @@ pub(super) enum Entry {
         to: u64,
         from: u64,
         bytes: usize,
+    },
+    CopyRows {
+        stream: usize,
+        kind: Copied,
+        to: (u64, Pitch),
+        from: (u64, Pitch),
+        extent: CopyExtent,
     },
     Fill {
         stream: usize,
@@ -72,6 +79,16 @@ pub(super) enum Copied {
     Within,
 }
 
+impl fmt::Display for Copied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ToDevice => " to the device",
+            Self::ToHost => " to the host",
+            Self::Within => "",
+        })
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,13 +96,17 @@ impl fmt::Display for Entry {
             Self::Wait { .. } => f.write_str("a wait"),
             Self::Alloc { bytes, .. } => write!(f, "an allocation of {bytes} bytes"),
             Self::Free { .. } => f.write_str("the end of an allocation"),
-            Self::Copy { kind, bytes, .. } => {
-                let kind = match kind {
-                    Copied::ToDevice => " to the device",
-                    Copied::ToHost => " to the host",
-                    Copied::Within => "",
-                };
-                write!(f, "a copy{kind} of {bytes} bytes")
+            Self::Copy { kind, bytes, .. } => write!(f, "a copy{kind} of {bytes} bytes"),
+            Self::CopyRows { kind, extent, .. } => {
+                let CopyExtent {
+                    width_bytes,
+                    height,
+                    depth,
+                } = extent;
+                write!(
+                    f,
+                    "a copy{kind} of {depth} planes of {height} rows of {width_bytes} bytes"
+                )
             }
             Self::Fill { pattern, count, .. } => write!(f, "a fill of {} bytes", pattern.len() * count),
             Self::Launch(launch) => write!(f, "a launch of `{}`", launch.parameters.kernel().name),

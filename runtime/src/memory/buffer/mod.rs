@@ -226,14 +226,8 @@ impl<T, P> DeviceBuffer<T, P> {
     /// # Errors
     /// [`Refused`] with both parts.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
-        let (first, second) = (self.memory(), tail.memory());
-        let adjacent = match (&first.split, &second.split) {
-            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == second.address,
-            // Two empty buffers join. Two whole allocations never do.
-            (None, None) => first.address == DANGLING && second.address == DANGLING,
-            _ => false,
-        };
-        let (Some(len), true) = (first.len.checked_add(second.len), adjacent) else {
+        let len = self.len().checked_add(tail.len());
+        let (Some(len), true) = (len, self.is_before(&tail)) else {
             return Err(Refused {
                 error: Error::NotAdjacent,
                 value: (self, tail),
@@ -252,6 +246,32 @@ impl<T, P> DeviceBuffer<T, P> {
         // them, the uses of both come before its present end; if they are idle, no use of either is
         // pending. BUFFER-3 held for both.
         Ok(unsafe { Self::new(memory) })
+    }
+
+    /// Whether `tail` begins where this part ends, in the same block.
+    pub(super) fn is_before(&self, tail: &Self) -> bool {
+        let (first, second) = (self.memory(), tail.memory());
+        match (&first.split, &second.split) {
+            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == second.address,
+            // Two empty buffers join. Two whole allocations never do.
+            (None, None) => first.address == DANGLING && second.address == DANGLING,
+            _ => false,
+        }
+    }
+
+    /// The same memory with `len` elements of another type.
+    ///
+    /// # Safety
+    /// `len` elements of `U` have the bytes of all elements of `T`. They may begin at the address,
+    /// and the memory may be read as `U`.
+    pub(super) unsafe fn with_elements<U>(self, len: usize) -> DeviceBuffer<U, P> {
+        let memory = Memory {
+            len,
+            ..self.into_memory()
+        };
+        // SAFETY: BUFFER-1 held for `self`, whose bytes are the elements of `U` by this function's
+        // contract. `at` and the place do not change (BUFFER-2, BUFFER-3).
+        unsafe { DeviceBuffer::new(memory) }
     }
 
     /// The address after the last element.

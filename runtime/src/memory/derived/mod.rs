@@ -1,11 +1,14 @@
 //! What `#[derive(Bundle)]` puts into a user's crate.
 //!
 //! [`__bundle!`](crate::__bundle) writes two layers. Safe functions, of the traits in
-//! `derived/parts.rs`, take the struct apart, convert each part and build the struct again. The
+//! `derived/parts.rs`, take the bundle apart, convert each part and build the bundle again. The
 //! `unsafe` methods of [`Bundle`](crate::Bundle) hold nothing but a call of these functions. So no
 //! name, type or pattern of the user stands where `unsafe` is allowed. A union, for example, does
 //! not compile: safe code cannot read its fields. Counterexample: with the pattern in an
 //! `unsafe fn`, a union was made with a number and read as a reference.
+//!
+//! A struct has one form, an enum has one for each variant. The variant is known while the bundle
+//! is pending, because it is host memory, which moves with the bundle and which no GPU writes.
 
 mod parts;
 
@@ -14,16 +17,19 @@ pub use parts::{
     has_parts, idle_from, note_host_access, retire, same_type, view,
 };
 
-/// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct of buffers.
+/// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct or an enum of buffers.
 ///
 /// This is a macro of this crate because only its own macros can name a crate safely: the user may
 /// call another crate `cuda_rt` (H42). The output is structural for every input:
 ///
-/// - The patterns name every field, in safe code, so the type is a struct.
+/// - The patterns name every field of every variant, in safe code, so the type is a struct or an
+///   enum. Each field is bound (`part @ _`): a constant of the same name is refused, and compares
+///   with nothing.
+/// - A variant is built from the parts of the same variant: one path stands for both.
 /// - The compiler infers a part's type from the field, and all parts are on one device. The caller
 ///   names no type.
-/// - There is at least one part. No bundle is `Copy`, so the move of that part refuses a struct
-///   with a destructor.
+/// - There is at least one part. No bundle is `Copy`, so the move of that part refuses a type with
+///   a destructor.
 /// - Plain fields are `Copy`, and have the same type in every form of the bundle. So no `Deref` of
 ///   a user runs.
 ///
@@ -44,10 +50,14 @@ macro_rules! __bundle {
         on = [$($on:ty,)*],
         on_where = [$([$($on_for:lifetime)*] $on_bounded:ty: $({ $($on_outlives:lifetime)? $(? $on_maybe:path;)? $([$($on_higher:lifetime)*] $on_bound:path)? })*;)*],
         idle_of_stream = [$($idle_of_stream:ty,)*],
-        buffers = [$($member:tt: $part:ident;)*],
-        plain = [$($plain_member:tt: $plain:ident;)*],
+        forms = [$(
+            [$($form:ident)::+, $($view_form:ident)::+, $($ref_form:ident)::+]
+            buffers = [$($member:tt: $part:ident;)*],
+            plain = [$($plain_member:tt: $plain:ident;)*];
+        )*],
     ) => {
-        const _: () = $crate::__private::has_parts(&[$($crate::__private::core::stringify!($member)),*]);
+        const _: () =
+            $crate::__private::has_parts(&[$($($crate::__private::core::stringify!($member),)*)*]);
 
         // SAFETY: structural: `PartByPart` below is safe code, and names every field.
         unsafe impl<$($lifetime,)* $($type,)* $(const $constant: $constant_type,)* __D: $crate::DeviceTag>
@@ -89,11 +99,14 @@ macro_rules! __bundle {
             }
 
             fn note_host_access(&self, __passed: $crate::__private::ToHost) {
-                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                $(
-                    let $part = $crate::__private::Exact($part);
-                    $crate::__private::note_host_access($part, __passed);
-                )*
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: _,)* } => {
+                        $(
+                            let $part = $crate::__private::Exact($part);
+                            $crate::__private::note_host_access($part, __passed);
+                        )*
+                    }
+                )* }
             }
         }
 
@@ -106,87 +119,110 @@ macro_rules! __bundle {
             $(for<$($idle_for),*> $idle_bounded: $($($idle_outlives +)? $(?$idle_maybe +)? $(for<$($idle_higher),*> $idle_bound +)?)*,)*
         {
             #[inline]
+            #[allow(irrefutable_let_patterns)]
             fn attach_parts<__S: $crate::StreamTag>(
                 self,
                 __with: $crate::__private::Attach<__S, __D>,
             ) -> <Self as $crate::Bundle>::On<__S> {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $plain = $crate::__private::Exact($plain);)*
-                // If one part unwinds, the parts after it must leak: a drop would treat them as
-                // idle.
-                $(let $part = $crate::__private::Unless::leaked($part);)*
-                let __made = $name {
-                    $($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part)),)*
-                    $($plain_member: $plain.0,)*
-                };
-                $(
-                    let __there = $crate::__private::Exact(__made.$plain_member);
-                    $crate::__private::same_type($plain, __there);
-                )*
-                __made
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
+                        $(let $plain = $crate::__private::Exact($plain);)*
+                        // If one part unwinds, the parts after it must leak: a drop would treat
+                        // them as idle.
+                        $(let $part = $crate::__private::Unless::leaked($part);)*
+                        let __here = $crate::__private::Exact(($($plain.0,)*));
+                        let __made = $($form)::+ {
+                            $($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part)),)*
+                            $($plain_member: $plain.0,)*
+                        };
+                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+                            let __there = $crate::__private::Exact(($(*$plain,)*));
+                            $crate::__private::same_type(__here, __there);
+                        }
+                        __made
+                    }
+                )* }
             }
 
             #[inline]
+            #[allow(irrefutable_let_patterns)]
             fn parts_back<__S: $crate::StreamTag>(
                 __on: <Self as $crate::Bundle>::On<__S>,
                 __with: $crate::__private::Back<__S, __D>,
             ) -> Self {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = __on;
-                $(let $plain = $crate::__private::Exact($plain);)*
-                // If one part unwinds, the parts before it must leak.
-                $(let $part = $crate::__private::Unless::leaked($crate::__private::Back::part(__with, $part));)*
-                let __made = $name {
-                    $($member: $crate::__private::Unless::take_back($part),)*
-                    $($plain_member: $plain.0,)*
-                };
-                $(
-                    let __there = $crate::__private::Exact(__made.$plain_member);
-                    $crate::__private::same_type($plain, __there);
-                )*
-                __made
+                match __on { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
+                        $(let $plain = $crate::__private::Exact($plain);)*
+                        // If one part unwinds, the parts before it must leak.
+                        $(let $part = $crate::__private::Unless::leaked($crate::__private::Back::part(__with, $part));)*
+                        let __here = $crate::__private::Exact(($($plain.0,)*));
+                        let __made = $($form)::+ {
+                            $($member: $crate::__private::Unless::take_back($part),)*
+                            $($plain_member: $plain.0,)*
+                        };
+                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+                            let __there = $crate::__private::Exact(($(*$plain,)*));
+                            $crate::__private::same_type(__here, __there);
+                        }
+                        __made
+                    }
+                )* }
             }
 
+            #[allow(irrefutable_let_patterns)]
             fn view_parts<'__v, __S: $crate::StreamTag>(
                 &mut self,
                 __with: $crate::__private::BorrowMut<'__v, __S, __D>,
             ) -> <Self as $crate::Bundle>::View<'__v, __S> {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $part = $crate::__private::Exact($part);)*
-                $(let $plain = $crate::__private::Exact(*$plain);)*
-                let __made = $view {
-                    $($member: $crate::__private::BorrowMut::part(__with, $part),)*
-                    $($plain_member: $plain.0,)*
-                };
-                $(
-                    let __there = $crate::__private::Exact(__made.$plain_member);
-                    $crate::__private::same_type($plain, __there);
-                )*
-                __made
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
+                        $(let $part = $crate::__private::Exact($part);)*
+                        $(let $plain = $crate::__private::Exact(*$plain);)*
+                        let __here = $crate::__private::Exact(($($plain.0,)*));
+                        let __made = $($view_form)::+ {
+                            $($member: $crate::__private::BorrowMut::part(__with, $part),)*
+                            $($plain_member: $plain.0,)*
+                        };
+                        if let $($view_form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+                            let __there = $crate::__private::Exact(($(*$plain,)*));
+                            $crate::__private::same_type(__here, __there);
+                        }
+                        __made
+                    }
+                )* }
             }
 
+            #[allow(irrefutable_let_patterns)]
             fn parts_by_ref<'__v, __S: $crate::StreamTag>(
                 &self,
                 __with: $crate::__private::Borrow<'__v, __S, __D>,
             ) -> <Self as $crate::Bundle>::Ref<'__v, __S> {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $part = $crate::__private::Exact($part);)*
-                $(let $plain = $crate::__private::Exact(*$plain);)*
-                let __made = $by_ref {
-                    $($member: $crate::__private::Borrow::part(__with, $part),)*
-                    $($plain_member: $plain.0,)*
-                };
-                $(
-                    let __there = $crate::__private::Exact(__made.$plain_member);
-                    $crate::__private::same_type($plain, __there);
-                )*
-                __made
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
+                        $(let $part = $crate::__private::Exact($part);)*
+                        $(let $plain = $crate::__private::Exact(*$plain);)*
+                        let __here = $crate::__private::Exact(($($plain.0,)*));
+                        let __made = $($ref_form)::+ {
+                            $($member: $crate::__private::Borrow::part(__with, $part),)*
+                            $($plain_member: $plain.0,)*
+                        };
+                        if let $($ref_form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+                            let __there = $crate::__private::Exact(($(*$plain,)*));
+                            $crate::__private::same_type(__here, __there);
+                        }
+                        __made
+                    }
+                )* }
             }
 
             fn retire_parts(self, mut __with: $crate::__private::Retire<'_, __D>) {
-                let $name { $($member: $part,)* $($plain_member: _,)* } = self;
-                // As in `attach_parts`.
-                $(let $part = $crate::__private::Unless::leaked($part);)*
-                $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: _,)* } => {
+                        // As in `attach_parts`.
+                        $(let $part = $crate::__private::Unless::leaked($part);)*
+                        $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
+                    }
+                )* }
             }
         }
 
@@ -216,20 +252,25 @@ macro_rules! __bundle {
             $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
         {
             #[inline]
+            #[allow(irrefutable_let_patterns)]
             fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
-                let $name { $($member: $part,)* $($plain_member: $plain,)* } = self;
-                $(let $plain = $crate::__private::Exact($plain);)*
-                // If one part unwinds, the parts before it must leak.
-                $(let $part = $crate::__private::Unless::leaked($crate::__private::Detach::part(__with, $part));)*
-                let __made = $name {
-                    $($member: $crate::__private::Unless::take_back($part),)*
-                    $($plain_member: $plain.0,)*
-                };
-                $(
-                    let __there = $crate::__private::Exact(__made.$plain_member);
-                    $crate::__private::same_type($plain, __there);
-                )*
-                __made
+                match self { $(
+                    $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
+                        $(let $plain = $crate::__private::Exact($plain);)*
+                        // If one part unwinds, the parts before it must leak.
+                        $(let $part = $crate::__private::Unless::leaked($crate::__private::Detach::part(__with, $part));)*
+                        let __here = $crate::__private::Exact(($($plain.0,)*));
+                        let __made = $($form)::+ {
+                            $($member: $crate::__private::Unless::take_back($part),)*
+                            $($plain_member: $plain.0,)*
+                        };
+                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+                            let __there = $crate::__private::Exact(($(*$plain,)*));
+                            $crate::__private::same_type(__here, __there);
+                        }
+                        __made
+                    }
+                )* }
             }
         }
     };

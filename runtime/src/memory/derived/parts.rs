@@ -28,7 +28,8 @@ use crate::tag::{DeviceTag, StreamTag};
 #[derive(Debug)]
 pub struct Exact<T>(pub T);
 
-/// Compiles only if a plain field has one type, which is `Copy`, in two forms of a bundle.
+/// Compiles only if the plain fields, as a tuple, have one type, which is `Copy`, in a bundle and
+/// in what is made of it.
 #[inline(always)]
 pub fn same_type<T: Copy>(_: Exact<T>, _: Exact<T>) {}
 

@@ -58,7 +58,7 @@ impl<T, P> PinnedBuffer<T, P> {
         self.base().cast()
     }
 
-    fn address(&self) -> DeviceAddress {
+    pub(super) fn address(&self) -> DeviceAddress {
         DeviceAddress(self.base().addr().get() as u64)
     }
 
@@ -115,16 +115,8 @@ impl<T, P> PinnedBuffer<T, P> {
     /// # Errors
     /// [`Refused`] with both parts.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
-        let (first, second) = (self.memory(), tail.memory());
-        let adjacent = match (&first.storage, &second.storage) {
-            (Some(Storage::Part(split, start)), Some(Storage::Part(other, next))) => {
-                Arc::ptr_eq(split, other) && start + first.len * size_of::<T>() == *next
-            }
-            // Two empty buffers join. Two whole blocks never do.
-            (None, None) => true,
-            _ => false,
-        };
-        let (Some(len), true) = (first.len.checked_add(second.len), adjacent) else {
+        let len = self.len().checked_add(tail.len());
+        let (Some(len), true) = (len, self.is_before(&tail)) else {
             return Err(Refused {
                 error: Error::NotAdjacent,
                 value: (self, tail),
@@ -140,6 +132,34 @@ impl<T, P> PinnedBuffer<T, P> {
         // stream owns them, the uses of both come before its present end; if they are idle, no use
         // of either is pending. PINNED-4 held for both.
         Ok(unsafe { Self::new(memory) })
+    }
+
+    /// Whether `tail` begins where this part ends, in the same block.
+    pub(super) fn is_before(&self, tail: &Self) -> bool {
+        let (first, second) = (self.memory(), tail.memory());
+        match (&first.storage, &second.storage) {
+            (Some(Storage::Part(split, start)), Some(Storage::Part(other, next))) => {
+                Arc::ptr_eq(split, other) && start + first.len * size_of::<T>() == *next
+            }
+            // Two empty buffers join. Two whole blocks never do.
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// The same memory with `len` elements of another type.
+    ///
+    /// # Safety
+    /// `len` elements of `U` have the bytes of all elements of `T`, which are values of `U`, and
+    /// may begin at the address.
+    pub(super) unsafe fn with_elements<U>(self, len: usize) -> PinnedBuffer<U, P> {
+        let memory = Memory {
+            len,
+            ..self.into_memory()
+        };
+        // SAFETY: PINNED-1 and PINNED-2 hold by this function's contract: the elements of `U` have
+        // the bytes that `self` owned. `at` and the place do not change (PINNED-3, PINNED-4).
+        unsafe { PinnedBuffer::new(memory) }
     }
 
     /// Tells a checker that the host may access the elements from now on, or could until now.

@@ -1,7 +1,8 @@
-//! Structs that derive `Bundle`.
+//! Structs and enums that derive `Bundle`.
 #![forbid(unsafe_code)]
 
 mod attacks;
+mod enums;
 
 use cuda_rt::{DeviceBuffer, Idle, PinnedBuffer, Place};
 
