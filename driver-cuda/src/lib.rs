@@ -327,6 +327,10 @@ impl Memory for CudaDriver {
         // SAFETY: the same contract.
         self.report(unsafe { memory::unregister_host(&self.context, memory) })
     }
+
+    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        self.report(memory::mapped_address(&self.context, address))
+    }
 }
 
 impl Copies for CudaDriver {

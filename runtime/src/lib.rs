@@ -64,7 +64,7 @@ pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};
 pub use crate::order::join::Handoffs;
 pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
-pub use crate::stream::Stream;
+pub use crate::stream::{MappedOutput, Stream};
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{
     DeviceTag, Gpu, HostPlace, Idle, Live, NamedDevice, NamedStream, NoStream, OnHost, Place, Priority,

@@ -42,6 +42,7 @@ calls! {
     TrimPool "cuMemPoolTrimTo";
     RegisterHost "cuMemHostRegister";
     UnregisterHost "cuMemHostUnregister";
+    MappedAddress "cuMemHostGetDevicePointer";
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";

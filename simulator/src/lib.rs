@@ -24,8 +24,9 @@
 //!   function a moment to end, so that the order depends on the seed only
 //! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
 //!   the kernel must not wait for a thread that makes driver calls
-//! - **copies and kernels fail if they are given other memory than device memory**: a range beyond
-//!   its block but inside the device's memory is not noticed: the caller proves that there is none
+//! - **copies and kernels fail on memory that the device does not reach** (it reaches its own,
+//!   page-locked, managed, and that of devices whose access was asked for): a range beyond its block
+//!   but inside such memory is not noticed: the caller proves that there is none
 //! - **streams have priorities**: they change neither order nor time
 //! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
 //!   nodes only while a host function of the graph runs
@@ -48,6 +49,7 @@ mod occupancy;
 mod op;
 mod peer;
 mod random;
+mod reach;
 mod replay;
 mod schedule;
 mod simulator;
@@ -325,7 +327,7 @@ impl Memory for SimDevice {
 
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
         self.enter(Call::RegisterHost, |state| {
-            if state.registered.insert(memory.address().addr().get()) {
+            if state.host.register(memory.address(), memory.len_bytes()) {
                 return Ok(());
             }
             Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
@@ -334,10 +336,20 @@ impl Memory for SimDevice {
 
     unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
         self.enter(Call::UnregisterHost, |state| {
-            if state.registered.remove(&memory.address().addr().get()) {
+            if state.host.unregister(memory.address()) {
                 return Ok(());
             }
             Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+        })
+    }
+
+    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        self.enter(Call::MappedAddress, |state| {
+            let address = address.as_ptr().expose_provenance() as u64;
+            if state.host.contains(address, 1) {
+                return Ok(DeviceAddress(address));
+            }
+            Err(state.error(Call::MappedAddress, ErrorCode::INVALID_VALUE))
         })
     }
 }

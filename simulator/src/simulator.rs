@@ -254,7 +254,7 @@ impl State {
             graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
             allocations_live: self.memories.iter().map(Memory::blocks).sum(),
             bytes_live: self.memories.iter().map(Memory::used_bytes).sum(),
-            registrations_live: self.registered.len(),
+            registrations_live: self.host.registered(),
             operations_pending: self.schedule.pending,
             ..self.counters.clone()
         }

@@ -7,6 +7,7 @@ use super::host_function::HostFunctions;
 use super::op::Op;
 use super::peer::new_peer;
 use super::random::Random;
+use super::reach::{HostRanges, Reach};
 use super::stream::Stream;
 use super::{Call, Core, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
@@ -28,8 +29,10 @@ pub(super) struct State {
     pub(super) peers: Vec<RawPeer>,
     /// Number of nodes ever made.
     pub(super) nodes_made: u64,
-    /// Addresses of registered host memory.
-    pub(super) registered: HashSet<usize>,
+    /// Host memory that every device reaches.
+    pub(super) host: HostRanges,
+    /// The devices that were given access to the memory of another device: (who, whose).
+    pub(super) granted: HashSet<(usize, usize)>,
     pub(super) counters: Counters,
     pub(super) host_functions: HostFunctions,
     /// The sticky error that lost the device.
@@ -51,7 +54,8 @@ impl State {
             memories: Vec::new(),
             peers: Vec::new(),
             nodes_made: 0,
-            registered: HashSet::new(),
+            host: HostRanges::default(),
+            granted: HashSet::new(),
             counters: Counters::default(),
             host_functions: HostFunctions::new(core),
             lost: None,
@@ -105,6 +109,16 @@ impl State {
         DriverError::with_detail(call.name(), code, self.origin())
     }
 
+    /// The memory that work of `device` reaches.
+    pub(super) fn reach(&self, device: usize) -> Reach<'_> {
+        Reach {
+            device,
+            memories: &self.memories,
+            granted: &self.granted,
+            host: &self.host,
+        }
+    }
+
     /// Enqueues a copy or fill with these ranges on devices. With no bytes it enqueues nothing.
     pub(super) fn transfer(
         &mut self,
@@ -120,7 +134,7 @@ impl State {
         }
         if !ranges
             .iter()
-            .all(|(device, address)| self.memories[*device].contains(address.0, bytes as u64))
+            .all(|(device, address)| self.reach(*device).contains(address.0, bytes as u64))
         {
             return Err(self.error(call, ErrorCode::INVALID_VALUE));
         }

@@ -101,7 +101,7 @@ impl<D: Driver + ?Sized> Events for Checked<D> {
 
 impl<D: Driver + ?Sized> Memory for Checked<D> {
     cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
-        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, mapped_address,
     }
 
     cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|

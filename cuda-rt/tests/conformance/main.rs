@@ -26,6 +26,7 @@ mod cases {
     pub(crate) mod graphs;
     pub(crate) mod host_functions;
     pub(crate) mod kernels;
+    pub(crate) mod mapped;
     pub(crate) mod memory;
     pub(crate) mod peers;
     pub(crate) mod streams;
@@ -100,6 +101,15 @@ suite! {
         the_pool_reports_its_memory_and_returns_it,
         trimming_keeps_memory_that_pending_work_uses,
         host_memory_is_readable_once_unregistered,
+    }
+    mapped {
+        kernels_read_and_write_host_memory,
+        the_host_and_kernels_take_turns,
+        fills_of_host_memory,
+        copies_of_mapped_memory,
+        mapped_memory_moves_between_streams,
+        a_graph_works_on_host_memory,
+        memory_that_is_not_page_locked_has_no_address,
     }
     copies {
         copies_at_odd_offsets_and_lengths_arrive,

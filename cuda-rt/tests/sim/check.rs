@@ -315,6 +315,31 @@ fn the_host_races_with_a_copy_it_did_not_wait_for() {
     assert_eq!(races(|rig| program(rig, true)), []);
 }
 
+/// Work that reaches page-locked memory in place is followed like a copy of it.
+#[test]
+fn the_host_races_with_a_kernel_or_a_fill_on_mapped_memory() {
+    for fill in [false, true] {
+        let program = |rig: &Rig, ordered: bool| {
+            let s = rig.stream();
+            let host = Host::new(64);
+            rig.register_host(host.memory()).unwrap();
+            let address = rig.driver.mapped_address(host.memory().address()).unwrap();
+            if fill {
+                rig.fill(address, &[1], 64, s).unwrap();
+            } else {
+                rig.add(address, 16, 1, s).unwrap();
+            }
+            if ordered {
+                rig.synchronize_stream(s).unwrap();
+            }
+            note_host_access(rig, host);
+        };
+        let work = if fill { "fill" } else { kernels::ADD.name };
+        assert_eq!(named(&races(|rig| program(rig, false))), [(work, "the host")]);
+        assert_eq!(races(|rig| program(rig, true)), []);
+    }
+}
+
 #[test]
 fn unregistering_counts_as_a_use() {
     let program = |rig: &Rig, ordered: bool| {

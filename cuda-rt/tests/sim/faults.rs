@@ -52,6 +52,7 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::TrimPool => rig.driver.trim_pool(0),
         Call::RegisterHost => rig.register_host(spare.memory()),
         Call::UnregisterHost => rig.unregister_host(host.memory()),
+        Call::MappedAddress => rig.driver.mapped_address(host.memory().address()).map(drop),
         Call::CopyToDevice => rig.upload(a, host, 1, s),
         Call::CopyToHost => rig.download(host, a, 1, s),
         Call::Copy => rig.copy(a, b, 4, s),

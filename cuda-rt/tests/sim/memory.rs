@@ -1,7 +1,36 @@
-use cuda_rt::driver::{DeviceAddress, ErrorCode, Memory};
+use cuda_rt::driver::{DeviceAddress, DriverError, ErrorCode, Memory};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
+
+/// A kernel that is given memory which its device does not reach loses the device, and a fill or
+/// copy is refused.
+#[test]
+fn work_reaches_no_host_memory_that_is_not_page_locked() {
+    let rig = Rig::seeded(1);
+    let s = rig.stream();
+    let host = Host::new(8192);
+    let there = DeviceAddress(host.memory().address().addr().get() as u64);
+    let address = host.memory().address();
+    let refused = |error: DriverError| assert_eq!(error.code(), ErrorCode::INVALID_VALUE);
+    refused(rig.driver.mapped_address(address).unwrap_err());
+    refused(rig.fill(there, &[1], 64, s).unwrap_err());
+    rig.register_host(host.memory()).unwrap();
+    assert_eq!(rig.driver.mapped_address(address), Ok(there));
+    rig.fill(there, &[1], 8192, s).unwrap();
+    refused(rig.fill(there, &[1], 8193, s).unwrap_err());
+    refused(rig.copy(DeviceAddress(there.0 + 8100), there, 93, s).unwrap_err());
+    rig.add(there, 2048, 1, s).unwrap();
+    rig.synchronize_stream(s).unwrap();
+    assert_eq!(host.get(2048), [0x0101_0102; 2048]);
+
+    rig.unregister_host(host.memory()).unwrap();
+    refused(rig.driver.mapped_address(address).unwrap_err());
+    rig.add(there, 1, 1, s).unwrap();
+    let lost = rig.synchronize_stream(s).unwrap_err();
+    assert_eq!(lost.code(), ErrorCode::ILLEGAL_ADDRESS, "{lost}");
+    assert!(lost.detail().contains("does not reach"), "{lost}");
+}
 
 #[test]
 fn memory_is_limited_and_comes_back() {

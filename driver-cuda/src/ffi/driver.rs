@@ -108,6 +108,11 @@ macro_rules! driver_entry_points {
         since "CUDA 11.2": fn cuMemFreeAsync(address: ffi::CUdeviceptr, stream: ffi::CUstream);
         since "CUDA 6.5": fn cuMemHostRegister_v2(address: *mut c_void, bytes: usize, flags: c_uint);
         since "CUDA 4.0": fn cuMemHostUnregister(address: *mut c_void);
+        since "CUDA 3.2": fn cuMemHostGetDevicePointer_v2(
+            on_device: *mut ffi::CUdeviceptr,
+            address: *mut c_void,
+            flags: c_uint,
+        );
         since "CUDA 3.2": fn cuMemcpyHtoDAsync_v2(
             destination: ffi::CUdeviceptr,
             source: *const c_void,

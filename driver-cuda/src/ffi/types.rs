@@ -139,6 +139,8 @@ impl CUgraphExecUpdateResult {
 
 /// The registered memory is page-locked for every context of the process.
 pub(crate) const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 1;
+/// The registered memory has a device address in every context.
+pub(crate) const CU_MEMHOSTREGISTER_DEVICEMAP: c_uint = 2;
 /// At the next launch, CUDA frees memory that the graph allocated and did not free.
 pub(crate) const CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: c_ulonglong = 1;
 

@@ -18,6 +18,8 @@ use crate::tag::{StreamTag, WriteBy};
 ///
 /// - `DeviceBuffer<MaybeUninit<T>, S>`: `DeviceBuffer<T, S>`. On an error: [`Refused`] with the
 ///   buffer.
+/// - [`MappedOutput<T, S>`](crate::MappedOutput), pinned memory: `PinnedBuffer<T, S>`. On an error:
+///   [`Refused`] with the output.
 /// - `&mut DeviceSlice<MaybeUninit<T>, S>`: `&mut DeviceSlice<T, S>`: the same memory, for as long
 ///   as it is borrowed. On an error: [`Error`].
 /// - `&mut` of a `DeviceBuffer<T, S>`, a `DeviceSlice` or a `DeviceViewMut`: `()`. On an error:

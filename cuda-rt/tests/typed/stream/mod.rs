@@ -4,6 +4,7 @@
 mod host_copy;
 mod host_fn;
 mod lend;
+mod mapped;
 mod peer_copy;
 mod pool;
 
