@@ -71,6 +71,9 @@
 //! - **memory that nothing wrote yet**: [`alloc_uninit`](Stream::alloc_uninit), written by a kernel
 //!   that returns its element ([`KernelOutput`]) or by `init_…`;
 //!   [`pinned_uninit`](Device::pinned_uninit)
+//! - **memory that kernels reach elsewhere**: pinned memory, by [`mapped`](Stream::mapped) and
+//!   [`mapped_mut`](Stream::mapped_mut); [`ManagedBuffer`], with [`prefetch`](Stream::prefetch) and
+//!   [`advise`](ManagedBuffer::advise)
 //! - **work of the host in stream order**: [`Stream::host_fn`]
 //! - **graphs**: [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and
 //!   [`replace`](Graph::replace)
@@ -143,10 +146,10 @@ pub use cuda_rt_runtime::{
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
     HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
-    NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PinnedBuffer,
-    PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query,
-    RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared,
-    Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    ManagedBuffer, MappedOutput, NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace,
+    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
+    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
+    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

@@ -33,6 +33,7 @@ mod graph;
 mod host_function;
 mod launch;
 mod library;
+mod managed;
 mod memory;
 mod module;
 mod occupancy;

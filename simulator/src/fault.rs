@@ -43,6 +43,10 @@ calls! {
     RegisterHost "cuMemHostRegister";
     UnregisterHost "cuMemHostUnregister";
     MappedAddress "cuMemHostGetDevicePointer";
+    AllocManaged "cuMemAllocManaged";
+    FreeManaged "cuMemFree";
+    Prefetch "cuMemPrefetchAsync";
+    Advise "cuMemAdvise";
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";

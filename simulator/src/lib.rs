@@ -44,6 +44,7 @@ mod fault;
 mod graph;
 mod host_function;
 mod launch;
+mod managed;
 mod memory;
 mod occupancy;
 mod op;
@@ -145,6 +146,7 @@ impl SimDevice {
             copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
             priority_range: (0, -5),
+            concurrent_managed_access: config.managed_memory,
             ..Properties::named(config.name.clone(), Backend::Simulated)
         };
         Self {
@@ -346,7 +348,7 @@ impl Memory for SimDevice {
     fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
         self.enter(Call::MappedAddress, |state| {
             let address = address.as_ptr().expose_provenance() as u64;
-            if state.host.contains(address, 1) {
+            if state.host.is_registered(address, 1) {
                 return Ok(DeviceAddress(address));
             }
             Err(state.error(Call::MappedAddress, ErrorCode::INVALID_VALUE))

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use super::managed::ManagedMemory;
 use super::memory::Memory;
 
 /// The memory that work of a device reaches.
@@ -35,9 +36,11 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Host memory that every device reaches: the lengths of page-locked ranges, by address.
+/// Host memory that every device reaches.
 #[derive(Debug, Default)]
 pub(super) struct HostRanges {
+    pub(super) managed: ManagedMemory,
+    /// The lengths of page-locked ranges, by address.
     registered: BTreeMap<u64, u64>,
 }
 
@@ -62,8 +65,13 @@ impl HostRanges {
         self.registered.len()
     }
 
-    /// Whether all `bytes` bytes are inside one range.
+    /// Whether all `bytes` bytes are managed memory, or inside one page-locked range.
     pub(super) fn contains(&self, address: u64, bytes: u64) -> bool {
+        self.managed.contains(address, bytes) || self.is_registered(address, bytes)
+    }
+
+    /// Whether all `bytes` bytes are inside one page-locked range.
+    pub(super) fn is_registered(&self, address: u64, bytes: u64) -> bool {
         let before = self.registered.range(..=address).next_back();
         before.is_some_and(|(start, len)| {
             let from = address - start;

@@ -9,10 +9,11 @@ use super::follow::each_buffer;
 use super::{Checked, communicator, device, host};
 use cuda_rt_driver::AccessKind::{Read, Write};
 use cuda_rt_driver::{
-    CallSite, Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Advice, CallSite, Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction,
+    HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// The file in which a call through `dyn Driver` seems to have its place.
@@ -129,6 +130,30 @@ impl<D: Driver + ?Sized> Memory for Checked<D> {
             this.follow(call, |monitor, ()| {
                 monitor.unregister(host(memory.address(), memory.len_bytes()), operation(at));
             })
+        };
+    }
+}
+
+impl<D: Driver + ?Sized> Managed for Checked<D> {
+    cuda_rt_driver::managed_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
+        advise, while_mapped,
+    }
+
+    cuda_rt_driver::managed_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
+        alloc_managed(bytes) => this.follow(call, |monitor, address| {
+            monitor.alloc_managed(host(*address, bytes));
+        });
+
+        // A prefetch changes no bytes. It counts as a read, so a free does not come before it.
+        #[track_caller]
+        prefetch(address, bytes, _to, stream) => {
+            this.enqueue(CallSite::here("prefetch"), stream, [(Read, host(address, bytes))], call)
+        };
+
+        #[track_caller]
+        free_managed(address) => {
+            let at = CallSite::here("free of managed memory");
+            this.follow(call, |monitor, ()| monitor.free_managed(host(address, 0).start, operation(at)))
         };
     }
 }

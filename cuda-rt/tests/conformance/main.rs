@@ -26,6 +26,7 @@ mod cases {
     pub(crate) mod graphs;
     pub(crate) mod host_functions;
     pub(crate) mod kernels;
+    pub(crate) mod managed;
     pub(crate) mod mapped;
     pub(crate) mod memory;
     pub(crate) mod peers;
@@ -110,6 +111,14 @@ suite! {
         mapped_memory_moves_between_streams,
         a_graph_works_on_host_memory,
         memory_that_is_not_page_locked_has_no_address,
+    }
+    managed {
+        the_host_and_kernels_take_turns,
+        the_host_uses_other_memory_than_a_running_kernel,
+        copies_and_fills_of_managed_memory,
+        prefetches_and_advice_change_no_bytes,
+        a_graph_works_on_managed_memory,
+        a_panic_leaves_the_closure,
     }
     copies {
         copies_at_odd_offsets_and_lengths_arrive,

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::{AccessKind, Race};
 use cuda_rt::driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory, MemoryInfo,
-    MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Advice, Communicator, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
+    Location, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer,
+    RawStream,
 };
-use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
 use cuda_rt::driver::{KernelAttributes, SuggestedBlock};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
@@ -176,6 +177,12 @@ impl Memory for Recorder {
         unregister_host(memory) => this.record(call, |calls, ()| {
             Some(Call::Unregister(calls.end(address(memory.address()))))
         });
+    }
+}
+
+impl Managed for Recorder {
+    cuda_rt::driver::managed_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 

@@ -1,7 +1,48 @@
-use cuda_rt::driver::{DeviceAddress, DriverError, ErrorCode, Memory};
+use cuda_rt::driver::{DeviceAddress, DriverError, ErrorCode, Location, Managed, Memory};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
+
+/// Managed memory is memory of every device, until it is freed. Its bytes are junk before the first
+/// write, and again after the free.
+#[test]
+fn managed_memory_holds_junk_and_ends_with_its_free() {
+    let rig = Rig::seeded(3);
+    let s = rig.stream();
+    let memory = rig.driver.alloc_managed(4096).unwrap();
+    let address = DeviceAddress(memory.addr().get() as u64);
+    let contents = || rig.read(address, 1024, s);
+    assert!(contents().iter().filter(|word| **word == 0).count() < 8);
+    rig.fill(address, &[5, 0, 0, 0], 1024, s).unwrap();
+    assert_eq!(contents(), [5; 1024]);
+    assert_eq!(rig.sim().counters().managed_live, 1);
+    // SAFETY: any order of calls is sound on the simulated device; see the rig's text.
+    unsafe { rig.driver.free_managed(memory) }.unwrap();
+    assert_eq!(rig.sim().counters().managed_live, 0);
+    // SAFETY: as above.
+    assert!(unsafe { rig.driver.free_managed(memory) }.is_err(), "freed twice");
+    assert!(rig.fill(address, &[1], 4, s).is_err());
+    // SAFETY: as above.
+    let prefetched = unsafe { rig.driver.prefetch(memory, 8, Location::Host, s) };
+    assert_eq!(prefetched.unwrap_err().code(), ErrorCode::INVALID_VALUE);
+    // The next owner gets the same pages.
+    assert_eq!(rig.driver.alloc_managed(4096), Ok(memory));
+    assert!(contents().iter().filter(|word| **word == 5).count() < 8);
+
+    rig.begin_capture(s).unwrap();
+    // SAFETY: as above.
+    let captured = unsafe { rig.driver.prefetch(memory, 8, Location::Host, s) };
+    assert_eq!(
+        captured.unwrap_err().code(),
+        ErrorCode::STREAM_CAPTURE_UNSUPPORTED
+    );
+    rig.end_capture(s).unwrap();
+    assert!(rig.driver.alloc_managed(0).is_err());
+
+    let without = Rig::new(SimConfig::new().managed_memory(false));
+    let error = without.driver.alloc_managed(64).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NOT_SUPPORTED);
+}
 
 /// A kernel that is given memory which its device does not reach loses the device, and a fill or
 /// copy is refused.

@@ -44,10 +44,11 @@ use cust::stream::Stream;
 
 use crate::CudaDriver;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Advice, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
+    HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 use error::{check, error};
@@ -205,6 +206,12 @@ impl Memory for CustDriver {
             free_bytes: free as u64,
             total_bytes: total as u64,
         })
+    }
+}
+
+impl Managed for CustDriver {
+    cuda_rt_driver::managed_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Loan`]: views that one stream lends to another together.
 
 use super::view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
-use super::{DeviceBuffer, DeviceSlice, PinnedBuffer, PinnedSlice};
+use super::{DeviceBuffer, DeviceSlice, ManagedBuffer, PinnedBuffer, PinnedSlice};
 use crate::tag::StreamTag;
 
 /// Borrowed memory of the stream `S`, which [`Stream::lend_all`](crate::Stream::lend_all) lends to
@@ -50,6 +50,8 @@ views! { DeviceSlice;
     [] &mut DeviceSlice<T, S> => DeviceViewMut;
     [] &DeviceBuffer<T, S> => DeviceView;
     [] &mut DeviceBuffer<T, S> => DeviceViewMut;
+    [] &ManagedBuffer<T, S> => DeviceView;
+    [] &mut ManagedBuffer<T, S> => DeviceViewMut;
     ['v,] &DeviceView<'v, T, S> => DeviceView;
     ['v,] &DeviceViewMut<'v, T, S> => DeviceView;
     ['v,] &mut DeviceViewMut<'v, T, S> => DeviceViewMut;

@@ -11,6 +11,8 @@ mod host_arguments;
 mod host_methods;
 mod host_operators;
 mod loan;
+mod managed;
+mod managed_pool;
 mod parts;
 mod peek;
 mod pinned;
@@ -36,6 +38,7 @@ pub use constant::Constant;
 pub use device_std::element::Element;
 pub use host_arguments::HostArguments;
 pub use loan::Loan;
+pub use managed::ManagedBuffer;
 pub use pinned::PinnedBuffer;
 pub use pinned_pool::PinnedStats;
 pub use pinned_slice::PinnedSlice;
@@ -46,6 +49,7 @@ pub use slot::Slot;
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 
 pub(crate) use foreign::Foreign;
+pub(crate) use managed_pool::ManagedPool;
 pub(crate) use pinned_pool::PinnedPool;
 
 /// The alignment of every device allocation, in bytes. Pinned memory is aligned to a page.

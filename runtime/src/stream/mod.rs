@@ -10,6 +10,7 @@
 mod host_copy;
 mod host_fn;
 mod lend;
+mod managed;
 mod mapped;
 mod peer_copy;
 mod pool;

@@ -5,6 +5,7 @@ mod bundles;
 mod constant;
 mod derived;
 mod foreign;
+mod managed;
 mod parts;
 mod peek;
 mod pinned;

@@ -7,10 +7,11 @@ use super::entries::{Copied, Entry, Launch};
 use super::{CaptureLog, Mode, Run, State};
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{
-    Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Advice, Communicator, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
+    HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Properties, RawEvent, RawGraph, RawNode,
+    RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// An address of no memory, for an allocation in a dry run that its capture did not make. No launch
@@ -205,6 +206,12 @@ impl Memory for CaptureLog {
                 address,
             },
         );
+    }
+}
+
+impl Managed for CaptureLog {
+    cuda_rt_driver::managed_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 
