@@ -147,9 +147,9 @@ pub use cuda_rt_runtime::{
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
     HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
     ManagedBuffer, MappedOutput, NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace,
-    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
-    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
-    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    OwnedBy, PeerBuffer, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut,
+    Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers,
+    Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

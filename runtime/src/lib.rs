@@ -56,8 +56,8 @@ pub use crate::memory::Loan;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
-    HostArguments, ManagedBuffer, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut,
-    RangeIndex,
+    HostArguments, ManagedBuffer, OwnedBy, PeerBuffer, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
+    PinnedViewMut, RangeIndex,
 };
 pub use crate::memory::{HostLease, Lease, Shared};
 pub use crate::order::event::Event;

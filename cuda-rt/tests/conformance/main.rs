@@ -202,6 +202,8 @@ pairs! {
     copies_in_the_order_that_events_make,
     copies_at_odd_offsets_and_lengths,
     a_copy_of_nothing_does_nothing,
+    kernels_reach_the_memory_of_a_peer,
+    copies_between_a_peer_and_host_memory,
     the_host_waits_for_both,
     collectives_of_two_ranks,
     a_communicator_that_was_aborted,

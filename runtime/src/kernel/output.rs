@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use crate::error::{Error, Refused};
-use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element, ManagedBuffer};
-use crate::tag::{StreamTag, WriteBy};
+use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element, ManagedBuffer, PeerBuffer};
+use crate::tag::{DeviceTag, StreamTag, WriteBy};
 
 /// Memory that takes what a kernel returns, on the stream `S`.
 ///
@@ -170,5 +170,6 @@ written_before! {
     {T: Element, S: StreamTag, P: WriteBy<S>} DeviceSlice<T, P>, P;
     {T: Element, S: StreamTag} DeviceBuffer<T, S>, S;
     {T: Element, S: StreamTag} ManagedBuffer<T, S>, S;
+    {T: Element, D: DeviceTag, S: StreamTag} PeerBuffer<T, D, S>, S;
     {'v, T: Element, S: StreamTag, P: WriteBy<S>} DeviceViewMut<'v, T, P>, P;
 }

@@ -13,6 +13,7 @@ mod lend;
 mod managed;
 mod mapped;
 mod peer_copy;
+mod peer_loan;
 mod pool;
 
 pub use mapped::MappedOutput;

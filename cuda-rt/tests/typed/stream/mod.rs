@@ -6,6 +6,7 @@ mod host_fn;
 mod lend;
 mod mapped;
 mod peer_copy;
+mod peer_loan;
 mod pool;
 
 use cuda_rt::Error;
