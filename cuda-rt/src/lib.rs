@@ -73,7 +73,8 @@
 //!   [`pinned_uninit`](Device::pinned_uninit)
 //! - **memory that kernels reach elsewhere**: pinned memory, by [`mapped`](Stream::mapped) and
 //!   [`mapped_mut`](Stream::mapped_mut); [`ManagedBuffer`], with [`prefetch`](Stream::prefetch) and
-//!   [`advise`](ManagedBuffer::advise)
+//!   [`advise`](ManagedBuffer::advise); [`PeerBuffer`], of another GPU, by
+//!   [`acquire_peer`](Stream::acquire_peer)
 //! - **work of the host in stream order**: [`Stream::host_fn`]
 //! - **graphs**: [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and
 //!   [`replace`](Graph::replace)
@@ -88,7 +89,8 @@
 //!
 //! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so memory of one device is no
 //! argument for another. [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`] copy memory
-//! between devices, and the collectives of a [`Communicator`] combine it.
+//! between devices, and the collectives of a [`Communicator`] combine it. [`Stream::acquire_peer`]
+//! lends memory of one device to kernels of another.
 //!
 //! # Features
 //!
@@ -145,7 +147,7 @@ pub use cuda_rt_runtime::{
     Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
+    HostArguments, HostLease, HostPlace, Idle, IdlePlace, InGraph, InPlace, KernelOutput, Lease, Live, Loan,
     ManagedBuffer, MappedOutput, NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace,
     OwnedBy, PeerBuffer, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut,
     Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers,

@@ -68,8 +68,8 @@ pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
 pub use crate::stream::{MappedOutput, Stream};
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{
-    DeviceTag, Gpu, HostPlace, Idle, Live, NamedDevice, NamedStream, NoStream, OnHost, Place, Priority,
-    ReadBy, SameAs, Scoped, StreamTag, WriteBy,
+    DeviceTag, Gpu, HostPlace, Idle, IdlePlace, Live, NamedDevice, NamedStream, NoStream, OnHost, Place,
+    Priority, ReadBy, SameAs, Scoped, StreamTag, WriteBy,
 };
 pub use cuda_rt_driver::Reduction;
 

@@ -44,9 +44,9 @@ use crate::Properties;
 ///
 /// **Unwinding.** No method unwinds, here or in [`Communicator`](crate::Communicator): a panic
 /// inside an implementation becomes a sticky error. Only [`foreign`](Streams::foreign) and
-/// [`while_mapped`](Managed::while_mapped) pass on a panic of their `body`. The typed API stays sound even with an implementation that unwinds
-/// (`unless.rs`): it leaks what the GPU may still use, and refuses work that it can no longer
-/// order.
+/// [`while_mapped`](Managed::while_mapped) pass on a panic of their `body`. The typed API stays
+/// sound even with an implementation that unwinds (`unless.rs`): it leaks what the GPU may still
+/// use, and refuses work that it can no longer order.
 ///
 /// # Safety
 ///

@@ -9,8 +9,8 @@ use super::range::RangeIndex;
 use cuda_rt_driver::DeviceAddress;
 
 /// A view of memory that a device works on: its own memory, or memory elsewhere that its kernels
-/// reach, such as [mapped pinned memory](crate::Stream::mapped). Programs use `&DeviceSlice` and `&mut DeviceSlice`, like `&[T]` and
-/// `&mut [T]`.
+/// reach, such as [mapped pinned memory](crate::Stream::mapped). Programs use `&DeviceSlice` and
+/// `&mut DeviceSlice`, like `&[T]` and `&mut [T]`.
 ///
 /// ```text
 ///   &DeviceSlice<f32, Compute>
@@ -99,7 +99,8 @@ impl<T, P> DeviceSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// The address of the memory, by which the device reaches it. It is a number: a use takes `unsafe`.
+    /// The address of the memory, by which the device reaches it. It is a number: a use takes
+    /// `unsafe`.
     #[inline]
     pub fn address(&self) -> DeviceAddress {
         DeviceAddress(self.elements.as_ptr().addr() as u64)

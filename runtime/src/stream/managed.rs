@@ -58,9 +58,9 @@ impl<S: StreamTag> Stream<S> {
         let start = memory.address().0 as usize + range.start * size_of::<T>();
         match NonNull::new(std::ptr::with_exposed_provenance_mut(start)) {
             Some(start) if bytes > 0 => call.make(|driver, at| {
-                // SAFETY: MANAGED-1: the range is live managed memory. MANAGED-3: the memory belongs
-                // to this stream, and is freed only behind work that the stream holds. A stream of
-                // a live device is not captured.
+                // SAFETY: MANAGED-1: the range is live managed memory. MANAGED-3: the memory
+                // belongs to this stream, and is freed only behind work that the stream holds. A
+                // stream of a live device is not captured.
                 unsafe { driver.prefetch(start, bytes, to, at) }
             }),
             _ => Ok(()),

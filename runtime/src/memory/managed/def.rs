@@ -50,8 +50,8 @@ use crate::tag::Idle;
 ///
 /// # Invariants
 /// MANAGED-1. `block` is at least `len` elements long, and owned by nothing else.
-/// MANAGED-2. The first `len` elements are values of `T`. So all their bytes are initialised, unless
-/// `T` is a `MaybeUninit`.
+/// MANAGED-2. The first `len` elements are values of `T`. So all their bytes are initialised,
+/// unless `T` is a `MaybeUninit`.
 /// MANAGED-3. Every use by work of a stream is over, or ordered before the present end of the
 /// stream `at`; if `at` is `None`, every use is over.
 /// MANAGED-4. While `P` is a stream tag, `at` is that stream.

@@ -22,7 +22,7 @@ use crate::memory::bundle::{Bundle, OwnedBy};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::order::unless::Unless;
-use crate::tag::{DeviceTag, Idle, Live, Place, StreamTag};
+use crate::tag::{DeviceTag, Idle, IdlePlace, Live, Place, StreamTag};
 use cuda_rt_driver::{AccessKind, Advice, CallSite, DeviceAddress, DriverError, ErrorCode, Hint};
 
 impl<T, P> fmt::Debug for ManagedBuffer<T, P> {
@@ -123,7 +123,7 @@ impl<T, P> ManagedBuffer<MaybeUninit<T>, P> {
 }
 
 /// The host's use of idle memory.
-impl<T, D: Live> ManagedBuffer<T, Idle<D>> {
+impl<T, P> ManagedBuffer<T, P> {
     /// Lends the elements to `body`, on the host, for reading. No call of CUDA is made: pages that
     /// are on a device come to the host as `body` touches them.
     ///
@@ -133,12 +133,15 @@ impl<T, D: Live> ManagedBuffer<T, Idle<D>> {
     /// # Errors
     /// [`Error::Driver`] if the process ends; `body` has not run then.
     #[track_caller]
-    pub fn host<O>(&self, body: impl FnOnce(&[T]) -> O) -> Result<O> {
+    pub fn host<O>(&self, body: impl FnOnce(&[T]) -> O) -> Result<O>
+    where
+        P: IdlePlace,
+    {
         let passed = CallSite::here("ManagedBuffer::host");
         self.while_mapped(passed, AccessKind::Read, || {
             // SAFETY: MANAGED-1 to MANAGED-3: the memory is live, initialised and aligned to a
-            // page, and no work of a GPU uses it, or, behind a shared lease, none writes it. It
-            // stays mapped while this closure runs.
+            // page. `P` is idle (`IdlePlace`): no work of a GPU uses the memory, or, behind a
+            // shared lease, none writes it. It stays mapped while this closure runs.
             body(unsafe { std::slice::from_raw_parts(self.base().as_ptr(), self.len()) })
         })
     }
@@ -151,7 +154,10 @@ impl<T, D: Live> ManagedBuffer<T, Idle<D>> {
     /// # Errors
     /// As [`host`](Self::host).
     #[track_caller]
-    pub fn host_mut<O>(&mut self, body: impl FnOnce(&mut [T]) -> O) -> Result<O> {
+    pub fn host_mut<O>(&mut self, body: impl FnOnce(&mut [T]) -> O) -> Result<O>
+    where
+        P: IdlePlace,
+    {
         let passed = CallSite::here("ManagedBuffer::host_mut");
         let (base, len) = (self.base(), self.len());
         self.while_mapped(passed, AccessKind::Write, || {
@@ -169,6 +175,7 @@ impl<T, D: Live> ManagedBuffer<T, Idle<D>> {
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
         T: Element,
+        P: IdlePlace,
     {
         self.host(<[T]>::to_vec)
     }
