@@ -24,9 +24,9 @@
 //!   function a moment to end, so that the order depends on the seed only
 //! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
 //!   the kernel must not wait for a thread that makes driver calls
-//! - **copies and kernels fail on memory that the device does not reach** (it reaches its own,
-//!   page-locked, managed, and that of devices whose access was asked for): a range beyond its block
-//!   but inside such memory is not noticed: the caller proves that there is none
+//! - **copies and kernels fail if they are given memory that the device does not reach**: a range
+//!   beyond its block but inside the device's memory is not noticed: the caller proves that there is
+//!   none
 //! - **streams have priorities**: they change neither order nor time
 //! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
 //!   nodes only while a host function of the graph runs
@@ -346,13 +346,7 @@ impl Memory for SimDevice {
     }
 
     fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
-        self.enter(Call::MappedAddress, |state| {
-            let address = address.as_ptr().expose_provenance() as u64;
-            if state.host.is_registered(address, 1) {
-                return Ok(DeviceAddress(address));
-            }
-            Err(state.error(Call::MappedAddress, ErrorCode::INVALID_VALUE))
-        })
+        self.enter(Call::MappedAddress, |state| state.mapped_address(address))
     }
 }
 

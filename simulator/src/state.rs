@@ -1,6 +1,8 @@
 //! The state of a simulated host, and the checks at the start of a call.
 
 use std::collections::HashSet;
+use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use super::host_function::HostFunctions;
@@ -117,6 +119,15 @@ impl State {
             granted: &self.granted,
             host: &self.host,
         }
+    }
+
+    /// The device address of page-locked memory: the host's.
+    pub(super) fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        let address = address.as_ptr().expose_provenance() as u64;
+        if self.host.is_registered(address, 1) {
+            return Ok(DeviceAddress(address));
+        }
+        Err(self.error(Call::MappedAddress, ErrorCode::INVALID_VALUE))
     }
 
     /// Enqueues a copy or fill with these ranges on devices. With no bytes it enqueues nothing.

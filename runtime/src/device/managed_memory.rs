@@ -9,11 +9,9 @@ use crate::tag::{Idle, Live};
 
 /// Managed memory, whose pages move between host and device by themselves.
 ///
-/// | | [`managed`](Self::managed) | [`pinned`](Self::pinned) | [`alloc_zeroed`](crate::Stream::alloc_zeroed) |
-/// |---|---|---|---|
-/// | the host reaches it in place | when idle | when idle | no |
-/// | kernels reach it | in their own memory, once the pages are there | [over the bus](crate::Stream::mapped) | in their own memory |
-/// | may be larger than the device's memory | yes | yes | no |
+/// The host and kernels both reach it in place, and it may be larger than the device's memory.
+/// Kernels reach it in their own memory, once its pages are there. They reach
+/// [`pinned`](Self::pinned) memory [over the bus](crate::Stream::mapped).
 impl<D: Live> Device<D> {
     /// `len` zeroed elements of managed memory from the device's pool (`cuMemAllocManaged`). The
     /// host writes the zeros. Blocks only if the pool has no block of that size whose last use is

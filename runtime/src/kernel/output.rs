@@ -18,8 +18,8 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 ///
 /// - `DeviceBuffer<MaybeUninit<T>, S>`: `DeviceBuffer<T, S>`. On an error: [`Refused`] with the
 ///   buffer.
-/// - [`ManagedBuffer<MaybeUninit<T>, S>`](crate::ManagedBuffer): `ManagedBuffer<T, S>`. On an error:
-///   [`Refused`] with the buffer.
+/// - [`ManagedBuffer<MaybeUninit<T>, S>`](crate::ManagedBuffer): `ManagedBuffer<T, S>`. On an
+///   error: [`Refused`] with the buffer.
 /// - [`MappedOutput<T, S>`](crate::MappedOutput), pinned memory: `PinnedBuffer<T, S>`. On an error:
 ///   [`Refused`] with the output.
 /// - `&mut DeviceSlice<MaybeUninit<T>, S>`: `&mut DeviceSlice<T, S>`: the same memory, for as long

@@ -23,10 +23,8 @@ impl<S: StreamTag> Stream<S> {
     /// kernel reads once, or reads little of; data that is read often is
     /// [copied](Self::copy_to_device) first.
     ///
-    /// | where a [`DeviceSlice`] is wanted | |
-    /// |---|---|
-    /// | arguments of kernels, [copies](Self::copy), [fills](Self::fill), [loans](Self::lend), captures | take the result |
-    /// | collectives | take buffers of the device only |
+    /// Arguments of kernels, [copies](Self::copy), [fills](Self::fill), [loans](Self::lend) and
+    /// captures take the result. Collectives take buffers of the device only.
     ///
     /// # Hazards prevented
     /// H13 and H14: the host reaches the memory only after a wait for this stream's work
@@ -96,7 +94,10 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// ```
     /// use device_std::prelude::*;
-    /// # device_std::kernel_module!(concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda-rt/tests/conformance/kernels.ptx"));
+    /// # device_std::kernel_module!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+    /// # ));
     /// # cuda_rt::streams! { pub Compute; }
     ///
     /// #[kernel]
@@ -111,7 +112,8 @@ impl<S: StreamTag> Stream<S> {
     /// let b = compute.adopt(gpu.pinned_from(&[2.0; 512])?)?;
     /// let sum = compute.mapped_output(compute.adopt(gpu.pinned_uninit::<f32>(512)?)?)?;
     /// let grid = cuda_rt::Grid1::covering(512);
-    /// let sum = add(&compute, grid, compute.mapped(&a)?, compute.mapped(&b)?, sum)?; // PinnedBuffer<f32, Compute>
+    /// let (a, b) = (compute.mapped(&a)?, compute.mapped(&b)?);
+    /// let sum = add(&compute, grid, a, b, sum)?; // PinnedBuffer<f32, Compute>
     /// assert_eq!(*compute.release(sum)?.synchronize()?, [3.0; 512]);
     /// # Ok::<(), cuda_rt::Error>(())
     /// # })?;
