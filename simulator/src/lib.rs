@@ -24,9 +24,8 @@
 //!   function a moment to end, so that the order depends on the seed only
 //! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
 //!   the kernel must not wait for a thread that makes driver calls
-//! - **copies and kernels fail if they are given memory that the device does not reach**: a range
-//!   beyond its block but inside the device's memory is not noticed: the caller proves that there is
-//!   none
+//! - **copies and kernels fail on memory that the device does not reach**: a range beyond its block
+//!   but inside the device's memory is not noticed: the caller proves that there is none
 //! - **streams have priorities**: they change neither order nor time
 //! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
 //!   nodes only while a host function of the graph runs

@@ -1,8 +1,8 @@
 //! Kernels on the host: the description that `#[kernel]` makes ([`Kernel`]), grids, and typed
 //! launches.
 //!
-//! All parameters of a kernel take 4096 bytes at most, by value. This kernel does not build; a large
-//! table is passed in a buffer:
+//! All parameters of a kernel take 4096 bytes at most, by value. This kernel does not build; a
+//! large table is passed in a buffer:
 //!
 //! ```compile_fail,E0080
 //! use device_std::prelude::*;
