@@ -74,6 +74,10 @@
 //! - **memory that nothing wrote yet**: [`alloc_uninit`](Stream::alloc_uninit), written by a kernel
 //!   that returns its element ([`KernelOutput`]) or by `init_…`;
 //!   [`pinned_uninit`](Device::pinned_uninit)
+//! - **memory that kernels reach elsewhere**: pinned memory, by [`mapped`](Stream::mapped) and
+//!   [`mapped_mut`](Stream::mapped_mut); [`ManagedBuffer`], with [`prefetch`](Stream::prefetch) and
+//!   [`advise`](ManagedBuffer::advise); [`PeerBuffer`], of another GPU, by
+//!   [`acquire_peer`](Stream::acquire_peer)
 //! - **work of the host in stream order**: [`Stream::host_fn`]
 //! - **graphs**: [`Stream::capture`], [`Graph`], changed by [`update`](Graph::update) and
 //!   [`replace`](Graph::replace)
@@ -88,7 +92,8 @@
 //!
 //! Devices have types too ([`Gpu`], [`devices!`], [`Scoped`]), so memory of one device is no
 //! argument for another. [`Stream::copy_from_peer`] and [`Stream::copy_to_peer`] copy memory
-//! between devices, and the collectives of a [`Communicator`] combine it.
+//! between devices, and the collectives of a [`Communicator`] combine it. [`Stream::acquire_peer`]
+//! lends memory of one device to kernels of another.
 //!
 //! # Features
 //!
@@ -145,11 +150,12 @@ pub use cuda_rt_runtime::{
     Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, CopySide, Device,
     DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
     FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, HostLease, HostPlace, Idle, InGraph, InPlace, KernelOutput, Layout2, Layout3, LayoutError,
-    Lease, Live, Loan, Metadata, NamedDevice, NamedStream, NoStream, OnHost, OpenError, Opens, OutOfPlace,
-    OwnedBy, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled,
-    Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs,
-    Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    HostArguments, HostLease, HostPlace, Idle, IdlePlace, InGraph, InPlace, KernelOutput, Layout2, Layout3,
+    LayoutError, Lease, Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream,
+    NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError,
+    PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,
+    ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream,
+    StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

@@ -101,3 +101,7 @@ unsafe impl Scalar for bool {
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: u64 = Layout::of::<[T; N]>("[]").field("", N, T::LAYOUT).finish();
 }
+// SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
+unsafe impl<T: Element, const N: usize> Scalar for [T; N] {
+    const LAYOUT: u64 = <[T; N] as Element>::LAYOUT;
+}

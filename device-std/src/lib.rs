@@ -148,6 +148,19 @@
 //! a block run if the block returns a `Private`. The type of the value follows from the syntax: an
 //! array behind a type alias is one element.
 //!
+//! # Constant memory
+//!
+//! CUDA keeps the parameters of a kernel in constant memory, so numbers, `#[repr(C)]` structs and
+//! arrays that are passed by value are there: `weights: [f32; 9]`. All parameters of a kernel
+//! together have 4096 bytes at most; a kernel with more does not build. Each launch has its own
+//! values, so no launch waits for another one's constants, as it would with `__constant__` memory
+//! that is copied to.
+//!
+//! An array is read in place (`ld.param`) if its indices are known when the kernel is built, as in
+//! a loop that is unrolled. If an index is known only at run time, or the loop is too long to be
+//! unrolled, each thread first copies the whole array to its local memory, because rustc passes an
+//! array as a value. Pass such a table as a slice, `&[f32]`.
+//!
 //! # Where a kernel panicked
 //!
 //! A panic ends the launch, and the process loses the GPU. On the simulated device the error names

@@ -33,6 +33,7 @@ mod graph;
 mod host_function;
 mod launch;
 mod library;
+mod managed;
 mod memory;
 mod module;
 mod occupancy;
@@ -329,6 +330,10 @@ impl Memory for CudaDriver {
     unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::unregister_host(&self.context, memory) })
+    }
+
+    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        self.report(memory::mapped_address(&self.context, address))
     }
 }
 

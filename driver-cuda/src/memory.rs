@@ -230,7 +230,7 @@ pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> Dr
         context.library().cuMemHostRegister_v2(
             memory.address().as_ptr(),
             memory.len_bytes(),
-            ffi::CU_MEMHOSTREGISTER_PORTABLE,
+            ffi::CU_MEMHOSTREGISTER_PORTABLE | ffi::CU_MEMHOSTREGISTER_DEVICEMAP,
         )
     };
     registered.map_err(|error| {
@@ -245,6 +245,24 @@ pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> 
     let _entered = context.enter()?;
     // SAFETY: by this function's contract the memory is registered, and no pending work uses it.
     unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
+}
+
+/// The address by which the context's device reaches page-locked memory.
+pub(super) fn mapped_address(context: &Context, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+    let _entered = context.enter()?;
+    let mut on_device = 0;
+    // SAFETY: the pointer is to a live address. CUDA looks `address` up among the page-locked
+    // ranges, and reads nothing there.
+    let found = unsafe {
+        context
+            .library()
+            .cuMemHostGetDevicePointer_v2(&mut on_device, address.as_ptr(), 0)
+    };
+    found.map_err(|error| {
+        let detail = format!("no page-locked memory that is mapped at {address:p}");
+        DriverError::with_detail(error.call(), error.code(), detail)
+    })?;
+    Ok(DeviceAddress(on_device))
 }
 
 /// Enqueues a copy of `bytes` bytes by `call`. Without bytes it makes no call: an empty buffer's

@@ -71,6 +71,8 @@ pub(super) fn read(context: &Context) -> DriverResult<Properties> {
         memory_clock_khz: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
         clock_khz: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
         ecc: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0,
+        concurrent_managed_access: shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+            != 0,
         pci: Some((
             shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
             shown(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),

@@ -50,6 +50,9 @@ pub struct Properties {
     pub clock_khz: u32,
     /// Whether the memory has error correction (ECC).
     pub ecc: bool,
+    /// Whether the host may use managed memory while kernels of this device run
+    /// (`CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`). Without it there is no managed memory.
+    pub concurrent_managed_access: bool,
     /// Place on the PCI bus, (domain, bus, device); `None` for a simulated device.
     pub pci: Option<(u32, u32, u32)>,
     /// Range of stream priorities, (least urgent, most urgent); a lower number is more urgent.
@@ -82,6 +85,7 @@ impl Properties {
             memory_clock_khz: 0,
             clock_khz: 0,
             ecc: false,
+            concurrent_managed_access: false,
             pci: None,
             priority_range: (0, 0),
             driver_version: 0,

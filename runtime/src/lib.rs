@@ -59,7 +59,8 @@ pub use crate::memory::Metadata;
 pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
-    HostArguments, OwnedBy, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, RangeIndex,
+    HostArguments, ManagedBuffer, OwnedBy, PeerBuffer, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
+    PinnedViewMut, RangeIndex,
 };
 pub use crate::memory::{HostLease, Lease, Shared};
 pub use crate::memory::{Layout2, Layout3};
@@ -68,11 +69,11 @@ pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};
 pub use crate::order::join::Handoffs;
 pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
-pub use crate::stream::Stream;
+pub use crate::stream::{MappedOutput, Stream};
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{
-    DeviceTag, Gpu, HostPlace, Idle, Live, NamedDevice, NamedStream, NoStream, OnHost, Place, Priority,
-    ReadBy, SameAs, Scoped, StreamTag, WriteBy,
+    DeviceTag, Gpu, HostPlace, Idle, IdlePlace, Live, NamedDevice, NamedStream, NoStream, OnHost, Place,
+    Priority, ReadBy, SameAs, Scoped, StreamTag, WriteBy,
 };
 pub use cuda_rt_driver::Reduction;
 

@@ -119,6 +119,8 @@ pub struct SimConfig {
     pub check: Check,
     /// Whether the devices of a host access each other's memory; by default they do.
     pub peer_access: bool,
+    /// Whether there is managed memory; by default there is.
+    pub managed_memory: bool,
     /// Modelled time per thread, in ns, of kernels with a time given by name.
     pub kernel_times: Vec<(String, f64)>,
 }
@@ -134,6 +136,7 @@ impl Default for SimConfig {
             most_pending: 8192,
             check: Check::default(),
             peer_access: true,
+            managed_memory: true,
             kernel_times: Vec::new(),
         }
     }
@@ -187,6 +190,15 @@ impl SimConfig {
     /// them are staged, and slower.
     pub fn peer_access(self, peer_access: bool) -> Self {
         Self { peer_access, ..self }
+    }
+
+    /// Sets whether there is managed memory.
+    #[must_use]
+    pub fn managed_memory(self, managed_memory: bool) -> Self {
+        Self {
+            managed_memory,
+            ..self
+        }
     }
 
     /// Rate of a copy between two devices, in GB/s.

@@ -42,6 +42,11 @@ calls! {
     TrimPool "cuMemPoolTrimTo";
     RegisterHost "cuMemHostRegister";
     UnregisterHost "cuMemHostUnregister";
+    MappedAddress "cuMemHostGetDevicePointer";
+    AllocManaged "cuMemAllocManaged";
+    FreeManaged "cuMemFree";
+    Prefetch "cuMemPrefetchAsync";
+    Advise "cuMemAdvise";
     CopyToDevice "cuMemcpyHtoDAsync";
     CopyToHost "cuMemcpyDtoHAsync";
     Copy "cuMemcpyDtoDAsync";

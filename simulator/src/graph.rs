@@ -14,6 +14,7 @@ use super::clock::SpanKind;
 use super::fault::Call;
 use super::launch::{Launch, Trap};
 use super::op::{Op, Position};
+use super::reach::Reach;
 use super::replay::Replay;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, HostFunction, RawGraph, RawNode, RawStream};
 
@@ -423,7 +424,12 @@ impl State {
             .graphs
             .get_mut(graph)
             .expect("a graph stays while a launch is pending");
-        let memory = &self.memories[g.device];
+        let reach = Reach {
+            device: g.device,
+            memories: &self.memories,
+            granted: &self.granted,
+            host: &self.host,
+        };
         let g = g.version(version);
         let replay =
             replay.get_or_insert_with(|| Box::new(Replay::of(g.nodes.iter().map(|node| &node.after[..]))));
@@ -433,7 +439,7 @@ impl State {
                 replay.running = Some(i);
                 return Ok(Some(*function));
             }
-            op.perform(memory)?;
+            op.perform(&reach)?;
             self.counters.count(op);
             replay.ran(i);
         }

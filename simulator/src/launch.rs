@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use super::clock::{SpanKind, Work};
-use super::memory::Memory;
+use super::reach::Reach;
 use cuda_rt_driver::ErrorCode;
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::call_lock::message as panic_message;
@@ -92,14 +92,14 @@ impl Launch {
     }
 
     /// Runs the kernel on the calling thread.
-    pub(super) fn run(&self, memory: &Memory) -> Result<(), Trap> {
+    pub(super) fn run(&self, reach: &Reach<'_>) -> Result<(), Trap> {
         let kernel = self.packed.kernel();
         let Kernel { name, file, line, .. } = *kernel;
         for (address, bytes) in self.buffers() {
-            if bytes > 0 && !memory.contains(address, bytes) {
+            if bytes > 0 && !reach.contains(address, bytes) {
                 let detail = format!(
                     "kernel `{name}` ({file}:{line}) was given {bytes} bytes at {address:#x}, \
-                                      which is not memory of this device"
+                                      which this device does not reach"
                 );
                 return Err(Trap {
                     code: ErrorCode::ILLEGAL_ADDRESS,

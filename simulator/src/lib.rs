@@ -24,8 +24,8 @@
 //!   function a moment to end, so that the order depends on the seed only
 //! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
 //!   the kernel must not wait for a thread that makes driver calls
-//! - **copies and kernels fail if they are given other memory than device memory**: a range beyond
-//!   its block but inside the device's memory is not noticed: the caller proves that there is none
+//! - **copies and kernels fail on memory that the device does not reach**: a range beyond its block
+//!   but inside the device's memory is not noticed: the caller proves that there is none
 //! - **streams have priorities**: they change neither order nor time
 //! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
 //!   nodes only while a host function of the graph runs
@@ -43,11 +43,13 @@ mod fault;
 mod graph;
 mod host_function;
 mod launch;
+mod managed;
 mod memory;
 mod occupancy;
 mod op;
 mod peer;
 mod random;
+mod reach;
 mod replay;
 mod rows;
 mod schedule;
@@ -145,6 +147,7 @@ impl SimDevice {
             copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
             priority_range: (0, -5),
+            concurrent_managed_access: config.managed_memory,
             ..Properties::named(config.name.clone(), Backend::Simulated)
         };
         Self {
@@ -327,7 +330,7 @@ impl Memory for SimDevice {
 
     unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
         self.enter(Call::RegisterHost, |state| {
-            if state.registered.insert(memory.address().addr().get()) {
+            if state.host.register(memory.address(), memory.len_bytes()) {
                 return Ok(());
             }
             Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
@@ -336,11 +339,15 @@ impl Memory for SimDevice {
 
     unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
         self.enter(Call::UnregisterHost, |state| {
-            if state.registered.remove(&memory.address().addr().get()) {
+            if state.host.unregister(memory.address()) {
                 return Ok(());
             }
             Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
         })
+    }
+
+    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        self.enter(Call::MappedAddress, |state| state.mapped_address(address))
     }
 }
 

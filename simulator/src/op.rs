@@ -3,7 +3,8 @@
 use super::clock::{SpanKind, Work};
 use super::collective::exchange::{self, Exchange, Receive};
 use super::launch::{Launch, Trap};
-use super::memory::{self, Memory};
+use super::memory;
+use super::reach::Reach;
 use super::replay::Replay;
 use super::rows::Rows;
 use cuda_rt_driver::HostFunction;
@@ -132,18 +133,20 @@ impl Op {
 
     /// Applies the operation to memory; does nothing for operations that only order others, or that
     /// run outside the device's lock.
-    pub(super) fn perform(&mut self, memory: &Memory) -> Result<(), Trap> {
+    pub(super) fn perform(&mut self, reach: &Reach<'_>) -> Result<(), Trap> {
         match self {
             Self::Wait(_) | Self::Free { .. } | Self::HostFunction(_) | Self::Graph { .. } => {}
-            Self::Spoil { address, bytes, salt } => memory.spoil(*address, *bytes, *salt),
+            Self::Spoil { address, bytes, salt } => reach.own().spoil(*address, *bytes, *salt),
             Self::Copy {
                 destination,
                 source,
                 bytes,
                 ..
             } => {
-                // SAFETY: the device's side was found in its memory, which stays mapped (CHUNK-1).
-                // The code that enqueued the copy answers for the host's side, and for the order.
+                // SAFETY: the device's side was found in memory that it reaches: memory of a device
+                // stays mapped (CHUNK-1), and page-locked memory until work that uses it has run,
+                // by the contract of `unregister_host`. The code that enqueued the copy answers for
+                // the host's side, and for the order.
                 unsafe { memory::copy(*destination, *source, *bytes) };
             }
             Self::CopyRows(rows) => rows.run(),
@@ -160,9 +163,9 @@ impl Op {
                 bytes,
                 rank,
                 exchange,
-            } => exchange::send(memory, *from, *bytes, *rank, exchange),
-            Self::Receive(receive) => receive.run(memory),
-            Self::Launch(launch) => launch.run(memory)?,
+            } => exchange::send(reach.own(), *from, *bytes, *rank, exchange),
+            Self::Receive(receive) => receive.run(reach.own()),
+            Self::Launch(launch) => launch.run(reach)?,
         }
         Ok(())
     }

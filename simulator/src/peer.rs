@@ -33,6 +33,7 @@ impl SimDevice {
         self.enter(Call::PeerAccess, |state| {
             let device = self.device_of(state, Call::PeerAccess, peer)?;
             Ok(if device == self.device || state.config.peer_access {
+                state.granted.insert((self.device, device));
                 PeerAccess::Direct
             } else {
                 PeerAccess::Staged

@@ -192,6 +192,8 @@ pub struct Counters {
     pub bytes_live: u64,
     /// Blocks of host memory that are registered.
     pub registrations_live: usize,
+    /// Allocations of managed memory that were not freed.
+    pub managed_live: usize,
     /// Operations that were enqueued and did not run yet.
     pub operations_pending: usize,
     /// Operations that ran: copies, fills, kernels, host functions, ranks' parts in collectives.
@@ -259,7 +261,8 @@ impl State {
             graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
             allocations_live: self.memories.iter().map(Memory::blocks).sum(),
             bytes_live: self.memories.iter().map(Memory::used_bytes).sum(),
-            registrations_live: self.registered.len(),
+            registrations_live: self.host.registered(),
+            managed_live: self.host.managed.allocations(),
             operations_pending: self.schedule.pending,
             ..self.counters.clone()
         }

@@ -1,12 +1,15 @@
 //! The state of a simulated host, and the checks at the start of a call.
 
 use std::collections::HashSet;
+use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use super::host_function::HostFunctions;
 use super::op::Op;
 use super::peer::new_peer;
 use super::random::Random;
+use super::reach::{HostRanges, Reach};
 use super::stream::Stream;
 use super::{Call, Core, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
@@ -28,8 +31,10 @@ pub(super) struct State {
     pub(super) peers: Vec<RawPeer>,
     /// Number of nodes ever made.
     pub(super) nodes_made: u64,
-    /// Addresses of registered host memory.
-    pub(super) registered: HashSet<usize>,
+    /// Host memory that every device reaches.
+    pub(super) host: HostRanges,
+    /// The devices that were given access to the memory of another device: (who, whose).
+    pub(super) granted: HashSet<(usize, usize)>,
     pub(super) counters: Counters,
     pub(super) host_functions: HostFunctions,
     /// The sticky error that lost the device.
@@ -51,7 +56,8 @@ impl State {
             memories: Vec::new(),
             peers: Vec::new(),
             nodes_made: 0,
-            registered: HashSet::new(),
+            host: HostRanges::default(),
+            granted: HashSet::new(),
             counters: Counters::default(),
             host_functions: HostFunctions::new(core),
             lost: None,
@@ -105,6 +111,25 @@ impl State {
         DriverError::with_detail(call.name(), code, self.origin())
     }
 
+    /// The memory that work of `device` reaches.
+    pub(super) fn reach(&self, device: usize) -> Reach<'_> {
+        Reach {
+            device,
+            memories: &self.memories,
+            granted: &self.granted,
+            host: &self.host,
+        }
+    }
+
+    /// The device address of page-locked memory: the host's.
+    pub(super) fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        let address = address.as_ptr().expose_provenance() as u64;
+        if self.host.is_registered(address, 1) {
+            return Ok(DeviceAddress(address));
+        }
+        Err(self.error(Call::MappedAddress, ErrorCode::INVALID_VALUE))
+    }
+
     /// Enqueues a copy or fill with these ranges on devices. With no bytes it enqueues nothing.
     pub(super) fn transfer(
         &mut self,
@@ -120,7 +145,7 @@ impl State {
         }
         if !ranges
             .iter()
-            .all(|(device, address)| self.memories[*device].contains(address.0, bytes as u64))
+            .all(|(device, address)| self.reach(*device).contains(address.0, bytes as u64))
         {
             return Err(self.error(call, ErrorCode::INVALID_VALUE));
         }

@@ -8,6 +8,7 @@ use super::fault::Call;
 use super::graph::Membership;
 use super::memory::PendingFrees;
 use super::op::{Op, Position};
+use super::reach::Reach;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawStream};
 
 #[derive(Debug, Default)]
@@ -171,10 +172,10 @@ impl State {
             .pop_front()
             .expect("the caller checked that the queue is not empty");
         self.schedule.pending -= 1;
-        let memory = &mut self.memories[s.device];
         // A trapped operation stays unexecuted, so that nothing takes it for done.
         let result = match &mut op {
             Op::Free { address, len_bytes } => {
+                let memory = &mut self.memories[s.device];
                 memory.recycle(*address, *len_bytes, s.executed, &mut s.pending_frees);
                 Ok(None)
             }
@@ -185,7 +186,12 @@ impl State {
                 replay,
             } => self.replay(*graph, *version, replay),
             other => other
-                .perform(memory)
+                .perform(&Reach {
+                    device: s.device,
+                    memories: &self.memories,
+                    granted: &self.granted,
+                    host: &self.host,
+                })
                 .inspect(|()| self.counters.count(other))
                 .map(|()| None),
         };

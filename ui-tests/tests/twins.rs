@@ -50,6 +50,8 @@ twins! {
     h11_view_read_on_another_stream;
     h12_swap_owners;
     h12_vec_of_two_streams;
+    h13_managed_memory;
+    h13_mapped_memory;
     h13_read_before_download_is_done;
     h13_read_what_is_not_settled;
     h13_read_what_was_peeked_at;
@@ -86,6 +88,7 @@ twins! {
     h34_elapsed_before_completion;
     h37_destination_read_on_another_stream;
     h37_destination_there_used_early;
+    h37_memory_on_loan;
     h37_source_not_handed_over;
     h37_source_written_under_the_copy;
     h38_buffer_used_in_flight;

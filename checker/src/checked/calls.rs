@@ -10,11 +10,11 @@ use super::follow::each_buffer;
 use super::{Checked, communicator, device, host};
 use cuda_rt_driver::AccessKind::{self, Read, Write};
 use cuda_rt_driver::{
-    CallSite, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
-    RawPeer, RawStream,
+    Advice, CallSite, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse,
+    HostFunction, HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent,
+    RawGraph, RawNode, RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// The file in which a call through `dyn Driver` seems to have its place.
@@ -103,7 +103,7 @@ impl<D: Driver + ?Sized> Events for Checked<D> {
 
 impl<D: Driver + ?Sized> Memory for Checked<D> {
     cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
-        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, mapped_address,
     }
 
     cuda_rt_driver::memory_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
@@ -143,6 +143,30 @@ fn rows(
 ) -> impl Iterator<Item = (AccessKind, Range<u64>)> {
     let read = extent.touched(source, from).map(|bytes| (Read, bytes));
     read.chain(extent.touched(destination, to).map(|bytes| (Write, bytes)))
+}
+
+impl<D: Driver + ?Sized> Managed for Checked<D> {
+    cuda_rt_driver::managed_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
+        advise, while_mapped,
+    }
+
+    cuda_rt_driver::managed_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
+        alloc_managed(bytes) => this.follow(call, |monitor, address| {
+            monitor.alloc_managed(host(*address, bytes));
+        });
+
+        // A prefetch changes no bytes. It counts as a read, so a free does not come before it.
+        #[track_caller]
+        prefetch(address, bytes, _to, stream) => {
+            this.enqueue(CallSite::here("prefetch"), stream, [(Read, host(address, bytes))], call)
+        };
+
+        #[track_caller]
+        free_managed(address) => {
+            let at = CallSite::here("free of managed memory");
+            this.follow(call, |monitor, ()| monitor.free_managed(host(address, 0).start, operation(at)))
+        };
+    }
 }
 
 impl<D: Driver + ?Sized> Copies for Checked<D> {

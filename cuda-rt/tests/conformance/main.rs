@@ -26,6 +26,8 @@ mod cases {
     pub(crate) mod graphs;
     pub(crate) mod host_functions;
     pub(crate) mod kernels;
+    pub(crate) mod managed;
+    pub(crate) mod mapped;
     pub(crate) mod memory;
     pub(crate) mod peers;
     pub(crate) mod streams;
@@ -100,6 +102,23 @@ suite! {
         the_pool_reports_its_memory_and_returns_it,
         trimming_keeps_memory_that_pending_work_uses,
         host_memory_is_readable_once_unregistered,
+    }
+    mapped {
+        kernels_read_and_write_host_memory,
+        the_host_and_kernels_take_turns,
+        fills_of_host_memory,
+        copies_of_mapped_memory,
+        mapped_memory_moves_between_streams,
+        a_graph_works_on_host_memory,
+        memory_that_is_not_page_locked_has_no_address,
+    }
+    managed {
+        the_host_and_kernels_take_turns,
+        the_host_uses_other_memory_than_a_running_kernel,
+        copies_and_fills_of_managed_memory,
+        prefetches_and_advice_change_no_bytes,
+        a_graph_works_on_managed_memory,
+        a_panic_leaves_the_closure,
     }
     copies {
         copies_at_odd_offsets_and_lengths_arrive,
@@ -186,6 +205,8 @@ pairs! {
     copies_in_the_order_that_events_make,
     copies_at_odd_offsets_and_lengths,
     a_copy_of_nothing_does_nothing,
+    kernels_reach_the_memory_of_a_peer,
+    copies_between_a_peer_and_host_memory,
     the_host_waits_for_both,
     collectives_of_two_ranks,
     a_communicator_that_was_aborted,

@@ -55,8 +55,8 @@ impl Block {
 /// Page-locked host memory of a rig.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
-    address: NonNull<c_void>,
-    bytes: usize,
+    pub(crate) address: NonNull<c_void>,
+    pub(crate) bytes: usize,
 }
 
 impl Host {

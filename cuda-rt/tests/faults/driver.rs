@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
-    Collective, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
-    HostFunction, HostMemory, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess, Pitch, Properties,
-    RawEvent, RawGraph, RawNode, RawPeer, RawStream,
+    Advice, Collective, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode,
+    ForeignUse, HostFunction, HostMemory, Location, MemoryInfo, MemoryPoolStats, Number, Part, PeerAccess,
+    Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
-use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt::driver::{DriverWithTools, Hint, Simulated, Tools, Trace};
 use cuda_rt::kernel::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
@@ -185,6 +185,12 @@ impl Events for Unwinding {
 
 impl Memory for Unwinding {
     cuda_rt::driver::memory_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
+        this.plan.call(name, || call(&*this.inner))
+    }
+}
+
+impl Managed for Unwinding {
+    cuda_rt::driver::managed_calls! { each |this: &Unwinding, name, call(&dyn Driver)|
         this.plan.call(name, || call(&*this.inner))
     }
 }

@@ -108,8 +108,22 @@ impl Program for Peers {
         let mut next = theirs.compute.alloc_zeroed::<u32>(LEN)?;
         theirs.compute.fill(&mut next, 72)?;
         ours.check(here, copy, 70)?;
-        theirs.check(there, source, 71)?;
         theirs.check(there, next, 72)?;
+
+        let mut lent = ours.compute.acquire_peer(theirs.compute.release(source)?)?;
+        ours.compute.fill(&mut lent[..LEN / 2], 73)?;
+        let mut dropped = ours
+            .compute
+            .acquire_peer(theirs.compute.release(theirs.compute.alloc_zeroed::<u32>(LEN)?)?)?;
+        ours.compute.fill(&mut dropped, 74)?;
+        drop(dropped);
+        let mut next = theirs.compute.alloc_zeroed::<u32>(LEN)?;
+        theirs.compute.fill(&mut next, 75)?;
+        let source = ours.compute.release(lent)?.for_its_device();
+        let mut source = theirs.compute.acquire(source)?;
+        theirs.compute.fill(&mut source[LEN / 2..], 73)?;
+        theirs.check(there, source, 73)?;
+        theirs.check(there, next, 75)?;
 
         let ranks = Communicator::new((here, there))?;
         let (mut a, mut b) = (

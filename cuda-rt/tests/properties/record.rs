@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_rt::checker::{AccessKind, Race};
 use cuda_rt::driver::{
-    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction, HostMemory,
-    MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer,
-    RawStream,
+    Advice, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ForeignUse, HostFunction,
+    HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph,
+    RawNode, RawPeer, RawStream,
 };
-use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
 use cuda_rt::driver::{KernelAttributes, SuggestedBlock};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
@@ -161,7 +161,7 @@ impl Events for Recorder {
 
 impl Memory for Recorder {
     cuda_rt::driver::memory_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
-        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool,
+        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, mapped_address,
     }
 
     cuda_rt::driver::memory_calls! { |this: &Recorder, call(&SimDriver)|
@@ -177,6 +177,12 @@ impl Memory for Recorder {
         unregister_host(memory) => this.record(call, |calls, ()| {
             Some(Call::Unregister(calls.end(address(memory.address()))))
         });
+    }
+}
+
+impl Managed for Recorder {
+    cuda_rt::driver::managed_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use cuda_rt::checker::{AccessKind, ActorKind, Race, Site};
 use cuda_rt::checker::{Check, Checked};
 use cuda_rt::driver::{
-    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, ForeignUse, Hint, HostFunction, Memory,
-    RawStream, Streams, Tools,
+    CallSite, Copies, DeviceAddress, DriverWithTools, ErrorCode, ForeignUse, Hint, HostFunction, Location,
+    Managed, Memory, RawStream, Streams, Tools,
 };
 use cuda_rt::driver::{CopyExtent as Rows, Pitch};
 use cuda_rt::simulator::{Call, Order, SimConfig};
@@ -361,6 +361,60 @@ fn the_host_races_with_a_copy_it_did_not_wait_for() {
         matches!(found[0].second.operation.site, Site::Code(place) if place.file().ends_with("check.rs"))
     );
     assert_eq!(races(|rig| program(rig, true)), []);
+}
+
+/// A free of managed memory counts as a use, and so does a prefetch.
+#[test]
+fn freeing_managed_memory_counts_as_a_use() {
+    for prefetch in [false, true] {
+        let program = |rig: &Rig, ordered: bool| {
+            let s = rig.stream();
+            let memory = rig.driver.alloc_managed(64).unwrap();
+            let address = DeviceAddress(memory.addr().get() as u64);
+            if prefetch {
+                // SAFETY: any order of calls is sound on the simulated device; see the rig's text.
+                unsafe { rig.driver.prefetch(memory, 64, Location::Device, s) }.unwrap();
+            } else {
+                rig.fill(address, &[1], 64, s).unwrap();
+            }
+            if ordered {
+                rig.synchronize_stream(s).unwrap();
+            }
+            // SAFETY: as above.
+            unsafe { rig.driver.free_managed(memory) }.unwrap();
+        };
+        let work = if prefetch { "prefetch" } else { "fill" };
+        assert_eq!(
+            named(&races(|rig| program(rig, false))),
+            [(work, "free of managed memory")]
+        );
+        assert_eq!(races(|rig| program(rig, true)), []);
+    }
+}
+
+/// Work that reaches page-locked memory in place is followed like a copy of it.
+#[test]
+fn the_host_races_with_a_kernel_or_a_fill_on_mapped_memory() {
+    for fill in [false, true] {
+        let program = |rig: &Rig, ordered: bool| {
+            let s = rig.stream();
+            let host = Host::new(64);
+            rig.register_host(host.memory()).unwrap();
+            let address = rig.driver.mapped_address(host.memory().address()).unwrap();
+            if fill {
+                rig.fill(address, &[1], 64, s).unwrap();
+            } else {
+                rig.add(address, 16, 1, s).unwrap();
+            }
+            if ordered {
+                rig.synchronize_stream(s).unwrap();
+            }
+            note_host_access(rig, host);
+        };
+        let work = if fill { "fill" } else { kernels::ADD.name };
+        assert_eq!(named(&races(|rig| program(rig, false))), [(work, "the host")]);
+        assert_eq!(races(|rig| program(rig, true)), []);
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 use std::ffi::c_void;
 
 use cuda_rt::driver::{
-    Collective, DriverError, ErrorCode, Events, HostFunction, Kernels, Memory, Number, Part, Peers,
-    Reduction, Streams,
+    Advice, Collective, DriverError, ErrorCode, Events, HostFunction, Kernels, Location, Managed, Memory,
+    Number, Part, Peers, Reduction, Streams,
 };
 use cuda_rt::driver::{CopyExtent as Rows, Pitch};
 use cuda_rt::kernel::LaunchShape;
@@ -17,6 +17,7 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
     let (event, second) = (rig.event(), rig.event());
     let (host, spare) = (Host::new(64), Host::new(64));
     rig.register_host(host.memory()).unwrap();
+    let managed = rig.driver.alloc_managed(64).unwrap();
     let (a, b) = (rig.alloc(64, s).unwrap(), rig.alloc(64, s).unwrap());
     rig.begin_capture(s).unwrap();
     rig.add(a, 1, 1, s).unwrap();
@@ -53,6 +54,15 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::TrimPool => rig.driver.trim_pool(0),
         Call::RegisterHost => rig.register_host(spare.memory()),
         Call::UnregisterHost => rig.unregister_host(host.memory()),
+        Call::AllocManaged => rig.driver.alloc_managed(64).map(drop),
+        // SAFETY: any order of calls is sound on the simulated device; see the rig's text. This
+        // holds for the next two calls too.
+        Call::FreeManaged => unsafe { rig.driver.free_managed(managed) },
+        // SAFETY: as above.
+        Call::Prefetch => unsafe { rig.driver.prefetch(managed, 64, Location::Host, s) },
+        // SAFETY: as above.
+        Call::Advise => unsafe { rig.driver.advise(managed, 64, Advice::SetReadMostly) },
+        Call::MappedAddress => rig.driver.mapped_address(host.memory().address()).map(drop),
         Call::CopyToDevice => rig.upload(a, host, 1, s),
         Call::CopyToHost => rig.download(host, a, 1, s),
         Call::Copy => rig.copy(a, b, 4, s),
@@ -118,7 +128,7 @@ fn ends_a_capture(call: Call) -> bool {
 }
 
 /// The counters that a failed call may not change.
-fn held(counters: &Counters) -> [u64; 8] {
+fn held(counters: &Counters) -> [u64; 9] {
     [
         counters.streams_live as u64,
         counters.events_live as u64,
@@ -126,6 +136,7 @@ fn held(counters: &Counters) -> [u64; 8] {
         counters.allocations_live as u64,
         counters.bytes_live,
         counters.registrations_live as u64,
+        counters.managed_live as u64,
         counters.operations_pending as u64,
         counters.operations_run,
     ]

@@ -1,7 +1,77 @@
-use cuda_rt::driver::{DeviceAddress, ErrorCode, Memory};
+use cuda_rt::driver::{DeviceAddress, DriverError, ErrorCode, Location, Managed, Memory};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
+
+/// Managed memory is memory of every device, until it is freed. Its bytes are junk before the first
+/// write, and again after the free.
+#[test]
+fn managed_memory_holds_junk_and_ends_with_its_free() {
+    let rig = Rig::seeded(3);
+    let s = rig.stream();
+    let memory = rig.driver.alloc_managed(4096).unwrap();
+    let address = DeviceAddress(memory.addr().get() as u64);
+    let contents = || rig.read(address, 1024, s);
+    assert!(contents().iter().filter(|word| **word == 0).count() < 8);
+    rig.fill(address, &[5, 0, 0, 0], 1024, s).unwrap();
+    assert_eq!(contents(), [5; 1024]);
+    assert_eq!(rig.sim().counters().managed_live, 1);
+    // SAFETY: any order of calls is sound on the simulated device; see the rig's text.
+    unsafe { rig.driver.free_managed(memory) }.unwrap();
+    assert_eq!(rig.sim().counters().managed_live, 0);
+    // SAFETY: as above.
+    assert!(unsafe { rig.driver.free_managed(memory) }.is_err(), "freed twice");
+    assert!(rig.fill(address, &[1], 4, s).is_err());
+    // SAFETY: as above.
+    let prefetched = unsafe { rig.driver.prefetch(memory, 8, Location::Host, s) };
+    assert_eq!(prefetched.unwrap_err().code(), ErrorCode::INVALID_VALUE);
+    // The next owner gets the same pages.
+    assert_eq!(rig.driver.alloc_managed(4096), Ok(memory));
+    assert!(contents().iter().filter(|word| **word == 5).count() < 8);
+
+    rig.begin_capture(s).unwrap();
+    // SAFETY: as above.
+    let captured = unsafe { rig.driver.prefetch(memory, 8, Location::Host, s) };
+    assert_eq!(
+        captured.unwrap_err().code(),
+        ErrorCode::STREAM_CAPTURE_UNSUPPORTED
+    );
+    rig.end_capture(s).unwrap();
+    assert!(rig.driver.alloc_managed(0).is_err());
+
+    let without = Rig::new(SimConfig::new().managed_memory(false));
+    let error = without.driver.alloc_managed(64).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NOT_SUPPORTED);
+}
+
+/// A kernel that is given memory which its device does not reach loses the device, and a fill or
+/// copy is refused.
+#[test]
+fn work_reaches_no_host_memory_that_is_not_page_locked() {
+    let rig = Rig::seeded(1);
+    let s = rig.stream();
+    let host = Host::new(8192);
+    let there = DeviceAddress(host.memory().address().addr().get() as u64);
+    let address = host.memory().address();
+    let refused = |error: DriverError| assert_eq!(error.code(), ErrorCode::INVALID_VALUE);
+    refused(rig.driver.mapped_address(address).unwrap_err());
+    refused(rig.fill(there, &[1], 64, s).unwrap_err());
+    rig.register_host(host.memory()).unwrap();
+    assert_eq!(rig.driver.mapped_address(address), Ok(there));
+    rig.fill(there, &[1], 8192, s).unwrap();
+    refused(rig.fill(there, &[1], 8193, s).unwrap_err());
+    refused(rig.copy(DeviceAddress(there.0 + 8100), there, 93, s).unwrap_err());
+    rig.add(there, 2048, 1, s).unwrap();
+    rig.synchronize_stream(s).unwrap();
+    assert_eq!(host.get(2048), [0x0101_0102; 2048]);
+
+    rig.unregister_host(host.memory()).unwrap();
+    refused(rig.driver.mapped_address(address).unwrap_err());
+    rig.add(there, 1, 1, s).unwrap();
+    let lost = rig.synchronize_stream(s).unwrap_err();
+    assert_eq!(lost.code(), ErrorCode::ILLEGAL_ADDRESS, "{lost}");
+    assert!(lost.detail().contains("does not reach"), "{lost}");
+}
 
 #[test]
 fn memory_is_limited_and_comes_back() {

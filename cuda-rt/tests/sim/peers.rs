@@ -43,6 +43,31 @@ fn copied(config: SimConfig, ordered: bool) -> (Vec<u32>, usize) {
     (words, here.driver.races().len())
 }
 
+/// A kernel reaches the memory of another device once access was asked for, and where there is a
+/// link. Access in one direction is no access in the other.
+#[test]
+fn a_kernel_reaches_the_memory_of_a_device_that_gave_access() {
+    for (link, ask) in [(true, true), (true, false), (false, true)] {
+        let (here, there) = pair(SimConfig::new().peer_access(link));
+        let (s, owner) = (here.stream(), there.stream());
+        let memory = there.alloc(BYTES, owner).unwrap();
+        there.fill(memory, &[7, 0, 0, 0], BYTES / 4, owner).unwrap();
+        there.synchronize_stream(owner).unwrap();
+        if ask {
+            here.driver.peer_access(there.driver.peer()).unwrap();
+        } else {
+            there.driver.peer_access(here.driver.peer()).unwrap();
+        }
+        here.add(memory, BYTES as u64 / 4, 1, s).unwrap();
+        let ran = here.synchronize_stream(s);
+        if link && ask {
+            assert_eq!(there.read(memory, BYTES / 4, owner), [8; BYTES / 4]);
+        } else {
+            assert_eq!(ran.unwrap_err().code(), ErrorCode::ILLEGAL_ADDRESS);
+        }
+    }
+}
+
 /// A copy between devices needs two edges. Without them the bytes are wrong, and the checker
 /// reports it.
 #[test]

@@ -22,10 +22,11 @@ pub(crate) fn nothing_is_left(body: impl for<'id> Fn(Device<cuda_rt::Scoped<'id>
             left.graphs_live,
             left.allocations_live,
             left.registrations_live,
+            left.managed_live,
         ];
         assert_eq!(
-            live, [0; 5],
-            "streams, events, graphs, allocations, registrations"
+            live, [0; 6],
+            "streams, events, graphs, allocations, registrations, managed memory"
         );
     }
 }

@@ -44,11 +44,11 @@ use cust::stream::Stream;
 
 use crate::CudaDriver;
 use cuda_rt_driver::{
-    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
-    RawPeer, RawStream,
+    Advice, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostFunction, HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent,
+    RawGraph, RawNode, RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 use error::{check, error};
@@ -194,7 +194,7 @@ impl Events for CustDriver {
 impl Memory for CustDriver {
     cuda_rt_driver::memory_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
         alloc, free, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
-        unregister_host,
+        unregister_host, mapped_address,
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {
@@ -206,6 +206,12 @@ impl Memory for CustDriver {
             free_bytes: free as u64,
             total_bytes: total as u64,
         })
+    }
+}
+
+impl Managed for CustDriver {
+    cuda_rt_driver::managed_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 

@@ -106,8 +106,27 @@ macro_rules! driver_entry_points {
             stream: ffi::CUstream,
         );
         since "CUDA 11.2": fn cuMemFreeAsync(address: ffi::CUdeviceptr, stream: ffi::CUstream);
+        since "CUDA 6.0": fn cuMemAllocManaged(address: *mut ffi::CUdeviceptr, bytes: usize, flags: c_uint);
+        since "CUDA 3.2": fn cuMemFree_v2(address: ffi::CUdeviceptr);
+        since "CUDA 8.0" until "CUDA 13.0": fn cuMemPrefetchAsync(
+            address: ffi::CUdeviceptr,
+            bytes: usize,
+            to: ffi::CUdevice,
+            stream: ffi::CUstream,
+        );
+        since "CUDA 8.0" until "CUDA 13.0": fn cuMemAdvise(
+            address: ffi::CUdeviceptr,
+            bytes: usize,
+            advice: ffi::CUmem_advise,
+            at: ffi::CUdevice,
+        );
         since "CUDA 6.5": fn cuMemHostRegister_v2(address: *mut c_void, bytes: usize, flags: c_uint);
         since "CUDA 4.0": fn cuMemHostUnregister(address: *mut c_void);
+        since "CUDA 3.2": fn cuMemHostGetDevicePointer_v2(
+            on_device: *mut ffi::CUdeviceptr,
+            address: *mut c_void,
+            flags: c_uint,
+        );
         since "CUDA 3.2": fn cuMemcpyHtoDAsync_v2(
             destination: ffi::CUdeviceptr,
             source: *const c_void,

@@ -20,11 +20,11 @@ pub(crate) mod nccl;
 mod types;
 
 pub(crate) use types::{
-    CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent,
-    CUevent_flags, CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphExecUpdateResult,
-    CUgraphNode, CUhostFn, CUjit_option, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType,
-    CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUmemorytype,
-    CUmodule, CUoccupancyB2DSize, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode,
-    CUstreamCaptureStatus,
+    CU_DEVICE_CPU, CU_MEM_ATTACH_GLOBAL, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE,
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags, CUfunction,
+    CUfunction_attribute, CUgraph, CUgraphExec, CUgraphExecUpdateResult, CUgraphNode, CUhostFn, CUjit_option,
+    CUmem_advise, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUmemorytype, CUmodule, CUoccupancyB2DSize, CUresult,
+    CUstream, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
 };

@@ -82,6 +82,7 @@ macro_rules! driver_numbers {
             CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+            CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
             CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
         }
@@ -113,6 +114,14 @@ macro_rules! driver_numbers {
         enum CUjit_option { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 }
 
         enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 }
+        enum CUmem_advise {
+            CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+            CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+            CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+            CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+            CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+            CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
+        }
 
         enum CUmemAccess_flags { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 }
         enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 }
@@ -142,6 +151,12 @@ impl CUgraphExecUpdateResult {
 
 /// The registered memory is page-locked for every context of the process.
 pub(crate) const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 1;
+/// The registered memory has a device address in every context.
+pub(crate) const CU_MEMHOSTREGISTER_DEVICEMAP: c_uint = 2;
+/// Managed memory that every stream of every device may use.
+pub(crate) const CU_MEM_ATTACH_GLOBAL: c_uint = 1;
+/// The host, where a call of managed memory names a device.
+pub(crate) const CU_DEVICE_CPU: CUdevice = -1;
 /// At the next launch, CUDA frees memory that the graph allocated and did not free.
 pub(crate) const CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: c_ulonglong = 1;
 

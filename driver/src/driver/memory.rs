@@ -1,5 +1,8 @@
 //! Memory of the device, and page-locked memory of the host.
 
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
 use super::calls::group;
 use crate::{DeviceAddress, DriverResult, HostMemory, MemoryInfo, MemoryPoolStats, RawStream};
 
@@ -40,8 +43,9 @@ group! {
         /// used. May block.
         fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()>;
 
-        /// Page-locks host memory for every context of the process (`cuMemHostRegister`, portable),
-        /// so that copies from and to it are asynchronous.
+        /// Page-locks host memory for every context of the process (`cuMemHostRegister`, portable
+        /// and mapped), so that copies from and to it are asynchronous, and kernels reach it
+        /// ([`mapped_address`](Self::mapped_address)).
         ///
         /// # Safety
         /// The memory stays mapped until [`unregister_host`](Self::unregister_host), and is not
@@ -53,5 +57,16 @@ group! {
         /// # Safety
         /// `memory` is registered here and no pending work uses it.
         unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()>;
+
+        /// The address by which work of this device reaches page-locked host memory
+        /// (`cuMemHostGetDevicePointer`). `address` may lie inside an allocation; the bytes from
+        /// there to the allocation's end follow at the result.
+        ///
+        /// Kernels, copies and fills of this device take the result, as long as the memory stays
+        /// page-locked. Under Linux the two addresses are equal. A checker follows memory by its
+        /// address, so it sees both uses as uses of the same bytes only where they are equal.
+        ///
+        /// Returns an error if no page-locked memory of the process is at `address`.
+        fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress>;
     }
 }

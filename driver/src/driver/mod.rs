@@ -5,6 +5,7 @@ mod copies;
 mod events;
 mod graphs;
 mod kernels;
+mod managed;
 mod memory;
 mod peers;
 mod streams;
@@ -15,6 +16,7 @@ pub use copies::Copies;
 pub use events::Events;
 pub use graphs::Graphs;
 pub use kernels::Kernels;
+pub use managed::Managed;
 pub use memory::Memory;
 pub use peers::Peers;
 pub use streams::Streams;
@@ -41,17 +43,17 @@ use crate::Properties;
 /// finished.
 ///
 /// **Unwinding.** No method unwinds, here or in [`Communicator`](crate::Communicator): a panic
-/// inside an implementation becomes a sticky error. Only [`foreign`](Streams::foreign) passes on a
-/// panic of its `body`. The typed API stays sound even with an implementation that unwinds
-/// (`unless.rs`): it leaks what the GPU may still use, and refuses work that it can no longer
-/// order.
+/// inside an implementation becomes a sticky error. Only [`foreign`](Streams::foreign) and
+/// [`while_mapped`](Managed::while_mapped) pass on a panic of their `body`. The typed API stays
+/// sound even with an implementation that unwinds (`unless.rs`): it leaks what the GPU may still
+/// use, and refuses work that it can no longer order.
 ///
 /// # Safety
 ///
 /// An implementation must provide the order stated above, must give out only memory that nothing
 /// else uses, and must report a wait as finished only when it is. It must not unwind.
 pub unsafe trait Driver:
-    Streams + Events + Memory + Copies + Peers + Kernels + Graphs + Send + Sync + fmt::Debug
+    Streams + Events + Memory + Managed + Copies + Peers + Kernels + Graphs + Send + Sync + fmt::Debug
 {
     /// The fixed properties of the device. Makes no driver call.
     fn properties(&self) -> &Properties;

@@ -1,8 +1,8 @@
-//! Small crates, built for the GPU. The tests need a nightly compiler with its sources; without it,
-//! they print that they are skipped.
+//! Small crates, built for the GPU. Without a nightly compiler and its sources, tests are skipped.
 
 mod aliases;
 mod by_hand;
+mod constant;
 mod features;
 mod modules;
 mod openings;

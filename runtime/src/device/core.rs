@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::Unordered;
-use crate::memory::PinnedPool;
+use crate::memory::{ManagedPool, PinnedPool};
 use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
 use crate::order::host_task::HostTask;
@@ -41,6 +41,7 @@ pub(crate) struct DeviceCore {
     /// The threads that wait for events on behalf of tasks.
     completion: Arc<Completion>,
     pinned: PinnedPool,
+    managed: ManagedPool,
     graph: bool,
     /// The host functions of the capture in progress, which its graph will own.
     host_tasks: Mutex<Vec<Arc<HostTask>>>,
@@ -94,6 +95,7 @@ impl DeviceCore {
             observed,
             completion,
             pinned: PinnedPool::new(Arc::clone(&driver)),
+            managed: ManagedPool::new(Arc::clone(&driver)),
             graph,
             host_tasks: Mutex::default(),
             checked: tools.is_checked(),
@@ -169,6 +171,10 @@ impl DeviceCore {
 
     pub(crate) fn pinned(&self) -> &PinnedPool {
         &self.pinned
+    }
+
+    pub(crate) fn managed(&self) -> &ManagedPool {
+        &self.managed
     }
 
     pub(crate) fn stream_for_frees(&self) -> StreamRef {
@@ -287,8 +293,10 @@ impl DeviceCore {
 
 impl Drop for DeviceCore {
     fn drop(&mut self) {
-        // Pinned memory is closed first: its last events may still be pending on these streams.
+        // Memory of the host is closed first: its last events may still be pending on these
+        // streams.
         self.pinned.close();
+        self.managed.close();
         self.completion.close();
         self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);

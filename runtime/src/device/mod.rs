@@ -3,6 +3,7 @@
 
 pub(crate) mod call;
 pub(crate) mod core;
+mod managed_memory;
 mod memory_pools;
 #[cfg(feature = "simulator")]
 mod simulated;

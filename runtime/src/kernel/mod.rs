@@ -1,5 +1,30 @@
 //! Kernels on the host: the description that `#[kernel]` makes ([`Kernel`]), grids, and typed
 //! launches.
+//!
+//! All parameters of a kernel take 4096 bytes at most, by value. This kernel does not build; a
+//! large table is passed in a buffer:
+//!
+//! ```compile_fail,E0080
+//! use device_std::prelude::*;
+//! # device_std::kernel_module!(concat!(
+//! #     env!("CARGO_MANIFEST_DIR"),
+//! #     "/../cuda-rt/tests/conformance/kernels.ptx"
+//! # ));
+//! # cuda_rt::streams! { pub Compute; }
+//!
+//! #[kernel]
+//! fn look_up(i: Index1, table: [u8; 4096]) -> u8 {
+//!     table[i.get() % 4096]
+//! }
+//!
+//! # fn main() -> cuda_rt::Result<()> {
+//! let gpu = cuda_rt::Device::open_or_simulate()?;
+//! let compute = gpu.stream::<Compute>()?;
+//! let output = compute.alloc_uninit(1)?;
+//! look_up(&compute, cuda_rt::Grid1::covering(1), [0; 4096], output)?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod grid;
 mod launch;

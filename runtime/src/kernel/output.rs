@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use crate::error::{Error, Refused};
-use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element};
-use crate::tag::{StreamTag, WriteBy};
+use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element, ManagedBuffer, PeerBuffer};
+use crate::tag::{DeviceTag, StreamTag, WriteBy};
 
 /// Memory that takes what a kernel returns, on the stream `S`.
 ///
@@ -18,6 +18,10 @@ use crate::tag::{StreamTag, WriteBy};
 ///
 /// - `DeviceBuffer<MaybeUninit<T>, S>`: `DeviceBuffer<T, S>`. On an error: [`Refused`] with the
 ///   buffer.
+/// - [`ManagedBuffer<MaybeUninit<T>, S>`](crate::ManagedBuffer): `ManagedBuffer<T, S>`. On an
+///   error: [`Refused`] with the buffer.
+/// - [`MappedOutput<T, S>`](crate::MappedOutput), pinned memory: `PinnedBuffer<T, S>`. On an error:
+///   [`Refused`] with the output.
 /// - `&mut DeviceSlice<MaybeUninit<T>, S>`: `&mut DeviceSlice<T, S>`: the same memory, for as long
 ///   as it is borrowed. On an error: [`Error`].
 /// - `&mut` of a `DeviceBuffer<T, S>`, a `DeviceSlice` or a `DeviceViewMut`: `()`. On an error:
@@ -165,5 +169,7 @@ macro_rules! written_before {
 written_before! {
     {T: Element, S: StreamTag, P: WriteBy<S>} DeviceSlice<T, P>, P;
     {T: Element, S: StreamTag} DeviceBuffer<T, S>, S;
+    {T: Element, S: StreamTag} ManagedBuffer<T, S>, S;
+    {T: Element, D: DeviceTag, S: StreamTag} PeerBuffer<T, D, S>, S;
     {'v, T: Element, S: StreamTag, P: WriteBy<S>} DeviceViewMut<'v, T, P>, P;
 }

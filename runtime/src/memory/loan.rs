@@ -1,8 +1,8 @@
 //! [`Loan`]: views that one stream lends to another together.
 
 use super::view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
-use super::{DeviceBuffer, DeviceSlice, PinnedBuffer, PinnedSlice};
-use crate::tag::StreamTag;
+use super::{DeviceBuffer, DeviceSlice, ManagedBuffer, PeerBuffer, PinnedBuffer, PinnedSlice};
+use crate::tag::{DeviceTag, StreamTag};
 
 /// Borrowed memory of the stream `S`, which [`Stream::lend_all`](crate::Stream::lend_all) lends to
 /// another stream: `&` to read it, `&mut` to write it. Buffers, slices and views of device memory
@@ -50,6 +50,10 @@ views! { DeviceSlice;
     [] &mut DeviceSlice<T, S> => DeviceViewMut;
     [] &DeviceBuffer<T, S> => DeviceView;
     [] &mut DeviceBuffer<T, S> => DeviceViewMut;
+    [D: DeviceTag,] &PeerBuffer<T, D, S> => DeviceView;
+    [D: DeviceTag,] &mut PeerBuffer<T, D, S> => DeviceViewMut;
+    [] &ManagedBuffer<T, S> => DeviceView;
+    [] &mut ManagedBuffer<T, S> => DeviceViewMut;
     ['v,] &DeviceView<'v, T, S> => DeviceView;
     ['v,] &DeviceViewMut<'v, T, S> => DeviceView;
     ['v,] &mut DeviceViewMut<'v, T, S> => DeviceViewMut;

@@ -13,10 +13,13 @@ mod host_methods;
 mod host_operators;
 mod layout;
 mod loan;
+mod managed;
+mod managed_pool;
 mod many_parts;
 mod metadata;
 mod parts;
 mod peek;
+mod peer;
 mod pinned;
 mod pinned_pool;
 mod pinned_slice;
@@ -41,7 +44,9 @@ pub use device_std::element::Element;
 pub use host_arguments::HostArguments;
 pub use layout::{Layout2, Layout3};
 pub use loan::Loan;
+pub use managed::ManagedBuffer;
 pub use metadata::Metadata;
+pub use peer::PeerBuffer;
 pub use pinned::PinnedBuffer;
 pub use pinned_pool::PinnedStats;
 pub use pinned_slice::PinnedSlice;
@@ -52,6 +57,7 @@ pub use slot::Slot;
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 
 pub(crate) use foreign::Foreign;
+pub(crate) use managed_pool::ManagedPool;
 pub(crate) use pinned_pool::PinnedPool;
 
 /// The alignment of every device allocation, in bytes. Pinned memory is aligned to a page.

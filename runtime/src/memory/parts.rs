@@ -45,6 +45,11 @@ impl SplitBlock {
         }
     }
 
+    /// Whether the block is memory of other code.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
     /// Whether this block of the pool ends where the part ends.
     pub(super) fn ends_with(&self, address: DeviceAddress, bytes: usize) -> bool {
         self.foreign.is_none() && self.address.0 + self.bytes as u64 == address.0 + bytes as u64

@@ -8,8 +8,9 @@ use std::ops::{Index, IndexMut, Range};
 use super::range::RangeIndex;
 use cuda_rt_driver::DeviceAddress;
 
-/// A view of device memory. Programs use `&DeviceSlice` and `&mut DeviceSlice`, like `&[T]` and
-/// `&mut [T]`.
+/// A view of memory that a device works on: its own memory, or memory elsewhere that its kernels
+/// reach, such as [mapped pinned memory](crate::Stream::mapped). Programs use `&DeviceSlice` and
+/// `&mut DeviceSlice`, like `&[T]` and `&mut [T]`.
 ///
 /// ```text
 ///   &DeviceSlice<f32, Compute>
@@ -23,9 +24,9 @@ use cuda_rt_driver::DeviceAddress;
 /// are as impossible as two overlapping `&mut [f32]` (H11).
 ///
 /// # Invariants
-/// SLICE-1. For the reference's lifetime its address is the address of `len` elements of device
-/// memory, which are allocated and belong to the place `P`. If the elements have 0 bytes, the
-/// address dangles, but is not null.
+/// SLICE-1. For the reference's lifetime its address is the address of `len` elements of memory,
+/// which are allocated and belong to the place `P`. The device of `P` reaches them there. If the
+/// elements have 0 bytes, the address dangles, but is not null.
 /// SLICE-2. `&mut` references are unique among all references to overlapping memory.
 /// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
 #[repr(transparent)]
@@ -69,6 +70,12 @@ impl<T, P> DeviceSlice<T, P> {
         unsafe { &mut *(units(address, len) as *mut Self) }
     }
 
+    /// The address of a view of 0 bytes.
+    #[inline]
+    pub(crate) fn empty_address() -> DeviceAddress {
+        DANGLING
+    }
+
     /// The same memory, as memory that may hold nothing.
     ///
     /// # Safety
@@ -92,7 +99,8 @@ impl<T, P> DeviceSlice<T, P> {
         self.elements.is_empty()
     }
 
-    /// The address of the memory on the device. It is a number: a use takes `unsafe`.
+    /// The address of the memory, by which the device reaches it. It is a number: a use takes
+    /// `unsafe`.
     #[inline]
     pub fn address(&self) -> DeviceAddress {
         DeviceAddress(self.elements.as_ptr().addr() as u64)

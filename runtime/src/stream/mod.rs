@@ -3,17 +3,22 @@
 //!
 //! A stream waits for a handoff in [`Stream::acquire`], which stands here. Copies to other devices
 //! are in `peer_copy`, copies to ordinary memory in `host_copy`, host functions in `host_fn`, loans
-//! in `lend`. Kernels, graphs and events are beside their types.
+//! in `lend`, pinned memory for kernels in `mapped`. Kernels, graphs and events are beside their
+//! types.
 //!
 //! The methods stand in this file, beside their type: rustc's messages name a method by its module.
 
 mod host_copy;
 mod host_fn;
 mod lend;
+mod managed;
+mod mapped;
 mod peer_copy;
+mod peer_loan;
 mod pool;
 mod rows;
 
+pub use mapped::MappedOutput;
 pub use pool::{Pooled, StreamPool};
 
 use std::any::type_name;

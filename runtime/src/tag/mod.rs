@@ -141,6 +141,19 @@ pub unsafe trait HostPlace: Sized {}
 // the graph.
 unsafe impl<D: DeviceTag> HostPlace for OnHost<D> {}
 
+/// A place whose memory no work uses. Only [`Idle`] on a live device qualifies.
+///
+/// # Safety
+/// No work of a GPU uses memory of that place; or it is shared, and none writes it.
+#[diagnostic::on_unimplemented(
+    message = "the host cannot use memory that belongs to `{Self}`",
+    label = "belongs to `{Self}`, and nothing says that its work on this memory is over",
+    note = "H13/H14: wait first: `let buffer = stream.release(buffer)?.synchronize()?;` (`stream.synchronize()` alone gives none)"
+)]
+pub unsafe trait IdlePlace: Sized {}
+// SAFETY: `Idle` is the place of memory that no work uses, by BUFFER-2, PINNED-3 and MANAGED-3.
+unsafe impl<D: Live> IdlePlace for Idle<D> {}
+
 /// A stream tag whose stream a device can open. [`streams!`](crate::streams) makes these tags.
 ///
 /// # Safety

@@ -188,6 +188,71 @@ pub(crate) fn access_is_to_later_allocations_too(first: &Arc<dyn Driver>, second
     }
 }
 
+/// Kernels, fills and copies of one device reach the other's memory in place, in the order that
+/// events make.
+pub(crate) fn kernels_reach_the_memory_of_a_peer(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
+    for (here, there) in [(first, second), (second, first)] {
+        if here.peer_access(there.peer()).expect("ask for access") == PeerAccess::Staged {
+            eprintln!("NO LINK between the devices");
+            return;
+        }
+        let (here, there) = (Rig::new(here), Rig::new(there));
+        let (s, owner) = (here.stream(), there.stream());
+        let (written, used) = (there.event(), here.event());
+        let theirs = there.zeroed(40_000, owner);
+        let ours = here.zeroed(40_000, s);
+        there.step(theirs, SLOW, 0, 7, owner);
+        there.record(written, owner);
+        there.wait(s, written);
+        here.step(theirs, 10_000, 2, 1, s);
+        here.copy(ours, theirs, s);
+        here.fill(theirs.part(4, 8), &[1, 0, 0, 0], s);
+        here.record(used, s);
+        here.wait(owner, used);
+        there.step(theirs, 10_000, 10, 3, owner);
+        let words = there.read_words(theirs, owner);
+        assert_eq!(words[..4], [153, 13, 13, 153]);
+        assert!(words[4..].iter().all(|word| *word == 153));
+        assert_eq!(here.read_words(ours, s), [15; 10_000]);
+
+        // In a graph, at each launch.
+        here.begin_capture(s);
+        here.step(theirs, 10_000, 1, 1, s);
+        let graph = here.end_capture(s).expect("a graph");
+        here.launch_graph(graph, s);
+        here.launch_graph(graph, s);
+        here.synchronize(s);
+        assert_eq!(there.read_words(theirs, owner)[0], 155);
+        here.destroy_graph(graph);
+    }
+}
+
+/// A copy between devices whose own side is host memory that the device reaches. It arrives, or it
+/// is refused; it never loses the device.
+pub(crate) fn copies_between_a_peer_and_host_memory(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
+    let (here, there) = rigs_with_access(first, second);
+    let (s, owner) = (here.stream(), there.stream());
+    let values = numbered(4099);
+    let theirs = there.block(4099, owner);
+    there.upload(theirs, there.host_with(&values), owner);
+    there.synchronize(owner);
+    let host = here.host_with(&[0; 4099]);
+    let address = first.mapped_address(host.address).expect("mapped");
+    let (to, from) = ((first.peer(), address), (second.peer(), theirs.address));
+    // SAFETY: both ranges are live and in bounds, and nothing else uses them.
+    match unsafe { first.copy_peer(to, from, 4099, s) } {
+        Ok(()) => {
+            here.synchronize(s);
+            assert!(host.read() == values);
+        }
+        Err(error) => {
+            eprintln!("REFUSED: {error}");
+            assert!(!error.is_sticky(), "{error}");
+            here.synchronize(s);
+        }
+    }
+}
+
 /// The host sees an event of one device whose work waited for the other's.
 pub(crate) fn the_host_waits_for_both(first: &Arc<dyn Driver>, second: &Arc<dyn Driver>) {
     let (here, there) = rigs_with_access(first, second);

@@ -4,7 +4,9 @@
 mod host_copy;
 mod host_fn;
 mod lend;
+mod mapped;
 mod peer_copy;
+mod peer_loan;
 mod pool;
 mod rows;
 

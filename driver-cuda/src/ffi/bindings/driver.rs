@@ -10,11 +10,12 @@ use super::super::types::{
     CUmemPoolHandle_st, CUmod_st, CUstream_st, driver_numbers,
 };
 use super::super::{
-    CU_MEMHOSTREGISTER_PORTABLE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdevice_attribute, CUevent_flags, CUfunction_attribute,
-    CUgraphExecUpdateResult, CUhostFn, CUjit_option, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType,
-    CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemorytype, CUoccupancyB2DSize,
-    CUresult, CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
+    CU_DEVICE_CPU, CU_MEM_ATTACH_GLOBAL, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE,
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
+    CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphExecUpdateResult, CUhostFn, CUjit_option,
+    CUmem_advise, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemorytype, CUoccupancyB2DSize, CUresult, CUstream_flags,
+    CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 use super::{Same, same, same_entry_points, same_field, same_fields, same_function, same_numbers};
 use crate::ffi;
@@ -55,6 +56,9 @@ same_fields!(CUDA_MEMCPY3D = sys::CUDA_MEMCPY3D_st: srcXInBytes = srcXInBytes, s
 
 driver_numbers!(same_numbers[sys]);
 const _: () = assert!(sys::CU_MEMHOSTREGISTER_PORTABLE == CU_MEMHOSTREGISTER_PORTABLE);
+const _: () = assert!(sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32 == CU_MEM_ATTACH_GLOBAL);
+const _: () = assert!(CU_DEVICE_CPU == -1, "the header's macro is `((CUdevice)-1)`");
+const _: () = assert!(sys::CU_MEMHOSTREGISTER_DEVICEMAP == CU_MEMHOSTREGISTER_DEVICEMAP);
 const _: () = assert!(
     sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0 as u64
         == CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH

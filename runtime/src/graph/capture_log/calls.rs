@@ -7,11 +7,11 @@ use super::entries::{Copied, Entry, Launch};
 use super::{CaptureLog, Mode, Run, State};
 use cuda_rt_driver::OwnedArguments;
 use cuda_rt_driver::{
-    Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse, HostFunction,
-    HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode,
-    RawPeer, RawStream,
+    Advice, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
+    HostFunction, HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent,
+    RawGraph, RawNode, RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// An address of no memory, for an allocation in a dry run that its capture did not make. No launch
@@ -197,7 +197,7 @@ impl Events for CaptureLog {
 impl Memory for CaptureLog {
     cuda_rt_driver::memory_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
         memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
-        unregister_host,
+        unregister_host, mapped_address,
     }
 
     cuda_rt_driver::memory_calls! { |this: &CaptureLog, call(&Inner)|
@@ -225,6 +225,12 @@ impl Memory for CaptureLog {
                 address,
             },
         );
+    }
+}
+
+impl Managed for CaptureLog {
+    cuda_rt_driver::managed_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
+        alloc_managed, free_managed, prefetch, advise, while_mapped,
     }
 }
 

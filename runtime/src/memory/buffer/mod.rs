@@ -72,6 +72,14 @@ impl<T, P> DeviceBuffer<T, P> {
         (bytes > 0 && (start, end) != (0, 0)).then_some((start, end))
     }
 
+    /// Whether the memory is of other code, and in no pool of ours.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.memory()
+            .split
+            .as_ref()
+            .is_some_and(|block| block.is_foreign())
+    }
+
     pub(crate) fn core(&self) -> &DeviceCore {
         &self.memory().core
     }

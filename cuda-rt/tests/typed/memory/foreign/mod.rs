@@ -342,3 +342,28 @@ fn the_checker_follows_foreign_memory_to_its_end() {
         assert_eq!(found, expected, "{races:?}");
     }
 }
+
+/// Access between devices is given to their pools, and foreign memory is in no pool. A kernel on it
+/// would lose the device.
+#[test]
+fn foreign_memory_is_not_lent_to_another_device() {
+    Device::simulated(SimConfig::new(), |here| {
+        here.simulated_peer(|there| {
+            let (compute, owner) = (
+                here.stream::<Compute<_>>().unwrap(),
+                there.stream::<Compute<_>>().unwrap(),
+            );
+            let (theirs, buffer) = Theirs::new(&there);
+            let refused = compute
+                .try_acquire_peer(owner.release(buffer).unwrap())
+                .unwrap_err();
+            let code = refused.error.driver().unwrap().code();
+            assert_eq!(code, ErrorCode::NOT_SUPPORTED, "{}", refused.error);
+            assert!(refused.error.to_string().contains("adopted"), "{}", refused.error);
+            drop(owner.acquire(refused.value).unwrap());
+            theirs.end();
+        })
+    })
+    .unwrap()
+    .unwrap();
+}
