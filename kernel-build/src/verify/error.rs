@@ -70,8 +70,8 @@ pub enum Refusal {
         /// Why it is refused.
         reason: &'static str,
     },
-    /// A thread may end before it has written what the kernel returns, and this depends on more than
-    /// its place in the launch.
+    /// A thread may end before it has written what the kernel returns, and this depends on more
+    /// than its place in the launch.
     #[error(
         "the kernel `{kernel}`: at {operation} a thread may end before it has written what the kernel returns: the launch would make memory readable that nothing wrote (H39)"
     )]

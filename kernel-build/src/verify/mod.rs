@@ -99,9 +99,9 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Makes a text provable. It writes a trap before each `exit`. If the proof fails, it writes a value
-/// into the registers that a path reads before any write. If the proof still fails, it does the
-/// same for local memory.
+/// Makes a text provable. It writes a trap before each `exit`. If the proof fails, it writes a
+/// value into the registers that a path reads before any write. If the proof still fails, it does
+/// the same for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.
