@@ -11,6 +11,11 @@
 //! attributes of each crate. A crate whose first line rustc and this file understood differently
 //! hid a feature from it.
 //!
+//! The same program forbids what is unsafe without the word `unsafe` in editions before 2024.
+//! Counterexample: in a crate of edition 2021 with `forbid(unsafe_code)`, a block `extern "Rust"
+//! { }` declared a function of another crate once more, with another result. LLVM has one
+//! declaration of each name, trusted this one, and left a check of bounds out.
+//!
 //! A cargo profile can add flags of rustc, on nightly. They are refused by cargo's list of all
 //! compilations (the *unit graph*).
 

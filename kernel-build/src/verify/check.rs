@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::bytes::Bytes;
 use super::error::{Refusal, text};
+use super::filled::leaves_unwritten;
 use super::graph::Graph;
 use super::instruction::{Collective, ENDS_THE_LAUNCH, Effect, PATHS, PRINTS, arguments, callee, effect};
 use super::origin::{Origin, Origins};
@@ -106,10 +107,22 @@ impl<'b, 'a> Checker<'b, 'a> {
         let written = self.written_in(function, roles);
         let here = roles_here(roles, written);
         self.function(function.name, function, &[], &here);
+        self.refuse_unwritten(function, roles);
         let refusal = self.refusal.take();
         match refusal.or_else(|| self.returns_without_a_store(function, roles, written)) {
             Some(refusal) => Err(refusal),
             None => Ok(self.proved.take()),
+        }
+    }
+
+    /// Refuses an entry if one of its threads may end before it has written what it returns.
+    fn refuse_unwritten(&self, function: &'b Function<'a>, roles: &[Role]) {
+        let graph = self.graphs.get(function.name);
+        if let Some(at) = graph.and_then(|graph| leaves_unwritten(self.module, function, graph, roles)) {
+            self.refuse(Refusal::LeavesUnwritten {
+                kernel: function.name.to_owned(),
+                operation: place(self.module, at),
+            });
         }
     }
 
@@ -329,7 +342,6 @@ impl Check<'_, '_, '_> {
         match effect {
             Effect::Collective(collective) => self.collective(collective, summary),
             Effect::Call => self.call(summary),
-            Effect::Exit if !self.function.is_entry => self.form("ends a thread inside a function"),
             Effect::Load(_) | Effect::Store(_) | Effect::Atomic { .. } => self.memory(effect, summary),
             Effect::Compute => self.opening(summary),
             _ => {}
@@ -521,7 +533,7 @@ fn defined<'b, 'a>(module: &'b Module<'a>) -> impl Iterator<Item = (&'b Function
         .filter_map(|function| Some((function, function.body.as_ref()?)))
 }
 
-fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
+pub(super) fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
     body.statements.iter().filter_map(|statement| match statement {
         Statement::Instruction(instruction) => Some(instruction),
         Statement::Label(..) => None,

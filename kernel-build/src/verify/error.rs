@@ -70,6 +70,17 @@ pub enum Refusal {
         /// Why it is refused.
         reason: &'static str,
     },
+    /// A thread may end before it has written what the kernel returns, and this depends on more
+    /// than its place in the launch.
+    #[error(
+        "the kernel `{kernel}`: at {operation} a thread may end before it has written what the kernel returns: the launch would make memory readable that nothing wrote (H39)"
+    )]
+    LeavesUnwritten {
+        /// The entry.
+        kernel: String,
+        /// The branch.
+        operation: Place,
+    },
     /// The module has memory that is not a constant table.
     #[error("line {line} of the PTX: {reason}: `{name}`")]
     Variable {

@@ -9,6 +9,8 @@
 //! - a kernel writes neither memory of the module, nor memory that it reads through the read-only
 //!   cache (`origin`, `check`);
 //! - entries take the parameters that a launch passes (`parameters`);
+//! - each thread ends by a return or by a trap (`ends`), and writes before what it returns
+//!   (`filled`);
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
@@ -24,7 +26,9 @@ mod bytes;
 mod check;
 mod definitions;
 mod directives;
+mod ends;
 mod error;
+mod filled;
 mod graph;
 mod instruction;
 mod interval;
@@ -95,12 +99,14 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Makes a text provable. If the proof fails, it writes a value into the registers that a path
-/// reads before any write. If the proof still fails, it does the same for local memory.
+/// Makes a text provable. It writes a trap before each `exit`. If the proof fails, it writes a
+/// value into the registers that a path reads before any write. If the proof still fails, it does
+/// the same for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
+    let ptx = ends::trap_before_exits(&ptx);
     if verify(&ptx).is_ok() {
         return Ok(ptx);
     }
@@ -114,6 +120,7 @@ pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
 fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
     let mut modules = Module::parse(ptx)?;
     modules.iter().try_for_each(operands::check)?;
+    modules.iter().try_for_each(ends::check)?;
     modules.iter_mut().try_for_each(definitions::name_values)?;
     Ok(modules)
 }

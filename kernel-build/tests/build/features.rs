@@ -1,6 +1,8 @@
 //! Features of nightly that switch off checks of safe code, in the kernels' own crate, in a
 //! dependency, and in flags.
 
+mod editions;
+
 use std::fs;
 use std::path::Path;
 

@@ -287,3 +287,16 @@ fn the_name_of_a_source_file_is_no_ptx() {
         assert!(!line.contains('\\'), "{line}");
     }
 }
+
+/// LLVM writes `exit` where it takes the place for unreachable, here behind a panic.
+#[test]
+fn a_place_that_llvm_takes_for_unreachable_traps() {
+    let kernel = "#[kernel] pub fn k(i: Index1, input: &[u32]) -> u32 { input[i.get()] + 7 }";
+    let Some(result) = compile(package("returns-or-traps", kernel).path()) else {
+        return;
+    };
+    let ptx = result.unwrap().ptx;
+    let exits: Vec<&str> = ptx.lines().filter(|line| line.contains("exit;")).collect();
+    assert!(!exits.is_empty(), "{ptx}");
+    assert!(exits.iter().all(|line| line.trim() == "trap; exit;"), "{ptx}");
+}
