@@ -19,6 +19,7 @@ macro_rules! twins {
 }
 
 twins! {
+    h01_kept_bundle_used_without_opening;
     h01_kernel_reads_without_handoff;
     h01_read_from_struct_field;
     h01_read_in_generic_function;

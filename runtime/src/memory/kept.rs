@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 
 use crate::device::AnyDevice;
 use crate::error::{During, Result};
-use crate::memory::{Bundle, ToHost};
+use crate::memory::{Bundle, DeviceBuffer, DeviceSlice, PinnedBuffer, PinnedSlice, ToHost};
 use crate::order::stream_ref::StreamRef;
 use crate::stream::AnyStream;
-use crate::tag::{NoStream, OnHost, Place, StreamTag};
+use crate::tag::{Idle, NoStream, OnHost, Place, StreamTag};
 use cuda_rt_driver::CallSite;
 
 /// A bundle that a stream keeps: it remembers its stream at run time, instead of naming it by its
@@ -149,6 +150,25 @@ impl<R: Bundle<Device = AnyDevice>> Kept<R> {
             .note_host_access(ToHost::writes(CallSite::here("end of Kept::host")));
         Ok(output)
     }
+}
+
+macro_rules! dereferenced {
+    ($($buffer:ident as $slice:ident;)*) => { $(
+        /// As [`Kept::peek`]: lengths, and no memory. So methods and functions that need a stream's
+        /// memory, or the host's, are refused with the hazard and the mend.
+        impl<T> Deref for Kept<$buffer<T, Idle<AnyDevice>>> {
+            type Target = $slice<T, NoStream<AnyDevice>>;
+
+            fn deref(&self) -> &$slice<T, NoStream<AnyDevice>> {
+                self.peek().into_slice()
+            }
+        }
+    )* };
+}
+
+dereferenced! {
+    DeviceBuffer as DeviceSlice;
+    PinnedBuffer as PinnedSlice;
 }
 
 impl<R: Bundle<Device = AnyDevice>> fmt::Debug for Kept<R> {
