@@ -1,4 +1,4 @@
-// H01, mended: what a stream keeps is opened on it by a comparison, and on other streams behind an event.
+// H01, mended: what a stream keeps is opened on it by a comparison, and elsewhere behind an event.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{AnyDevice, Device, DeviceBuffer, Error, Idle, Kept, Live, Priority};
 

@@ -1,4 +1,4 @@
-// H36, mended: what a stream keeps is on `AnyDevice` by its type, and between two devices it is copied.
+// H36, mended: what a stream keeps is on `AnyDevice`, and between two devices it is copied.
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{AnyDevice, AnyStream, Device, DeviceBuffer, Error, Idle, Kept, Priority};
 

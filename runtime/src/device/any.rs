@@ -117,8 +117,8 @@ impl AnyDevice {
     }
 
     /// Lends a typed handle of the device to `body`. The brand `'id` is fresh at each call, so no
-    /// memory leaves `body`, except what a stream [keeps](crate::Stream::keep). Calls nothing of the
-    /// driver.
+    /// memory leaves `body`, except what a stream [keeps](crate::Stream::keep). Calls nothing of
+    /// the driver.
     ///
     /// # Hazards prevented
     /// H23, H36: two devices have two brands, also where one call is inside the other.

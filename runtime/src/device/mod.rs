@@ -392,7 +392,8 @@ impl<D: Live> Device<D> {
     /// Blocks the host until all work of this device instance is done: the work that any thread
     /// enqueued on any of its streams before the call, and every free of memory that was dropped
     /// before. It is one `cuStreamSynchronize` for each stream: streams of tags, of
-    /// [pools](crate::StreamPool), [of run time](crate::AnyStream), and the stream that frees memory.
+    /// [pools](crate::StreamPool), [of run time](crate::AnyStream), and the stream that frees
+    /// memory.
     ///
     /// `cuCtxSynchronize` waits for more: for work of other libraries, and of other instances of
     /// the same GPU. It fails while another thread captures, and this call does not.

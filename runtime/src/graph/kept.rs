@@ -150,8 +150,8 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         let Graph { instance, held, .. } = graph;
-        // GRAPH-1: the bundle is owned by `S`, which is this stream. The graph is kept together with
-        // its bundle (GRAPH-2).
+        // GRAPH-1: the bundle is owned by `S`, which is this stream. The graph is kept with its
+        // bundle (GRAPH-2).
         let kept = self.keep_held::<IdleOnAny<R>>(held.into_on());
         KeptGraph {
             graph: Some((instance, kept)),
@@ -163,8 +163,8 @@ impl<S: StreamTag> Stream<S> {
     /// panics.
     ///
     /// # Errors
-    /// [`Error::OtherStream`](crate::Error::OtherStream) if another stream keeps the graph. `body` is
-    /// then not called.
+    /// [`Error::OtherStream`](crate::Error::OtherStream) if another stream keeps the graph. `body`
+    /// is then not called.
     ///
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};

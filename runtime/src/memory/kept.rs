@@ -116,8 +116,8 @@ impl<R: Bundle<Device = AnyDevice>> Kept<R> {
     /// H13, H14: no work that uses the bundle is pending, nor enqueued while `body` runs.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and the
-    /// bundle is unchanged.
+    /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and
+    /// the bundle is unchanged.
     ///
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};

@@ -138,9 +138,9 @@ impl Hash for AnyStream {
 impl<D: Live> Device<D> {
     /// A stream with a name that is chosen at run time (`cuStreamCreateWithPriority`,
     /// non-blocking). It is a CUDA stream of its own: no other holder gets it while a handle of it,
-    /// or a bundle that it [keeps](Stream::keep), exists. A stream that its holders have returned is
-    /// lent again, without a call of the driver; its earlier work then comes first. The name is for
-    /// errors and for the checker; names may repeat.
+    /// or a bundle that it [keeps](Stream::keep), exists. A stream that its holders have returned
+    /// is lent again, without a call of the driver; its earlier work then comes first. The name is
+    /// for errors, the checker and timelines; names may repeat.
     ///
     /// # Errors
     /// [`Error::Driver`].

@@ -63,8 +63,8 @@ impl Drop for Join<'_> {
     }
 }
 
-/// Runs `body` between the waits of a loan by `owner` to `borrower`, two streams of `core`. A stream
-/// runs its own work in order: a loan to the owner itself needs no wait.
+/// Runs `body` between the waits of a loan by `owner` to `borrower`, two streams of `core`. A
+/// stream runs its own work in order: a loan to the owner itself needs no wait.
 pub(super) fn during_a_loan<O>(
     core: &DeviceCore,
     owner: StreamRef,

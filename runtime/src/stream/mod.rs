@@ -3,8 +3,8 @@
 //!
 //! A stream waits for a handoff in [`Stream::acquire`], which stands here. Copies to other devices
 //! are in `peer_copy`, copies to ordinary memory in `host_copy`, host functions in `host_fn`, loans
-//! in `lend`. Streams that are known at run time are in `any`, and what they keep in `keep`. Kernels,
-//! graphs and events are beside their types.
+//! in `lend`. Streams that are known at run time are in `any`, and what they keep in `keep`.
+//! Kernels, graphs and events are beside their types.
 //!
 //! The methods stand in this file, beside their type: rustc's messages name a method by its module.
 
