@@ -101,16 +101,17 @@ impl RunTimeStreams {
     /// The state of the stream `at`, whose holders share it. A stream that was not created at run
     /// time gets its state here, with the name `name`.
     pub(super) fn state_of(self: &Arc<Self>, at: StreamRef, name: &str) -> Arc<StreamState> {
-        // A state must not be dropped under the lock, which its drop takes.
-        let new = {
-            let mut entries = self.entries();
-            if let Some(state) = entries.held.get(&at.id).and_then(Weak::upgrade) {
-                return state;
-            }
-            let new = self.state(at, name, None);
-            entries.held.insert(at.id, Arc::downgrade(&new));
-            new
-        };
+        if let Some(state) = self.find(at.id) {
+            return state;
+        }
+        // Declared before the lock, so dropped after it: the drop of a state takes the lock.
+        let new = self.state(at, name, None);
+        let mut entries = self.entries();
+        if let Some(state) = entries.held.get(&at.id).and_then(Weak::upgrade) {
+            return state;
+        }
+        entries.held.insert(at.id, Arc::downgrade(&new));
+        drop(entries);
         new
     }
 

@@ -28,6 +28,7 @@ fn an_ordinal_names_one_instance_of_the_process() {
     let (first, second) = (open(0), open(1));
     assert_eq!(first, open(0));
     assert_ne!(first, second);
+    #[expect(clippy::mutable_key_type, reason = "the hash is of the instance's identity")]
     let set: HashSet<AnyDevice> = [first.clone(), second.clone(), open(0), open(1)].into();
     assert_eq!(set.len(), 2);
     // The same instance as the tag of the ordinal.

@@ -330,6 +330,7 @@ fn h21_the_next_holder_of_a_stream_is_ordered_behind_the_holder_before() {
 fn streams_are_keys_of_a_map() {
     for_each_device(|gpu| {
         let streams = ["a", "b", "c"].map(|name| stream(gpu, name));
+        #[expect(clippy::mutable_key_type, reason = "the hash is of the stream's identity")]
         let by_stream: HashMap<AnyStream, KeptBuffer> = streams
             .iter()
             .zip(10..)
