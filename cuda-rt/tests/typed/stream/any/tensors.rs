@@ -4,8 +4,8 @@
 
 use cuda_rt::simulator::{Call, SimConfig};
 use cuda_rt::{
-    AnyDevice, AnyStream, Device, DeviceBuffer, DeviceSlice, Grid1, Idle, Kept, Live, Result, Stream,
-    StreamTag,
+    AnyDevice, AnyStream, Device, DeviceBuffer, DeviceSlice, Grid1, Idle, Kept, Lasting, Live, Result,
+    Stream, StreamTag,
 };
 use device_kernels::{block_sum, saxpy};
 
@@ -55,6 +55,12 @@ impl Tensor {
     fn new(on: &AnyStream, shape: [usize; 2], elements: &[f32]) -> Result<Self> {
         let data = on.run(|s| s.alloc_from_slice(elements).map(|data| s.keep(data)))?;
         Ok(Self { data, shape })
+    }
+
+    /// Of what any stream has computed, also in code that is generic over the stream.
+    fn of<S: Lasting<Device: Live>>(s: &Stream<S>, data: DeviceBuffer<f32, S>, shape: [usize; 2]) -> Self {
+        let data = s.keep(data);
+        Self { data, shape }
     }
 
     fn device(&self) -> AnyDevice {
@@ -146,10 +152,7 @@ fn tensors_of_a_static_stream_and_typed_buffers_use_the_same_operations() {
         let typed = compute.alloc_from_slice(&[1.0; 600]).unwrap();
         let sum = ops::add(&compute, &compute.by_ref(&tensor.data).unwrap(), &typed).unwrap();
         assert_eq!(compute.copy_to_vec(&sum).unwrap(), [9.0; 600]);
-        let back = Tensor {
-            data: compute.keep(sum),
-            shape: SHAPE,
-        };
+        let back = Tensor::of(&compute, sum, SHAPE);
         assert_eq!(back.add(&tensor).unwrap().to_vec().unwrap(), [17.0; 600]);
     });
 }
