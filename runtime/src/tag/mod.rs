@@ -279,6 +279,10 @@ impl<D, P: Place> OnDevice<D, P> {
 ///
 /// `priority` is one of `Low` (the default), `Normal`, `High`; it affects kernels, not copies.
 ///
+/// All code that asks a device for one tag shares one stream
+/// ([`Device::stream`](crate::Device::stream) says what two engines can do). For N streams, where N
+/// is known at run time, there is [`AnyStream`](crate::AnyStream).
+///
 /// ```
 /// cuda_rt::streams! {
 ///     /// Runs kernels.
