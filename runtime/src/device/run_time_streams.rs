@@ -1,9 +1,9 @@
 //! [`RunTimeStreams`]: the CUDA streams that a device lends to the holders of run-time streams.
 //!
 //! ```text
-//!   create_stream ──▶ take a returned stream, or create one ──▶ StreamState ◀── handles, kept bundles
-//!                              ▲                                     │
-//!                              └────────── the last holder drops ────┘
+//!   create_stream ──▶ a returned stream, or a new one ──▶ StreamState ◀── handles, kept bundles
+//!                              ▲                                │
+//!                              └──── the last holder drops ─────┘
 //! ```
 //!
 //! A CUDA stream is never destroyed before its device: pending frees and the fences of handoffs may

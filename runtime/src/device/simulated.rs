@@ -43,7 +43,7 @@ impl AnyDevice {
     /// ```
     /// use cuda_rt::AnyDevice;
     ///
-    /// let devices: Vec<AnyDevice> = (0..2).map(AnyDevice::open_or_simulate).collect::<Result<_, _>>()?;
+    /// let devices = [AnyDevice::open_or_simulate(0)?, AnyDevice::open_or_simulate(1)?];
     /// assert_ne!(devices[0], devices[1]);
     /// # Ok::<(), cuda_rt::OpenError>(())
     /// ```

@@ -175,7 +175,9 @@ impl<S: StreamTag> Stream<S> {
     ///     Ok::<_, Error>(s.keep_graph(graph))
     /// })?;
     /// kept.launch()?;
-    /// stream.run(|s| s.with_graph(&mut kept, |graph| graph.update(|s, mut data| s.fill(&mut data, 2))))??;
+    /// stream.run(|s| {
+    ///     s.with_graph(&mut kept, |graph| graph.update(|s, mut data| s.fill(&mut data, 2)))
+    /// })??;
     /// kept.launch()?;
     /// let data = stream.run(|s| s.copy_to_vec(&s.open(kept.into_kept())?))?;
     /// assert_eq!(data, [2; 16]);

@@ -54,11 +54,14 @@ unsafe impl<D: DeviceTag> Lasting for Pooled<'_, D> {}
 /// is compared when the bundle is used again. On its own stream that costs a comparison; on another
 /// stream it is an error that names both, or an ordered handoff, as the caller chooses:
 ///
-/// | | on its own stream | on another stream of the device |
-/// |---|---|---|
-/// | [`open`](Stream::open), [`view`](Stream::view), [`by_ref`](Stream::by_ref) | no call of the driver | [`Error::OtherStream`] |
-/// | [`open_ordered`](Stream::open_ordered) | no call of the driver | an event and a wait |
-/// | [`view_ordered`](Stream::view_ordered), [`by_ref_ordered`](Stream::by_ref_ordered) | no call of the driver | a loan: two events and two waits |
+/// - **On its own stream** every use is a comparison, and no call of the driver:
+///   [`open`](Stream::open), [`view`](Stream::view) and [`by_ref`](Stream::by_ref), also with
+///   `_ordered`.
+/// - **On another stream** `open`, `view` and `by_ref` return [`Error::OtherStream`].
+/// - [`open_ordered`](Stream::open_ordered) takes over from another stream of the device: an event
+///   and a wait.
+/// - [`view_ordered`](Stream::view_ordered) and [`by_ref_ordered`](Stream::by_ref_ordered) borrow
+///   from another stream of the device: a loan, of two events and two waits.
 ///
 /// Static tags ([`streams!`](crate::streams)) stay the first choice: the compiler compares them.
 /// Both mix: [`Stream::to_any`] is a static stream as a value, and a static stream opens what
@@ -235,7 +238,8 @@ impl AnyStream {
     /// # use cuda_rt::{Device, Error, Priority};
     /// # cuda_rt::streams! { pub Download; }
     /// let gpu = Device::open_or_simulate()?;
-    /// let (download, worker) = (gpu.stream::<Download>()?, gpu.create_stream("worker", Priority::Low)?);
+    /// let download = gpu.stream::<Download>()?;
+    /// let worker = gpu.create_stream("worker", Priority::Low)?;
     ///
     /// let kept = worker.run(|s| Ok::<_, Error>(s.keep(s.alloc_zeroed::<f32>(1024)?)))?;
     /// // To a stream of a tag:

@@ -1,10 +1,9 @@
 //! [`Stream::keep`], and the uses of what a stream keeps.
 //!
 //! ```text
-//!   DeviceBuffer<T, S> ──keep──▶ Kept<DeviceBuffer<T, Idle<AnyDevice>>> ──open───────────▶ the same stream
-//!                                                 │                                (a comparison)
-//!                                                 └──────────────open_ordered──▶ any stream of the device
-//!                                                                                  (an event, a wait)
+//!   DeviceBuffer<T, S> ──keep──▶ Kept<DeviceBuffer<T, Idle<AnyDevice>>>
+//!                                  ├──open──────────▶ the same stream: a comparison
+//!                                  └──open_ordered──▶ any stream of the device: an event, a wait
 //! ```
 
 use std::sync::Arc;
@@ -99,8 +98,9 @@ impl<S: StreamTag> Stream<S> {
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};
     /// # let gpu = AnyDevice::open_or_simulate(0)?;
-    /// let (one, two) = (gpu.create_stream("one", Priority::Low)?, gpu.create_stream("two", Priority::Low)?);
-    /// let kept = one.run(|s| Ok::<_, Error>(s.keep(s.init_filled(s.alloc_uninit::<u32>(64)?, 7)?)))?;
+    /// # let create = |name| gpu.create_stream(name, Priority::Low);
+    /// let (one, two) = (create("one")?, create("two")?);
+    /// let kept = one.run(|s| s.alloc_from_slice(&[7_u32; 64]).map(|data| s.keep(data)))?;
     /// let data = two.run(|s| {
     ///     let buffer = s.open_ordered(kept)?; // waits for `one`, on the GPU
     ///     s.copy_to_vec(&buffer)
@@ -204,7 +204,8 @@ impl<S: StreamTag> Stream<S> {
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};
     /// # let gpu = AnyDevice::open_or_simulate(0)?;
-    /// # let (one, two) = (gpu.create_stream("one", Priority::Low)?, gpu.create_stream("two", Priority::Low)?);
+    /// # let create = |name| gpu.create_stream(name, Priority::Low);
+    /// # let (one, two) = (create("one")?, create("two")?);
     /// let weights = one.run(|s| Ok::<_, Error>(s.keep(s.alloc_from_slice(&[1.5_f32; 64])?)))?;
     /// let copy = two.run(|s| {
     ///     let mut copy = s.alloc_zeroed::<f32>(64)?;
