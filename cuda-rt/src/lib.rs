@@ -54,6 +54,8 @@
 //! # Contents
 //!
 //! - **devices and streams**: [`Device`], [`Stream`], [`streams!`], [`devices!`], [`StreamPool`]
+//! - **devices and streams that are known at run time, and held in structs**: [`AnyDevice`],
+//!   [`AnyStream`], [`Kept`] bundles, [`KeptGraph`]
 //! - **memory**: [`DeviceBuffer`], [`PinnedBuffer`], their slices [`DeviceSlice`] and
 //!   [`PinnedSlice`], parts by [`split_off`](DeviceBuffer::split_off) and
 //!   [`split_into`](DeviceBuffer::split_into), other elements by [`cast`](DeviceBuffer::cast)
@@ -147,15 +149,15 @@ pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, _
 #[cfg(feature = "rustacuda")]
 pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
-    Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError, Communicator, Constant, CopySide, Device,
-    DeviceBuffer, DeviceSlice, DeviceTag, DeviceView, DeviceViewMut, Devices, Element, Error, Event,
-    FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs,
-    HostArguments, HostLease, HostPlace, Idle, IdlePlace, InGraph, InPlace, KernelOutput, Layout2, Layout3,
-    LayoutError, Lease, Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream,
-    NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError,
-    PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,
-    ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream,
-    StreamPool, StreamTag, TimedEvent, WriteBy,
+    AnyDevice, AnyStream, Branded, Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError,
+    Communicator, Constant, CopySide, Device, DeviceBuffer, DeviceSlice, DeviceTag, DeviceView,
+    DeviceViewMut, Devices, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError,
+    Handoff, HandoffFuture, Handoffs, HostArguments, HostLease, HostPlace, Idle, IdleOnAny, IdlePlace,
+    InGraph, InPlace, Kept, KeptGraph, KeptOf, KernelOutput, Lasting, Layout2, Layout3, LayoutError, Lease,
+    Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream, NoStream, OnHost, OpenError,
+    Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView,
+    PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused,
+    RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

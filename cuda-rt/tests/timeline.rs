@@ -7,7 +7,7 @@ use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Model, SimConfig};
 use cuda_rt::timeline::bench::Bench;
 use cuda_rt::timeline::{self, Cause, Engine, Kind, Source, Timeline};
-use cuda_rt::{Device, Error, Grid1, Handoff, Live, Result};
+use cuda_rt::{Device, Error, Grid1, Handoff, Live, Priority, Result};
 use device_kernels::scale;
 use devices::for_each_device;
 
@@ -365,6 +365,26 @@ fn scopes_reach_the_recordings_that_are_going_on() {
             .map(|span| (span.label.as_ref(), span.duration_ns()))
             .collect();
         assert_eq!(mine, [("scopes: outer", 15), ("scopes: inner 1", 5)]);
+    })
+    .unwrap();
+}
+
+/// N workers have N rows, with their own names. A stream that is no longer held has its tag's name.
+#[test]
+fn streams_of_run_time_have_rows_with_their_names() {
+    Device::simulated(SimConfig::new(), |gpu| {
+        let recording = gpu.record_timeline().unwrap();
+        let workers =
+            ["worker 0", "worker 1", "dropped"].map(|name| gpu.create_stream(name, Priority::Low).unwrap());
+        for worker in &workers {
+            worker.run(|s| drop(s.alloc_zeroed::<u32>(64).unwrap()));
+        }
+        let [_first, _second, dropped] = workers;
+        drop(dropped);
+        let timeline = recording.finish().unwrap();
+        let rows = timeline.rows().iter().filter(|row| !row.is_host);
+        let names: Vec<&str> = rows.map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["worker 0", "worker 1", "Branded"]);
     })
     .unwrap();
 }

@@ -47,13 +47,14 @@ pub use cuda_rt_driver_cuda as driver_cuda;
 pub use cuda_rt_simulator as simulator;
 
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
-pub use crate::device::{Device, Opens};
+pub use crate::device::{AnyDevice, Device, Opens};
 pub use crate::error::{
     CollectiveError, CopySide, Error, GridError, LayoutError, OpenError, PinnedError, Refused, Result,
 };
-pub use crate::graph::{Captured, Graph, InGraph};
+pub use crate::graph::{Captured, Graph, InGraph, KeptGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};
 pub use crate::memory::Constant;
+pub use crate::memory::Kept;
 pub use crate::memory::Loan;
 pub use crate::memory::Metadata;
 pub use crate::memory::Slot;
@@ -69,6 +70,7 @@ pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};
 pub use crate::order::join::Handoffs;
 pub use crate::order::timed_event::{FinishedEvent, TimedEvent};
+pub use crate::stream::{AnyStream, Branded, IdleOnAny, KeptOf, Lasting};
 pub use crate::stream::{MappedOutput, Stream};
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{

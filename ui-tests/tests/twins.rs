@@ -19,6 +19,7 @@ macro_rules! twins {
 }
 
 twins! {
+    h01_kept_bundle_used_without_opening;
     h01_kernel_reads_without_handoff;
     h01_read_from_struct_field;
     h01_read_in_generic_function;
@@ -96,6 +97,7 @@ twins! {
     h39_kernel_returns_its_element;
     h39_read_of_memory_never_written;
     h40_zeroed_references;
+    h36_kept_bundle_of_a_named_device;
     h42_foreign_call_without_unsafe;
     h42_foreign_memory_given_back;
     h44_cuda_call_in_a_closure;

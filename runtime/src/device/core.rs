@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::device::run_time_streams::{RunTimeStreams, StreamState};
 use crate::error::Unordered;
 use crate::memory::{ManagedPool, PinnedPool};
 use crate::order::completion::Completion;
@@ -31,8 +32,10 @@ pub(crate) struct DeviceCore {
     device: Weak<dyn Driver>,
     tools: Arc<dyn Tools>,
     streams: Mutex<HashMap<TypeId, StreamRef>>,
-    /// Streams without a tag, for pools and captures.
+    /// Streams without a tag: of pools, and streams that were created at run time.
     anonymous: Mutex<Vec<StreamRef>>,
+    /// The holders of streams that are known at run time.
+    run_time: Arc<RunTimeStreams>,
     /// The stream that frees memory that no stream owns any more.
     stream_for_frees: StreamRef,
     events: Arc<EventPool>,
@@ -90,6 +93,7 @@ impl DeviceCore {
         Ok(Arc::new(Self {
             streams: Mutex::default(),
             anonymous: Mutex::default(),
+            run_time: Arc::default(),
             stream_for_frees,
             events,
             observed,
@@ -278,6 +282,42 @@ impl DeviceCore {
             .unwrap_or_else(PoisonError::into_inner)
             .push(at);
         Ok(at)
+    }
+
+    /// The one stream of `key`, if no earlier call has asked for it.
+    pub(crate) fn new_named_stream(
+        &self,
+        key: TypeId,
+        priority: Priority,
+    ) -> DriverResult<Option<StreamRef>> {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if streams.contains_key(&key) {
+            return Ok(None);
+        }
+        let at = self.create_stream(priority)?;
+        streams.insert(key, at);
+        Ok(Some(at))
+    }
+
+    /// A stream with a name, for one holder: a stream that its last holder has returned, or a new
+    /// one.
+    pub(crate) fn run_time_stream(&self, name: &str, priority: Priority) -> DriverResult<Arc<StreamState>> {
+        let at = match self.run_time.take_returned(priority) {
+            Some(at) => at,
+            None => self.anonymous_stream(priority)?,
+        };
+        Ok(self.run_time.enter(at, name, priority))
+    }
+
+    /// The state of `at`, a stream of this core that is not adopted. `name` is its name, unless it
+    /// was created at run time.
+    pub(crate) fn stream_state(&self, at: StreamRef, name: &str) -> Arc<StreamState> {
+        self.run_time.state_of(at, name)
+    }
+
+    /// The state of the stream `id`, if it is held at run time.
+    pub(crate) fn find_stream_state(&self, id: StreamId) -> Option<Arc<StreamState>> {
+        self.run_time.find(id)
     }
 
     fn create_stream(&self, priority: Priority) -> DriverResult<StreamRef> {

@@ -1,12 +1,17 @@
 //! [`Device`]: one physical or simulated GPU. `core` holds the state that its handles share, `call`
-//! the steps of every call on it, `simulated` the calls that only simulated devices have.
+//! the steps of every call on it, `any` the devices that are found at run time, `simulated` the
+//! calls that only simulated devices have.
 
+mod any;
 pub(crate) mod call;
 pub(crate) mod core;
 mod managed_memory;
 mod memory_pools;
+pub(crate) mod run_time_streams;
 #[cfg(feature = "simulator")]
 mod simulated;
+
+pub use any::AnyDevice;
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -16,7 +21,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::core::DeviceCore;
-use crate::error::{During, OpenError, PinnedError, Refused, Result};
+use crate::error::{During, Error, OpenError, PinnedError, Refused, Result};
 use crate::memory::{Element, PinnedBuffer};
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
@@ -52,13 +57,22 @@ impl<D> fmt::Debug for Device<D> {
     }
 }
 
-/// The instances that live as long as the process: one for each tag, never replaced
+/// What names an instance that lives as long as the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum InstanceKey {
+    /// The GPU of this ordinal: `Gpu<N>`, and what was found by the ordinal at run time.
+    Ordinal(usize),
+    /// A tag of `devices!`.
+    Tag(TypeId),
+}
+
+/// The instances that live as long as the process: one for each key, never replaced
 /// (docs/soundness.md, obligation 1).
-static INSTANCES: Mutex<Option<HashMap<TypeId, Arc<DeviceCore>>>> = Mutex::new(None);
+static INSTANCES: Mutex<Option<HashMap<InstanceKey, Arc<DeviceCore>>>> = Mutex::new(None);
 
 /// The instance of `key`. The first call makes it; a failed call leaves nothing behind.
 pub(crate) fn instance(
-    key: TypeId,
+    key: InstanceKey,
     make: impl FnOnce() -> Result<Arc<dyn DriverWithTools>, OpenError>,
 ) -> Result<Arc<DeviceCore>, OpenError> {
     // Entries are only inserted, so the map is consistent after a panic under the lock.
@@ -139,7 +153,7 @@ impl Device {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_gpu<const N: usize>() -> Result<Device<Gpu<N>>, OpenError> {
-        let core = instance(TypeId::of::<Gpu<N>>(), || cuda(N).map_err(OpenError::NoGpu))?;
+        let core = instance(InstanceKey::Ordinal(N), || cuda(N).map_err(OpenError::NoGpu))?;
         if core.driver().properties().backend == Backend::Simulated {
             return Err(OpenError::AlreadySimulated {
                 tag: format!("Gpu<{N}>"),
@@ -154,7 +168,9 @@ impl Device {
     /// # Errors
     /// As [`open`](Self::open), and [`OpenError::AlreadyBound`] if the tag is bound to another GPU.
     pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>, OpenError> {
-        let core = instance(TypeId::of::<D::Key>(), || cuda(ordinal).map_err(OpenError::NoGpu))?;
+        let core = instance(InstanceKey::Tag(TypeId::of::<D::Key>()), || {
+            cuda(ordinal).map_err(OpenError::NoGpu)
+        })?;
         let bound = core.driver().properties().ordinal;
         if bound != ordinal {
             return Err(OpenError::AlreadyBound {
@@ -310,6 +326,18 @@ impl<D: Live> Device<D> {
     /// (`cuStreamCreateWithPriority`, non-blocking); later calls return the same stream. It is
     /// never the default stream (H41).
     ///
+    /// # Two users of one tag
+    /// A tag is a CUDA stream, not an instance of the code that uses it. Two engines of one process
+    /// that ask for the same tag of one device share one stream: their work is ordered, so nothing
+    /// races, but it never overlaps. To keep this from happening in silence:
+    ///
+    /// - An engine whose number of instances is known only at run time makes a stream for each
+    ///   instance: [`create_stream`](Self::create_stream).
+    /// - An engine that must be alone on its tag begins with [`claim_stream`](Self::claim_stream).
+    ///   The second engine then gets an error that names the tag.
+    /// - Two engines of two libraries declare tags of their own with [`streams!`](crate::streams),
+    ///   which are never equal, whatever their names.
+    ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn stream<S: NamedStream>(&self) -> Result<Stream<S>>
@@ -325,10 +353,48 @@ impl<D: Live> Device<D> {
         Ok(Stream::from_parts(at, Arc::clone(self.core())))
     }
 
+    /// Like [`stream`](Self::stream), for code that must be alone on its tag: the call fails if the
+    /// tag was asked for before. Later calls of `stream` return the same stream, so the rest of
+    /// the caller's code needs no handle from here. The tag stays claimed until the device ends,
+    /// also if the stream's handles are dropped.
+    ///
+    /// # Errors
+    /// [`Error::StreamInUse`](crate::Error::StreamInUse) if this tag of this device was asked for
+    /// before, and [`Error::Driver`](crate::Error::Driver).
+    ///
+    /// ```
+    /// use cuda_rt::{Device, Error};
+    /// # use cuda_rt::simulator::SimConfig;
+    /// cuda_rt::streams! { pub Compute; }
+    ///
+    /// # Device::simulated(SimConfig::default(), |gpu| {
+    /// let first = gpu.claim_stream::<Compute<_>>()?;
+    /// let second = gpu.claim_stream::<Compute<_>>(); // another engine, with the same tag
+    /// assert!(matches!(second, Err(Error::StreamInUse { tag: "Compute" })));
+    /// # drop(first);
+    /// # Ok::<(), Error>(())
+    /// # })??;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn claim_stream<S: NamedStream>(&self) -> Result<Stream<S>>
+    where
+        Self: Opens<S, S::Device>,
+    {
+        let claimed = self
+            .core()
+            .new_named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
+            .during("Device::claim_stream")?;
+        let at = claimed.ok_or(Error::StreamInUse { tag: S::NAME })?;
+        let (stream, name) = (at.raw, S::NAME);
+        self.core().tools().hint(Hint::StreamName { stream, name });
+        Ok(Stream::from_parts(at, Arc::clone(self.core())))
+    }
+
     /// Blocks the host until all work of this device instance is done: the work that any thread
     /// enqueued on any of its streams before the call, and every free of memory that was dropped
     /// before. It is one `cuStreamSynchronize` for each stream: streams of tags, of
-    /// [pools](crate::StreamPool), and the stream that frees memory.
+    /// [pools](crate::StreamPool), [of run time](crate::AnyStream), and the stream that frees
+    /// memory.
     ///
     /// `cuCtxSynchronize` waits for more: for work of other libraries, and of other instances of
     /// the same GPU. It fails while another thread captures, and this call does not.

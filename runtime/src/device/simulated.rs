@@ -1,9 +1,9 @@
 //! Simulated devices: opened, and controlled. Only here does the runtime make one.
 
-use std::any::TypeId;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::{Device, cuda, instance, is_absent, prepared};
+use super::{AnyDevice, Device, InstanceKey, cuda, instance, is_absent, prepared};
+use crate::device::core::DeviceCore;
 use crate::error::OpenError;
 use crate::tag::{Gpu, Scoped};
 use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
@@ -21,6 +21,44 @@ fn simulated_gpu(config: SimConfig) -> Arc<SimDriver> {
     let driver = SimDriver::new(config);
     *first = Arc::downgrade(&driver);
     driver
+}
+
+/// The instance of the GPU `ordinal`, or of a simulated device in its place.
+fn gpu_or_simulated(ordinal: usize, config: SimConfig) -> Result<Arc<DeviceCore>, OpenError> {
+    instance(InstanceKey::Ordinal(ordinal), || match cuda(ordinal) {
+        Ok(driver) => Ok(driver),
+        Err(error) if is_absent(&error) => Ok(simulated_gpu(config)),
+        Err(error) => Err(OpenError::NoGpu(error)),
+    })
+}
+
+impl AnyDevice {
+    /// Like [`open`](Self::open). If there is no GPU of this ordinal, opens a simulated device in
+    /// its place, for the rest of the process, as
+    /// [`Device::open_or_simulate_gpu`](Device::open_or_simulate_gpu) does.
+    ///
+    /// # Errors
+    /// As [`Device::open_or_simulate`].
+    ///
+    /// ```
+    /// use cuda_rt::AnyDevice;
+    ///
+    /// let devices = [AnyDevice::open_or_simulate(0)?, AnyDevice::open_or_simulate(1)?];
+    /// assert_ne!(devices[0], devices[1]);
+    /// # Ok::<(), cuda_rt::OpenError>(())
+    /// ```
+    pub fn open_or_simulate(ordinal: usize) -> Result<Self, OpenError> {
+        Self::open_or_simulate_with(ordinal, SimConfig::default())
+    }
+
+    /// Like [`open_or_simulate`](Self::open_or_simulate), with a configuration for the simulated
+    /// host. An existing simulated host keeps its own configuration.
+    ///
+    /// # Errors
+    /// As [`Device::open_or_simulate`].
+    pub fn open_or_simulate_with(ordinal: usize, config: SimConfig) -> Result<Self, OpenError> {
+        Ok(Self::from_core(gpu_or_simulated(ordinal, config)?))
+    }
 }
 
 impl Device {
@@ -83,12 +121,7 @@ impl Device {
     /// # Errors
     /// As [`open_or_simulate`](Self::open_or_simulate).
     pub fn open_or_simulate_gpu_with<const N: usize>(config: SimConfig) -> Result<Device<Gpu<N>>, OpenError> {
-        let core = instance(TypeId::of::<Gpu<N>>(), || match cuda(N) {
-            Ok(driver) => Ok(driver),
-            Err(error) if is_absent(&error) => Ok(simulated_gpu(config)),
-            Err(error) => Err(OpenError::NoGpu(error)),
-        })?;
-        Ok(Device::from_core(core))
+        Ok(Device::from_core(gpu_or_simulated(N, config)?))
     }
 
     /// Runs `body` with a new simulated device, branded so that none of its values leaves `body`.

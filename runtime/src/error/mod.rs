@@ -186,6 +186,34 @@ pub enum Error {
 
     /// A [`Slot`](crate::Slot) lost its bundle to an earlier error.
     SlotEmpty,
+
+    /// A bundle or graph that a stream keeps was opened on another stream.
+    /// [`Stream::open_ordered`](crate::Stream::open_ordered) orders the two streams instead.
+    OtherStream {
+        /// Our call.
+        during: &'static str,
+        /// The stream that keeps the value, with its device.
+        owner: Box<str>,
+        /// The stream that was asked to use it, with its device.
+        asked: Box<str>,
+    },
+
+    /// A stream, or a bundle that a stream keeps, was used with another device.
+    OtherDevice {
+        /// Our call.
+        during: &'static str,
+        /// The stream, with its device.
+        owner: Box<str>,
+        /// The other device.
+        asked: Box<str>,
+    },
+
+    /// [`Device::claim_stream`](crate::Device::claim_stream) was called for a tag that other code
+    /// has asked for before.
+    StreamInUse {
+        /// The tag.
+        tag: &'static str,
+    },
 }
 
 impl Error {
@@ -213,7 +241,10 @@ impl Error {
             | Self::PartNotAdjacent { .. }
             | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
-            | Self::SlotEmpty => None,
+            | Self::SlotEmpty
+            | Self::OtherStream { .. }
+            | Self::OtherDevice { .. }
+            | Self::StreamInUse { .. } => None,
         }
     }
 }
@@ -295,6 +326,18 @@ impl fmt::Display for Error {
             Self::SlotEmpty => {
                 f.write_str("the slot is empty: an earlier operation on it failed and its bundle was lost")
             }
+            Self::OtherStream { during, owner, asked } => write!(
+                f,
+                "{during}: kept by the stream {owner}, and used on {asked}; `open_ordered`, `view_ordered` and `by_ref_ordered` order the two"
+            ),
+            Self::OtherDevice { during, owner, asked } => write!(
+                f,
+                "{during}: belongs to the stream {owner}, and was used on {asked}; between devices, memory is copied with `copy_from_peer`"
+            ),
+            Self::StreamInUse { tag } => write!(
+                f,
+                "Device::claim_stream: other code has the stream `{tag}` of this device, and the work of both would run one after another; `Device::create_stream` makes a stream of its own"
+            ),
         }
     }
 }
@@ -320,7 +363,10 @@ impl StdError for Error {
             | Self::PartNotAdjacent { .. }
             | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
-            | Self::SlotEmpty => None,
+            | Self::SlotEmpty
+            | Self::OtherStream { .. }
+            | Self::OtherDevice { .. }
+            | Self::StreamInUse { .. } => None,
         }
     }
 }

@@ -112,6 +112,17 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             why: "was a fill, and is a copy".into(),
         },
         Error::SlotEmpty => Error::SlotEmpty,
+        Error::OtherStream { .. } => Error::OtherStream {
+            during,
+            owner: "`one` of GPU 0 (H200)".into(),
+            asked: "`two` of GPU 0 (H200)".into(),
+        },
+        Error::OtherDevice { .. } => Error::OtherDevice {
+            during,
+            owner: "`one` of GPU 0 (H200)".into(),
+            asked: "GPU 1 (H200)".into(),
+        },
+        Error::StreamInUse { .. } => Error::StreamInUse { tag: "Compute" },
     );
     // The family errors are wrapped, not converted: a program may nest a driver's error.
     (open.into_iter().map(Error::Open))

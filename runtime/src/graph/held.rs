@@ -55,6 +55,16 @@ impl<R: Bundle, S: StreamTag> Held<R, S> {
         self.bundle.note_host_access(ToHost::writes(passed));
     }
 
+    /// The bundle in its idle form. The caller keeps it in the order of the stream.
+    pub(super) fn into_bundle(self) -> R {
+        let mut held = ManuallyDrop::new(self);
+        // SAFETY: this takes the bundle once: `held` is neither used nor dropped after this.
+        let bundle = unsafe { ManuallyDrop::take(&mut held.bundle) };
+        // SAFETY: as above.
+        unsafe { std::ptr::drop_in_place(&mut held.stream) };
+        bundle
+    }
+
     /// The bundle, on its stream.
     pub(super) fn into_on(self) -> R::On<S> {
         let mut held = ManuallyDrop::new(self);

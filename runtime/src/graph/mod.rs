@@ -5,8 +5,10 @@ mod capture_log;
 mod captured;
 mod held;
 mod instance;
+mod kept;
 
 pub use captured::{Captured, InGraph};
+pub use kept::KeptGraph;
 
 use std::any::TypeId;
 use std::fmt;

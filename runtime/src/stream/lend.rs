@@ -63,32 +63,46 @@ impl Drop for Join<'_> {
     }
 }
 
+/// Runs `body` between the waits of a loan by `owner` to `borrower`, two streams of `core`. A
+/// stream runs its own work in order: a loan to the owner itself needs no wait.
+pub(super) fn during_a_loan<O>(
+    core: &DeviceCore,
+    owner: StreamRef,
+    borrower: StreamRef,
+    during: &'static str,
+    body: impl FnOnce() -> O,
+) -> Result<O> {
+    if owner.id == borrower.id {
+        return Ok(body());
+    }
+    core.check().during(during)?;
+    let lease = EventPool::record(core.events(), owner, false).during(during)?;
+    lease.wait_on(borrower).during(during)?;
+    // From here on only the borrower's work is pending: the event can serve again.
+    drop(lease);
+    let mut join = Join {
+        core,
+        owner,
+        borrower,
+        joined: false,
+    };
+    let output = body();
+    if let Err(source) = join.join() {
+        // If neither the GPU nor the host could wait, every later call fails too.
+        core.check().during(during)?;
+        return Err(Error::Driver { during, source });
+    }
+    Ok(output)
+}
+
 impl<S: StreamTag> Stream<S> {
-    /// Runs `body` between the waits of a loan to `to`. A stream runs its own work in order: a loan
-    /// to the owner itself needs no wait.
     fn during_a_loan<B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,
         during: &'static str,
         body: impl FnOnce() -> O,
     ) -> Result<O> {
-        if self.at().id == to.at().id {
-            return Ok(body());
-        }
-        self.record(during)?.wait_on(to.at()).during(during)?;
-        let mut join = Join {
-            core: self.core(),
-            owner: self.at(),
-            borrower: to.at(),
-            joined: false,
-        };
-        let output = body();
-        if let Err(source) = join.join() {
-            // If neither the GPU nor the host could wait, every later call fails too.
-            self.core().check().during(during)?;
-            return Err(Error::Driver { during, source });
-        }
-        Ok(output)
+        during_a_loan(self.core(), self.at(), to.at(), during, body)
     }
 
     /// Lends a view to the stream `to` for `body`. Before `body`, `to` waits for this stream's

@@ -3,13 +3,15 @@
 //!
 //! A stream waits for a handoff in [`Stream::acquire`], which stands here. Copies to other devices
 //! are in `peer_copy`, copies to ordinary memory in `host_copy`, host functions in `host_fn`, loans
-//! in `lend`, pinned memory for kernels in `mapped`. Kernels, graphs and events are beside their
-//! types.
+//! in `lend`, pinned memory for kernels in `mapped`. Streams that are known at run time are in
+//! `any`, and what they keep in `keep`. Kernels, graphs and events are beside their types.
 //!
 //! The methods stand in this file, beside their type: rustc's messages name a method by its module.
 
+mod any;
 mod host_copy;
 mod host_fn;
+mod keep;
 mod lend;
 mod managed;
 mod mapped;
@@ -18,6 +20,8 @@ mod peer_loan;
 mod pool;
 mod rows;
 
+pub use any::{AnyStream, Branded, Lasting};
+pub use keep::{IdleOnAny, KeptOf};
 pub use mapped::MappedOutput;
 pub use pool::{Pooled, StreamPool};
 

@@ -20,7 +20,9 @@ unsafe impl<D: DeviceTag> Place for Pooled<'_, D> {
 // stream has the same brand.
 unsafe impl<D: DeviceTag> StreamTag for Pooled<'_, D> {}
 
-/// Streams for schedulers that do not know at compile time how many they need.
+/// Streams for schedulers that do not know at compile time how many they need, and do not care
+/// which stream they get. To hold a stream, or what is on it, in a struct:
+/// [`AnyStream`](crate::AnyStream).
 ///
 /// ```
 /// let gpu = cuda_rt::Device::open_or_simulate()?;

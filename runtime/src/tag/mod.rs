@@ -114,8 +114,8 @@ unsafe impl<D: DeviceTag> StreamTag for NoStream<D> {}
 /// The tag of views that only the host may use, while no work of a GPU uses the memory. No
 /// [`Stream`](crate::Stream) has it.
 ///
-/// The views of [`Graph::host`](crate::Graph::host) have it. There
-/// [`PinnedSlice::as_slice`](crate::PinnedSlice) gives the elements.
+/// The views of [`Graph::host`](crate::Graph::host) and [`Kept::host`](crate::Kept::host) have it.
+/// There [`PinnedSlice::as_slice`](crate::PinnedSlice) gives the elements.
 pub struct OnHost<D = Gpu<0>>(PhantomData<fn(D) -> D>);
 // SAFETY: `OnHost<D>` names no stream, and the device `D` by definition.
 unsafe impl<D: DeviceTag> Place for OnHost<D> {
@@ -134,11 +134,12 @@ unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
     label = "belongs to `{Self}`, and nothing says that its work on this memory is over",
     note = "H13/H14/H25: wait first: `graph.host(|views| ..)` waits for the launches of a graph and lends views for the host, \
             `stream.release(buffer)?.synchronize()?` gives a buffer to the host (`stream.synchronize()` alone gives none)",
-    note = "H13: `NoStream` stands for memory that is pending, shared or leased: `handoff.synchronize()?`, `shared.host()?`"
+    note = "H13: `NoStream` stands for memory that is pending, shared, leased or kept by a stream: `handoff.synchronize()?`, \
+            `shared.host()?`, `kept.host(..)?`"
 )]
 pub unsafe trait HostPlace: Sized {}
-// SAFETY: only `Graph::host` makes views with this tag, after its wait, for a closure that borrows
-// the graph.
+// SAFETY: only `Graph::host` and `Kept::host` make views with this tag, after their wait, for a
+// closure that borrows the graph or the bundle.
 unsafe impl<D: DeviceTag> HostPlace for OnHost<D> {}
 
 /// A place whose memory no work uses. Only [`Idle`] on a live device qualifies.
@@ -206,7 +207,7 @@ impl Priority {
     note = "H01: hand it over first: `let handoff = owner.release(buffer)?; let buffer = reader.acquire(handoff)?;`",
     note = "H30: what is `Idle` belongs to no stream yet: `let buffer = reader.adopt(buffer)?;`",
     note = "H01: `NoStream` stands for a handoff (`reader.acquire(handoff)?`), for what is shared (`reader.lease(&shared)?`), \
-            and for a lease or a constant (`&lease.view()`)",
+            for what a stream keeps (`reader.open(kept)?`), and for a lease or a constant (`&lease.view()`)",
     note = "H25: in a capture, where streams are `Captured<..>`, memory of outside cannot be used: give it to `capture`, and use the view that it lends",
     note = "H36: memory of another GPU is copied: `reader.copy_from_peer(handoff, .., &mut here)?`"
 )]
@@ -224,7 +225,8 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
     note = "H02/H03: hand it over first, whether the owner reads or writes it: `let handoff = owner.release(buffer)?; \
             let buffer = writer.acquire(handoff)?;`",
     note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`",
-    note = "H08: `NoStream` stands for a handoff (`writer.acquire(handoff)?`), and for what is shared, leased or constant, which no stream writes",
+    note = "H08: `NoStream` stands for a handoff (`writer.acquire(handoff)?`), for what a stream keeps \
+            (`writer.view(&mut kept)?`), and for what is shared, leased or constant, which no stream writes",
     note = "H25: in a capture, where streams are `Captured<..>`, memory of outside cannot be used: give it to `capture`, and use the view that it lends",
     note = "H36: memory of another GPU is copied: `writer.copy_from_peer(handoff, .., &mut here)?`"
 )]
@@ -251,7 +253,8 @@ unsafe impl<D: DeviceTag> SameAs<D> for D {}
 /// of its bundle's own device.
 ///
 /// # Invariants
-/// ON-DEVICE-1. A value exists only if `P::Device` is `D`.
+/// ON-DEVICE-1. A value exists only if `P::Device` and `D` name one device: they are equal, or a
+/// comparison at run time has shown it (KEPT-1).
 pub(crate) struct OnDevice<D, P>(PhantomData<fn(D, P) -> (D, P)>);
 
 impl<D, P> Clone for OnDevice<D, P> {
@@ -279,7 +282,7 @@ impl<D, P: Place> OnDevice<D, P> {
     /// The proof for another place on the same device.
     ///
     /// # Safety
-    /// `P::Device` is `Q::Device`.
+    /// `P::Device` and `Q::Device` name one device.
     pub(crate) unsafe fn moved<Q: Place>(self) -> OnDevice<D, Q> {
         OnDevice(PhantomData)
     }
@@ -288,6 +291,10 @@ impl<D, P: Place> OnDevice<D, P> {
 /// Declares stream tags: types that each name one CUDA stream on every device.
 ///
 /// `priority` is one of `Low` (the default), `Normal`, `High`; it affects kernels, not copies.
+///
+/// All code that asks a device for one tag shares one stream
+/// ([`Device::stream`](crate::Device::stream) says what two engines can do). For N streams, where N
+/// is known at run time, there is [`AnyStream`](crate::AnyStream).
 ///
 /// ```
 /// cuda_rt::streams! {

@@ -11,7 +11,7 @@ use super::scope;
 use super::session::{Collected, Session};
 use crate::device::Device;
 use crate::error::{During, Error, Result};
-use crate::order::stream_ref::StreamId;
+use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Live;
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::{RawStream, Traced};
@@ -118,7 +118,8 @@ impl<D: Live> Recording<D> {
             end.synchronize().during(DURING)?;
         }
         let mut collected = std::mem::take(&mut *self.session.collected());
-        let mut rows = Rows::new(&collected);
+        let named = |at: &StreamRef| core.find_stream_state(at.id).map(|state| state.name().to_owned());
+        let mut rows = Rows::new(&collected, named);
         let mut spans = Vec::new();
         let simulator = self.device.simulator();
         match (simulator, collected.trace.take()) {
@@ -173,7 +174,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(collected: &Collected) -> Self {
+    /// `named` gives the name of a stream that is known at run time, if it is still held.
+    fn new(collected: &Collected, named: impl Fn(&StreamRef) -> Option<String>) -> Self {
         let mut rows = Self {
             rows: Vec::new(),
             of_stream: HashMap::new(),
@@ -181,7 +183,7 @@ impl Rows {
             of_others: None,
         };
         for (at, tag) in &collected.streams {
-            let name = stream_name(tag);
+            let name = named(at).unwrap_or_else(|| stream_name(tag));
             let same = |row: &&Row| row.name == name || row.name.starts_with(&format!("{name} #"));
             let before = rows.rows.iter().filter(same).count();
             let name = if before == 0 {
@@ -411,7 +413,7 @@ mod tests {
 
     fn spans(found: Vec<Traced>) -> (Rows, Vec<Span>, u64) {
         let mut collected = collected();
-        let (mut rows, mut spans) = (Rows::new(&collected), Vec::new());
+        let (mut rows, mut spans) = (Rows::new(&collected, |_| None), Vec::new());
         traced(found, &mut collected, &mut rows, &mut spans);
         add_waits(&collected.log, &rows, &mut spans);
         (rows, spans, collected.log.missing())

@@ -1,5 +1,6 @@
 //! The device: its pools, and its end.
 
+mod any;
 mod attacks;
 mod everyday;
 mod memory_pools;

@@ -6,6 +6,7 @@ mod capture;
 mod capture_log;
 mod host;
 mod instance;
+mod kept;
 
 use cuda_rt::simulator::{Call, Simulator};
 use cuda_rt::{

@@ -6,6 +6,7 @@ mod cast;
 mod constant;
 mod derived;
 mod foreign;
+mod kept;
 mod managed;
 mod many_parts;
 mod metadata;

@@ -1,6 +1,7 @@
 //! Copies, fills and allocations in the order of one stream.
 #![forbid(unsafe_code)]
 
+mod any;
 mod host_copy;
 mod host_fn;
 mod lend;

@@ -1,13 +1,12 @@
 //! Devices over contexts of cust.
 
-use std::any::TypeId;
 use std::sync::Arc;
 
 use cust::context::Context;
 
-use crate::device::{Device, checked, instance, prepared};
+use crate::device::{Device, InstanceKey, checked, instance, prepared};
 use crate::error::{OpenError, Result};
-use crate::tag::{Gpu, Scoped};
+use crate::tag::Scoped;
 use cuda_rt_driver::Backend;
 use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
 
@@ -29,7 +28,7 @@ impl Device {
             let (tag, bound) = ("Gpu<0>", 0);
             return Err(OpenError::AlreadyBound { tag, bound, asked });
         }
-        let core = instance(TypeId::of::<Gpu<0>>(), || {
+        let core = instance(InstanceKey::Ordinal(0), || {
             let driver = CustDriver::over(context).map_err(OpenError::NoGpu)?;
             checked(driver).map_err(OpenError::NoGpu)
         })?;
