@@ -17,18 +17,17 @@
 //!
 //! Behaviour as in CUDA, and where it differs:
 //!
-//! - **stale handles are errors**: also stale handles that CUDA would not notice
-//! - **a panic in a kernel loses the device (`LAUNCH_FAILED`)**: the message names the kernel, the
-//!   place and the seed; a panic elsewhere inside loses the device too (`UNKNOWN`)
-//! - **host functions run on one thread of the driver**: a call that does not wait gives a running
-//!   function a moment to end, so that the order depends on the seed only
-//! - **a kernel makes no driver calls**: driver calls of a simulated kernel fail (`NOT_PERMITTED`);
-//!   the kernel must not wait for a thread that makes driver calls
-//! - **copies and kernels fail on memory that the device does not reach**: a range beyond its block
-//!   but inside the device's memory is not noticed: the caller proves that there is none
-//! - **streams have priorities**: they change neither order nor time
-//! - **a graph's nodes run in any order its edges allow**: work of other streams runs between two
-//!   nodes only while a host function of the graph runs
+//! - **stale handles are errors**, also those that CUDA would not notice
+//! - **a panic in a kernel loses the device (`LAUNCH_FAILED`)**, and one elsewhere too (`UNKNOWN`)
+//! - **host functions run on one thread**; a call that does not wait gives a running function a
+//!   moment to end, so that the order depends on the seed only
+//! - **driver calls of a simulated kernel fail (`NOT_PERMITTED`)**; the kernel must not wait for a
+//!   thread that makes driver calls
+//! - **copies and kernels fail on memory that the device does not reach**; a range beyond its block
+//!   but inside the device's memory is not noticed
+//! - **priorities of streams** change neither order nor time
+//! - **a graph's nodes run in any order its edges allow**, and no other work between them, except
+//!   while a host function runs
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -1,12 +1,14 @@
 //! The programs whose driver calls fail or unwind.
 
 use cuda_rt::Layout2;
-use cuda_rt::driver::{Advice, Location};
 use cuda_rt::{
-    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Error, Grid1, Handoff, Idle, Live,
-    PinnedBuffer, Priority, Query, Result, Shared, Slot, Stream,
+    Captured, Device, DeviceBuffer, DeviceSlice, DeviceViewMut, Grid1, Handoff, Idle, Live, PinnedBuffer,
+    Query, Result, Shared, Slot, Stream,
 };
 use device_kernels::{add, scale};
+
+mod elsewhere;
+mod run_time;
 
 cuda_rt::streams! {
     pub Upload;
@@ -496,48 +498,6 @@ fn returned<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     Ok(())
 }
 
-/// Streams that are known at run time: what they keep, their loans, their graphs, and their reuse.
-fn run_time_streams<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
-    let [one, two] = ["one", "two"].map(|name| gpu.create_stream(name, Priority::Low));
-    let (one, two) = (one?, two?);
-    let handoff = streams.compute.release(streams.uploaded(gpu, 70)?)?;
-    let mut kept = one.run_on(gpu, |s| Ok::<_, Error>(s.keep(s.acquire(handoff)?)))??;
-    let copy = two.run(|s| {
-        let mut copy = s.alloc_zeroed(LEN)?;
-        s.by_ref_ordered(&kept, |view| s.copy(&view, &mut copy))??;
-        s.view_ordered(&mut kept, |mut view| s.fill(&mut view, 71))??;
-        Ok::<_, Error>(s.keep(copy))
-    })?;
-    // A refused bundle is still with its stream: the second call takes it over.
-    let buffer = streams
-        .compute
-        .open_ordered(kept)
-        .or_else(|refused| streams.compute.open_ordered(refused.value))?;
-    streams.check(gpu, buffer, 71)?;
-    let mut host = one.run(|s| {
-        let copy = s.open_ordered(copy)?;
-        let host = s.init_host_from(s.adopt(s.device().pinned_uninit(LEN)?)?, &copy)?;
-        Ok::<_, Error>(s.keep(host))
-    })?;
-    host.host(|view| assert_eq!(view.as_slice(), [70; LEN]))?;
-    drop((one, host));
-    let three = gpu.create_stream("three", Priority::Low)?;
-    let mut graph = three.run(|s| {
-        let memory = (s.alloc_zeroed(LEN)?, s.adopt(s.device().pinned(LEN)?)?);
-        let graph = s.capture(memory, |s, (mut data, mut host)| {
-            s.fill(&mut data, 72_u32)?;
-            s.copy_to_host(&data, &mut host)
-        })?;
-        Ok::<_, Error>(s.keep_graph(graph))
-    })?;
-    graph.launch()?;
-    three.run(|s| s.with_graph(&mut graph, |graph| graph.launch(s)))??;
-    graph.host(|(_, view)| assert_eq!(view.as_slice(), [72; LEN]))?;
-    graph.launch()?;
-    drop(graph.into_kept());
-    Ok(())
-}
-
 fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
     gpu.reset_memory_peaks()?;
     gpu.set_release_threshold(0)?;
@@ -545,37 +505,6 @@ fn accounts<D: Live>(gpu: &Device<D>) -> Result<()> {
     gpu.memory_pool_stats()?;
     gpu.trim_pinned(0);
     assert!(gpu.pinned_stats().blocks_free <= gpu.pinned_stats().blocks_held);
-    Ok(())
-}
-
-/// Pinned memory that kernels and fills reach in place, and managed memory. Both are dropped while
-/// they are written, and memory of the same size is taken at once.
-fn elsewhere<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
-    let Streams {
-        compute, download, ..
-    } = streams;
-    let grid = Grid1::covering(LEN);
-    let value = 80.0;
-    let one = compute.adopt(gpu.pinned_from(&[value; LEN])?)?;
-    let sum = compute.mapped_output(compute.adopt(gpu.pinned_uninit(LEN)?)?)?;
-    let sum = add(compute, grid, compute.mapped(&one)?, compute.mapped(&one)?, sum)?;
-    let mut data = compute.adopt(gpu.managed_from(&[value; LEN])?)?;
-    data.advise(.., Advice::SetReadMostly)?;
-    compute.prefetch(&data, .., Location::Device)?;
-    scale(compute, grid, compute.mapped(&sum)?, &mut data, 3.0)?;
-    let dropped = compute.adopt(gpu.managed_uninit::<f32>(LEN)?)?;
-    drop(compute.init_managed_filled(dropped, 1.0)?);
-    let (data, sum) = download.acquire(compute.release((data, sum))?)?;
-    let mut copy = download.adopt(gpu.pinned::<f32>(LEN)?)?;
-    download.copy(&data, download.mapped_mut(&mut copy)?)?;
-    drop(data);
-    let mut next = gpu.managed::<f32>(LEN)?;
-    next.host_mut(|next| next.fill(-1.0))?;
-    let (copy, sum) = download.release((copy, sum))?.synchronize()?;
-    assert_eq!((*copy).to_vec(), [6.0 * value; LEN]);
-    assert_eq!(*sum, [2.0 * value; LEN]);
-    assert_eq!(next.to_vec()?, [-1.0; LEN]);
-    gpu.trim_managed();
     Ok(())
 }
 
@@ -599,8 +528,8 @@ pub(crate) fn program<D: Live>(gpu: &Device<D>) -> Result<()> {
     leases_in_bundles(gpu, &streams)?;
     host_functions(gpu, &streams)?;
     returned(gpu, &streams)?;
-    elsewhere(gpu, &streams)?;
-    run_time_streams(gpu, &streams)?;
+    elsewhere::program(gpu, &streams)?;
+    run_time::program(gpu, &streams)?;
     accounts(gpu)?;
     streams.compute.synchronize()
 }
