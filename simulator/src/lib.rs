@@ -19,15 +19,13 @@
 //!
 //! - **stale handles are errors**, also those that CUDA would not notice
 //! - **a panic in a kernel loses the device (`LAUNCH_FAILED`)**, and one elsewhere too (`UNKNOWN`)
-//! - **host functions run on one thread**; a call that does not wait gives a running function a
-//!   moment to end, so that the order depends on the seed only
+//! - **host functions run on one thread**, and a call gives a running function a moment to end
 //! - **driver calls of a simulated kernel fail (`NOT_PERMITTED`)**; the kernel must not wait for a
 //!   thread that makes driver calls
 //! - **copies and kernels fail on memory that the device does not reach**; a range beyond its block
 //!   but inside the device's memory is not noticed
 //! - **priorities of streams** change neither order nor time
-//! - **a graph's nodes run in any order its edges allow**, and no other work between them, except
-//!   while a host function runs
+//! - **a graph's nodes run in any order its edges allow**, other work only beside host functions
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
