@@ -15,9 +15,9 @@ const LEN: usize = 200;
 #[kernel]
 fn convolve(i: Index1, x: &[f32], weights: [f32; 9]) -> f32 {
     let mut sum = 0.0;
-    for at in 0..9 {
+    for (at, weight) in weights.iter().enumerate() {
         let place = (i.get() + at).saturating_sub(4).min(x.len() - 1);
-        sum += weights[at] * x[place];
+        sum += weight * x[place];
     }
     sum
 }
