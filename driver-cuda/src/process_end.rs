@@ -33,6 +33,9 @@
 //! ends at once. What the library's threads do before and after that part is the library's affair:
 //! its handlers stop them.
 //!
+//! A closure that reads managed memory counts as a call as well, and may end the process itself.
+//! Other threads may then read the memory, which the handlers unmap. So the process ends at once.
+//!
 //! Windows ends all other threads before any library is told of the end, so it needs nothing.
 
 #[cfg(unix)]
@@ -250,6 +253,10 @@ fn shut(status: libc::c_int) {
     };
     let began = std::time::Instant::now();
     let own = SLOT.get();
+    // A closure that reads managed memory ends the process. Its other threads may read too.
+    if own.is_some_and(|own| own.calls.load(Ordering::Relaxed) > 0) {
+        end_at_once(status, "a closure with managed memory ended the process");
+    }
     let others = || slots().filter(|slot| !own.is_some_and(|own| std::ptr::eq(own, *slot)));
     while !is_ordered || others().any(|slot| slot.calls.load(Ordering::Acquire) > 0) {
         if !is_ordered || began.elapsed() > PATIENCE {
@@ -461,6 +468,38 @@ mod tests {
             "{ended:?}"
         );
         assert!(String::from_utf8_lossy(&ended.stderr).contains("a host function ended"));
+    }
+
+    /// The handler runs inside of a call of its own thread only if a closure, which the call runs,
+    /// ends the process. Here the thread's slot is not given back before, because the destructors
+    /// of thread-locals have begun.
+    #[test]
+    fn a_call_whose_closure_ends_the_process_runs_no_handler_of_the_library() {
+        const NAME: &str = "a_call_whose_closure_ends_the_process_runs_no_handler_of_the_library";
+        struct Late;
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let _inside = enter().expect("the gate is open");
+                std::process::exit(7);
+            }
+        }
+        thread_local!(static LATE: Late = const { Late });
+        if is_child() {
+            load_library();
+            std::thread::spawn(|| {
+                // Registered first, so dropped behind the owner of the slot.
+                LATE.with(|_| ());
+                drop(enter());
+            });
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        let ended = child(NAME);
+        assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+        assert!(
+            !String::from_utf8_lossy(&ended.stdout).contains("destroyed"),
+            "{ended:?}"
+        );
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("a closure with managed memory"));
     }
 
     #[test]

@@ -234,6 +234,30 @@ fn the_source_of_a_copy_between_devices_is_not_freed_under_it_where_its_end_unwi
     }
 }
 
+/// The handoff of the loan is the last handle of the borrowing device, whose end unwinds.
+#[test]
+fn a_returned_loan_is_not_freed_where_the_end_of_the_borrower_unwinds() {
+    between_two(|here, there, plan, when| {
+        let (owner, compute) = (stream_one(&here), stream_two(&there));
+        let mut lent = compute
+            .acquire_peer(owner.release(filled(&owner, 1)).unwrap())
+            .unwrap();
+        for _ in 0..4 {
+            compute.fill(&mut lent, 7).unwrap();
+        }
+        let handoff = compute.release(lent).unwrap();
+        drop((compute, there));
+        plan.arm(Some("destroy_stream"), 1, when);
+        let back = until_unwound(|| handoff.for_its_device());
+        assert!(back.is_none(), "it unwinds");
+        let others = [(); 4].map(|()| filled(&owner, 9));
+        for other in &others {
+            assert_eq!(read(&owner, other), [9; LEN]);
+        }
+        no_race(&here);
+    });
+}
+
 /// The copy is made, but its error says that it was not.
 #[test]
 fn the_other_side_of_a_copy_between_devices_waits_for_a_copy_that_is_denied() {

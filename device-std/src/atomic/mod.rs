@@ -220,9 +220,16 @@ impl<T: AtomicElement> Atomic<'_, T> {
     }
 
     /// The same elements, with operations at the scope of the system (`atom.relaxed.sys`): for
-    /// memory that the host or another GPU has mapped.
+    /// memory that the host or another GPU uses during the launch. Safe code has no such memory, so
+    /// it does not need this scope.
+    ///
+    /// # Safety
+    /// The elements are memory of this GPU, or managed memory, or the device's attribute
+    /// `HOST_NATIVE_ATOMIC_SUPPORTED` is 1. Otherwise operations of this scope on mapped memory of
+    /// the host are not atomic, also not to each other, while those of the GPU's scope are (CUDA
+    /// C++ Programming Guide, "Atomicity").
     #[inline(always)]
-    pub fn system(&self) -> AtomicAt<'_, T, SystemScope> {
+    pub unsafe fn system(&self) -> AtomicAt<'_, T, SystemScope> {
         self.at_scope()
     }
 

@@ -1,5 +1,6 @@
 //! One capture: its streams, and the graph or update that it becomes.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use super::captured::Captured;
@@ -16,20 +17,32 @@ use cuda_rt_driver::{DriverResult, RawGraph};
 
 /// The place of one graph's captures: a device core with streams of its own, and the log of the
 /// captured calls.
+///
+/// # Invariants
+/// SITE-1. The core names its first stream by `key`, and captures are of tags with this key. So a
+/// fork for the capture's own tag is the first stream itself.
 #[derive(Debug)]
 pub(super) struct Site {
     core: Arc<DeviceCore>,
     log: Arc<CaptureLog>,
+    key: Option<TypeId>,
 }
 
 impl Site {
     pub(super) fn new<S: StreamTag>(stream: &Stream<S>) -> DriverResult<Self> {
         let log = CaptureLog::new(stream.core().shared_driver());
         let core = stream.core().for_capture(Arc::<CaptureLog>::clone(&log))?;
-        if let Some(key) = S::key() {
+        let key = S::key();
+        if let Some(key) = key {
             core.name_stream(key, core.stream_for_frees());
         }
-        Ok(Self { core, log })
+        Ok(Self { core, log, key })
+    }
+
+    /// Whether captures of `S` may use this place. A kept graph is lent under any tag of its
+    /// stream, and these have different keys (SITE-1).
+    pub(super) fn is_for<S: StreamTag>(&self) -> bool {
+        self.key == S::key()
     }
 
     pub(super) fn core(&self) -> &DeviceCore {
@@ -49,6 +62,7 @@ impl Site {
         held: &mut Held<R, S>,
         body: impl for<'g> FnOnce(&'g Stream<Captured<'g, S>>, R::View<'g, Captured<'g, S>>) -> Result<()>,
     ) -> Result<()> {
+        debug_assert!(self.is_for::<S>(), "SITE-1");
         let stream = Stream::from_parts(self.origin(), Arc::clone(&self.core));
         // SAFETY: the graph owns the bundle as long as it can be launched, so the memory is live at
         // each launch. Launches are in the order of `S`. The views are branded for this call, so

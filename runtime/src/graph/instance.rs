@@ -115,7 +115,8 @@ impl Instance {
         during: &'static str,
     ) -> Result<()> {
         self.raw().during(during)?;
-        if std::mem::replace(&mut self.stale, true) {
+        let is_stale = std::mem::replace(&mut self.stale, true);
+        if is_stale || !self.site.is_for::<S>() {
             let site = Site::new(held.stream()).during(during)?;
             site.log().continue_from(self.site.log());
             self.site = site;

@@ -18,7 +18,8 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// 1. `address` is the start of a stream-ordered allocation of the device of `stream`
     ///    (`cuMemAllocAsync`, `cuMemAllocFromPoolAsync`; of at least `len` elements), or came from
     ///    [`into_raw`](Self::into_raw) of the same device. Nothing else will use or free the
-    ///    memory. Its pool lives until the memory is freed.
+    ///    memory. Its pool lives until the memory is freed. A device to which the memory is lent
+    ///    ([`acquire_peer`](Stream::acquire_peer)) has access to the pool.
     /// 2. Every enqueued use of the memory is ordered before the present end of `stream`.
     /// 3. The memory is aligned for `T`. After these uses it holds values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).

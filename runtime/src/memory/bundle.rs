@@ -12,7 +12,9 @@ use cuda_rt_driver::{AccessKind, CallSite};
 ///
 /// # Safety
 /// The impl is structural: every method converts every part, and drops, duplicates or omits no
-/// part. No code of a user runs, and no part can be written through `&`. Derive the trait instead.
+/// part. No code of a user runs, except destructors of [`Metadata`](crate::Metadata) in `retire`:
+/// its caller holds no lock, and has nothing half-done. No part can be written through `&`. Derive
+/// the trait instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",

@@ -16,6 +16,10 @@ use super::LEN;
 use crate::devices::for_each_device;
 use crate::leftovers::nothing_is_left;
 
+cuda_rt::streams! {
+    Compute;
+}
+
 /// Input, data and result on the device, and output.
 type Memory<P = Idle<AnyDevice>> = (
     PinnedBuffer<f32, P>,
@@ -237,5 +241,46 @@ fn h25_a_kept_graph_is_dropped_in_flight() {
         drop(graph);
         drop(workers);
         assert_eq!(gpu.races().len(), 0);
+    });
+}
+
+/// A graph that was captured under a brand of a stream is updated under the stream's static tag. In
+/// the update, a fork for this tag is the first stream itself. It was a second stream, of the same
+/// type, so that both wrote one buffer.
+#[test]
+fn attack_fork_in_an_update_under_another_tag() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let mut kept = compute
+            .to_any()
+            .run_on(gpu, |s| {
+                let memory = (s.alloc_zeroed::<u32>(64)?, s.alloc_zeroed::<u32>(64)?);
+                let graph = s.capture(memory, |s, (mut x, mut y)| {
+                    let fork = s.fork::<Compute<_>>()?;
+                    s.lend(&fork, &mut y, |y| {
+                        fork.fill(y, 1)?;
+                        s.fill(&mut x, 2)
+                    })?
+                })?;
+                Ok::<_, Error>(s.keep_graph(graph))
+            })
+            .unwrap()
+            .unwrap();
+        let updated = compute.with_graph(&mut kept, |graph| {
+            graph.update(|s, (mut x, mut y)| {
+                let fork = s.fork::<Compute<_>>()?;
+                s.lend(&fork, &mut y, |_| {
+                    fork.fill(&mut x, 1)?;
+                    s.fill(&mut x, 2)
+                })?
+            })
+        });
+        // The update has one stream where the capture had two.
+        let error = updated.unwrap().unwrap_err();
+        assert!(matches!(error, Error::NotAnUpdate { .. }), "{error}");
+        kept.launch().unwrap();
+        let (x, y) = compute.open(kept.into_kept()).unwrap();
+        assert_eq!(compute.copy_to_vec(&x).unwrap(), [2; 64]);
+        assert_eq!(compute.copy_to_vec(&y).unwrap(), [1; 64]);
     });
 }

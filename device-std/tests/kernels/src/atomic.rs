@@ -53,10 +53,6 @@ integers! {
     atomic_i32: i32, |atomic| atomic;
     atomic_u64: u64, |atomic| atomic;
     atomic_i64: i64, |atomic| atomic;
-    atomic_u32_system: u32, |atomic| atomic.system();
-    atomic_i32_system: i32, |atomic| atomic.system();
-    atomic_u64_system: u64, |atomic| atomic.system();
-    atomic_i64_system: i64, |atomic| atomic.system();
 }
 
 /// `results` gets the block's shared memory after all threads have made their operations on it: 104
@@ -120,8 +116,6 @@ macro_rules! floats {
 floats! {
     atomic_f32: f32, |atomic| atomic;
     atomic_f64: f64, |atomic| atomic;
-    atomic_f32_system: f32, |atomic| atomic.system();
-    atomic_f64_system: f64, |atomic| atomic.system();
 }
 
 macro_rules! shared_floats {

@@ -72,10 +72,6 @@ integers! {
     atomic_i32: i32;
     atomic_u64: u64;
     atomic_i64: i64;
-    atomic_u32_system: u32;
-    atomic_i32_system: i32;
-    atomic_u64_system: u64;
-    atomic_i64_system: i64;
 }
 
 macro_rules! shared_integers {
@@ -143,8 +139,6 @@ macro_rules! floats {
 floats! {
     atomic_f32: f32;
     atomic_f64: f64;
-    atomic_f32_system: f32;
-    atomic_f64_system: f64;
 }
 
 macro_rules! shared_floats {
