@@ -25,7 +25,8 @@ use crate::error::BuildError;
 /// Crates of all kernels, beside their own.
 const ALWAYS: [&str; 2] = ["core", "device_std"];
 
-/// Refuses kernels in whose crates there is a mutable static, or assembly outside functions. `library` is the kernels' own crate.
+/// Refuses kernels in whose crates there is a mutable static, or assembly outside functions.
+/// `library` is the kernels' own crate.
 pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
     let messages = compilation.run(Purpose::Statics)?;
     let modules = modules(&messages, &compilation.directory(), &compilation.host_directory())?;

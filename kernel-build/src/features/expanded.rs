@@ -1,12 +1,13 @@
-//! Finds what is unsafe without the word `unsafe`, in the text of a crate after the expansion of its
-//! macros.
+//! Finds what is unsafe without the word `unsafe`, in the text of a crate after the expansion of
+//! its macros.
 //!
 //! Edition 2024 asks for the word at attributes that choose a symbol, and at blocks `extern`. In
 //! earlier editions, both are safe code. rustc goes by the edition of the token, so the macro of an
-//! older crate writes them for every crate, and rustc reports no lint about them.
+//! older crate writes them for every crate, and rustc reports no lint about them. Both words exist
+//! in every edition: all crates for the GPU must write them.
 //!
 //! The search does not split the text into tokens. rustc prints the arguments of attributes, and
-//! the bodies of macros, token by token, and a macro can make it print two tokens as a third:
+//! the bodies of macros, token by token, and a macro can make it print two tokens as a third.
 //! Counterexample: `/` and `*` print as the start of a comment. What a search would then skip is
 //! code to rustc. So each occurrence of a word counts, also in a string, a macro or a comment with
 //! stars. Only lines that begin with `//` are left out, because documentation has these words.
@@ -20,8 +21,8 @@ const ATTRIBUTES: [&str; 5] = [
     "rustc_std_internal_symbol",
 ];
 
-/// The first line with one of these attributes outside `unsafe(…)`, or with a block `extern` that is
-/// not `unsafe`.
+/// The first line with one of these attributes outside `unsafe(…)`, or with a block `extern` that
+/// is not `unsafe`.
 pub(crate) fn found(text: &str) -> Option<&str> {
     let attributes = ATTRIBUTES.iter().flat_map(|word| {
         let places = places(text, word);

@@ -4,10 +4,11 @@
 //! links nothing, and in a path for libraries rustc would find crates that cargo does not know.
 //!
 //! Before, it lets rustc print the crate with its macros expanded, and refuses what is unsafe
-//! without the word `unsafe` there (`expanded.rs`). A crate that is refused is not compiled, so cargo
-//! never takes it for fresh.
+//! without the word `unsafe` there (`expanded.rs`). A refused crate is not compiled, so cargo never
+//! takes it for fresh.
 //!
-//! `features.rs` compiles this file, with `expanded.rs` as a module of it. The environment of that compilation has the lists.
+//! `features.rs` compiles this file, with `expanded.rs` as a module of it. The environment of that
+//! compilation has the lists.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
