@@ -31,8 +31,8 @@ pub(crate) fn found(text: &str) -> Option<&str> {
     let blocks = places(text, "extern").filter(|at| {
         !text[..*at].ends_with("unsafe ") && !is_crate_or_function(&text[at + "extern".len()..])
     });
-    let lines = attributes.chain(blocks).map(|at| line(text, at));
-    lines.filter(|line| !is_comment(line)).next()
+    let mut lines = attributes.chain(blocks).map(|at| line(text, at));
+    lines.find(|line| !is_comment(line))
 }
 
 /// The places at which the text has the word, and not a longer one.
@@ -40,7 +40,8 @@ fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't 
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let places = text.match_indices(word).map(|(at, _)| at);
     places.filter(move |at| {
-        let (before, after) = (text[..*at].as_bytes(), text[at + word.len()..].as_bytes());
+        let bytes = text.as_bytes();
+        let (before, after) = (&bytes[..*at], &bytes[at + word.len()..]);
         !is_part(before.last()) && !is_part(after.first())
     })
 }

@@ -180,6 +180,34 @@ extern crate core as rust;";
     }
 }
 
+/// Crates of a registry, also of earlier editions, with macros, derives and documentation.
+#[test]
+fn crates_of_a_registry_are_compiled() {
+    let package = package(
+        "with-crates-of-a-registry",
+        "#[derive(Clone, Copy, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
+         #[repr(C)]
+         struct Pair { a: u32, b: u32 }
+         #[kernel]
+         pub fn k(i: Index1, input: &[u64], mut out: PerThread<f32>) {
+             let pair: Pair = zerocopy::transmute!(input[i.get()]);
+             let half = half::f16::from_bits(pair.a as u16).to_f32();
+             if let Some(out) = out.get_mut(i) { *out = half + libm::floorf(bytemuck::cast(pair.b)); }
+         }",
+    );
+    let manifest = package.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let dependencies = "half = { version = \"2\", default-features = false }
+libm = \"0.2\"
+bytemuck = \"1\"
+zerocopy = { version = \"0.8\", default-features = false, features = [\"derive\"] }
+[workspace]";
+    fs::write(&manifest, text.replace("[workspace]", dependencies)).unwrap();
+    if let Some(result) = compile(package.path()) {
+        assert_eq!(result.unwrap().entries.len(), 1);
+    }
+}
+
 /// PTX by hand, from a safe crate with the name of the device library, whose list of features opens
 /// `global_asm!`.
 #[test]
