@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
+use crate::features::REFUSED;
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
 
@@ -160,6 +161,9 @@ impl Compilation<'_> {
             // rustc's code for a feature that `-Zallow-features` does not list.
             if diagnostics.contains("error[E0725]") {
                 return Err(BuildError::UnstableFeature { diagnostics });
+            }
+            if diagnostics.contains(REFUSED) {
+                return Err(BuildError::HiddenUnsafe { diagnostics });
             }
             return Err(BuildError::Compile { diagnostics });
         }

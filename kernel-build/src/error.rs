@@ -121,6 +121,27 @@ pub enum BuildError {
         /// The text of cargo and rustc.
         diagnostics: String,
     },
+    /// A crate of the kernels has, with its macros expanded, code that is unsafe without the word
+    /// `unsafe`: an attribute that chooses a symbol outside `unsafe(…)`, or a block `extern` that
+    /// is not `unsafe`. Editions before 2024 take both for safe code, but an entry can be forged by
+    /// the one, and a function declared wrongly by the other. A build script that lets rustc read
+    /// arguments from a file is refused as well.
+    #[error(
+        "a crate of the kernels has code that is unsafe without the word `unsafe`. Write `#[unsafe(no_mangle)]`, \
+         `#[unsafe(export_name = ..)]`, `#[unsafe(link_section = ..)]` and `unsafe extern`, also in bodies of macros; and \
+         write these words in no string and no block comment. The crate is named below:\n{diagnostics}"
+    )]
+    HiddenUnsafe {
+        /// The text of cargo and of the program that runs rustc.
+        diagnostics: String,
+    },
+    /// A crate of the kernels has assembly outside functions (`global_asm!`). It needs no `unsafe`
+    /// block, and could write an entry that no compiler has checked.
+    #[error("kernels must not have assembly outside functions: remove `global_asm!` from {}", crates.join(", "))]
+    Assembly {
+        /// The crates.
+        crates: Vec<String>,
+    },
     /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features,
     /// and hide statics.
     #[error(

@@ -11,10 +11,12 @@
 //! attributes of each crate. A crate whose first line rustc and this file understood differently
 //! hid a feature from it.
 //!
-//! The same program forbids what is unsafe without the word `unsafe` in editions before 2024.
-//! Counterexample: in a crate of edition 2021 with `forbid(unsafe_code)`, a block `extern "Rust"
-//! { }` declared a function of another crate once more, with another result. LLVM has one
-//! declaration of each name, trusted this one, and left a check of bounds out.
+//! The same program refuses what is unsafe without the word `unsafe` (`features/expanded.rs`).
+//! Counterexample: the macro of a crate of edition 2021 wrote a function with `#[export_name]`, in
+//! crates that forbid `unsafe` code. The function passed for the entry of a kernel. Another
+//! counterexample: a block `extern "Rust" { }` declared a function of another crate once more, with
+//! another result. LLVM has one declaration of each name, trusted this one, and left a check of
+//! bounds out.
 //!
 //! A cargo profile can add flags of rustc, on nightly. They are refused by cargo's list of all
 //! compilations (the *unit graph*).
@@ -34,7 +36,8 @@ use crate::toolchain::{TARGET, Toolchain};
 const FEATURES: &str = "abi_ptx,doc_cfg,f128,f16";
 
 /// Features beyond [`FEATURES`], which only these crates may enable. A crate may choose its name,
-/// so no list has a feature that changes what rustc checks.
+/// so no list has a feature that changes what rustc checks. `asm_experimental_arch` opens
+/// `global_asm!`, which needs no `unsafe` block: a search in the LLVM IR refuses it (`statics.rs`).
 const OF_CRATES: &str = "\
     device_std:asm_experimental_arch,auto_traits,core_float_math,core_intrinsics,gpu_intrinsics,\
     gpu_launch_sized_workgroup_mem,link_llvm_intrinsics,negative_impls,portable_simd,stdarch_nvptx \
@@ -43,9 +46,17 @@ const OF_CRATES: &str = "\
     zerocopy:coverage_attribute,test";
 
 const WRAPPER: &str = include_str!("features/wrapper.rs");
+const EXPANDED: &str = include_str!("features/expanded.rs");
+
+/// The start of the program's own errors. The program has this text from here.
+pub(crate) const REFUSED: &str = "error: refused in a crate for the GPU: ";
+
+// The program has the module; only its tests run here.
+#[cfg(test)]
+mod expanded;
 
 /// Compiles the program that runs rustc with the lists of features, unless `directory` holds it.
-/// Returns its path.
+/// Returns its path. The crates in `directory` were compiled by this program.
 pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf, BuildError> {
     let library = toolchain.sources();
     let library = library.canonicalize().map_err(BuildError::io(&library))?;
@@ -54,17 +65,19 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
         ("CUDA_RT_LIBRARY", library.as_os_str()),
         ("CUDA_RT_FEATURES", FEATURES.as_ref()),
         ("CUDA_RT_FEATURES_OF_CRATES", OF_CRATES.as_ref()),
+        ("CUDA_RT_REFUSED", REFUSED.as_ref()),
     ];
-    let text = format!("{WRAPPER}// {lists:?}\n");
+    let text = format!("{WRAPPER}\nmod expanded {{\n{EXPANDED}}}\n// {lists:?}\n");
     let source = directory.join("rustc_with_features.rs");
     let program = source.with_extension(EXE_SUFFIX.trim_start_matches('.'));
     if program.exists() && fs::read_to_string(&source).is_ok_and(|known| known == text) {
         return Ok(program);
     }
-    fs::create_dir_all(directory).map_err(BuildError::io(directory))?;
-    if program.exists() {
-        fs::remove_file(&program).map_err(BuildError::io(&program))?;
+    // Cargo takes crates for fresh that another program let through.
+    if directory.exists() {
+        fs::remove_dir_all(directory).map_err(BuildError::io(directory))?;
     }
+    fs::create_dir_all(directory).map_err(BuildError::io(directory))?;
     fs::write(&source, text).map_err(BuildError::io(&source))?;
     let mut rustc = toolchain.rustc();
     rustc.envs(lists).args(["--edition=2024", "-Copt-level=1", "-o"]);
@@ -146,6 +159,30 @@ mod tests {
     #[test]
     fn crates_are_those_that_are_compiled_for_the_gpu() {
         assert_eq!(crates(GRAPH).unwrap(), ["core", "a_b"]);
+    }
+
+    /// What an earlier program let through is compiled again, and nothing else is.
+    #[test]
+    fn crates_that_another_program_let_through_are_removed() {
+        let toolchain = match Toolchain::find("nightly") {
+            Ok(toolchain) => toolchain,
+            Err(error) => {
+                eprintln!("SKIPPED: {error}");
+                return;
+            }
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().join("built");
+        let artefact = directory.join("sm_80/libmangles.rmeta");
+        fs::create_dir_all(artefact.parent().unwrap()).unwrap();
+        fs::write(directory.join("rustc_with_features.rs"), WRAPPER).unwrap();
+        fs::write(&artefact, "").unwrap();
+        wrapper(&toolchain, &directory).unwrap();
+        assert!(!artefact.exists());
+        fs::create_dir_all(artefact.parent().unwrap()).unwrap();
+        fs::write(&artefact, "").unwrap();
+        wrapper(&toolchain, &directory).unwrap();
+        assert!(artefact.exists());
     }
 
     #[test]

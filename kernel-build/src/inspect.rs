@@ -1,11 +1,16 @@
-//! Checks of a built module: statics, remainders, entries, layout tables, and the proof.
+//! Checks of a built module: assembly, statics, remainders, entries, layout tables, and the proof.
 
 use crate::error::BuildError;
-use crate::statics::mutable_statics;
+use crate::statics::{has_assembly, mutable_statics};
 use crate::verify::verify;
 
 /// Checks a module, and returns its entries.
 pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<String>, BuildError> {
+    if has_assembly(llvm_ir) {
+        return Err(BuildError::Assembly {
+            crates: vec![format!("`{package}`")],
+        });
+    }
     let names = mutable_statics(llvm_ir);
     if !names.is_empty() {
         return Err(BuildError::MutableStatic { names });
@@ -121,6 +126,15 @@ ret;
         );
         assert!(error.to_string().contains("device_std::accurate::rem"), "{error}");
         assert!(inspect("p", PTX, "@text = constant [9 x i8] c\" = frem x\"\n").is_ok());
+    }
+
+    #[test]
+    fn assembly_outside_functions_is_refused() {
+        let error = inspect("p", PTX, "module asm \".visible .entry k__1()\"\n").unwrap_err();
+        assert!(
+            matches!(&error, BuildError::Assembly { crates } if crates == &["`p`"]),
+            "{error}"
+        );
     }
 
     #[test]

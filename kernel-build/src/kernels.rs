@@ -167,6 +167,7 @@ impl Kernels {
     /// - The module is refused: [`NoEntries`](BuildError::NoEntries),
     ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
     ///   [`UnstableFeature`](BuildError::UnstableFeature),
+    ///   [`HiddenUnsafe`](BuildError::HiddenUnsafe), [`Assembly`](BuildError::Assembly),
     ///   [`ProfileFlags`](BuildError::ProfileFlags),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),

@@ -37,6 +37,11 @@
 //!   checks this by `-Zallow-features`, which a small program adds: the build compiles it once, and
 //!   cargo runs it in place of rustc. It passes no libraries, and no paths of libraries, on to
 //!   crates for the GPU, which link nothing.
+//! - The same program refuses code that is unsafe without the word `unsafe`, as editions before
+//!   2024 have it: an attribute that names a symbol, and a foreign block. It lets rustc print each
+//!   crate with its macros expanded, and looks for the words there. Write `#[unsafe(no_mangle)]`
+//!   and `unsafe extern`. The words in a string, a block comment or the body of a macro count too.
+//!   Assembly outside functions (`global_asm!`) is refused as well.
 //! - The build [proves](verify) two properties of the PTX: threads meet at each barrier, and
 //!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
 //!   switched off. Most refusals concern a barrier under a condition that differs by thread. The

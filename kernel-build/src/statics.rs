@@ -1,4 +1,5 @@
-//! Finds mutable statics in every crate of the kernels, before any optimisation.
+//! Finds mutable statics, and assembly outside functions, in every crate of the kernels, before any
+//! optimisation.
 //!
 //! Through a static, block-level code could see what other threads did. LLVM may also turn a static
 //! into a register; then each thread has its own value, but the source has one value for all
@@ -24,7 +25,8 @@ use crate::error::BuildError;
 /// Crates of all kernels, beside their own.
 const ALWAYS: [&str; 2] = ["core", "device_std"];
 
-/// Refuses kernels in whose crates there is a mutable static. `library` is the kernels' own crate.
+/// Refuses kernels in whose crates there is a mutable static, or assembly outside functions.
+/// `library` is the kernels' own crate.
 pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
     let messages = compilation.run(Purpose::Statics)?;
     let modules = modules(&messages, &compilation.directory(), &compilation.host_directory())?;
@@ -34,10 +36,16 @@ pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(),
             return Err(BuildError::Unsearched { what });
         }
     }
-    let mut names = Vec::new();
-    for (_, path) in modules {
+    let (mut names, mut crates) = (Vec::new(), Vec::new());
+    for (krate, path) in modules {
         let text = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         names.extend(mutable_statics(&text));
+        if has_assembly(&text) {
+            crates.push(format!("`{krate}`"));
+        }
+    }
+    if !crates.is_empty() {
+        return Err(BuildError::Assembly { crates });
     }
     // A static of one crate may also appear in the modules of crates that use it.
     names.sort();
@@ -88,6 +96,12 @@ pub(crate) fn mutable_statics(llvm_ir: &str) -> Vec<String> {
         .filter(|(_, definition)| is_mutable(definition))
         .map(|(name, _)| format!("`{}`", readable(name.trim_matches('"'))))
         .collect()
+}
+
+/// Whether an LLVM module has assembly outside functions. In LLVM's text, no other line begins with
+/// these words: strings of users stand in one line with the name of their constant.
+pub(crate) fn has_assembly(llvm_ir: &str) -> bool {
+    llvm_ir.lines().any(|line| line.starts_with("module asm"))
 }
 
 /// Reads only the words before the initialiser: the initialiser holds the user's bytes, which may
@@ -162,6 +176,15 @@ mod tests {
         }
         let ir = "@__cuda_rt_layout_a__1 = constant [8 x i8] c\"global\", align 8\n@shared = external addrspace(3) global [0 x i8]";
         assert_eq!(mutable_statics(ir), [""; 0]);
+    }
+
+    #[test]
+    fn assembly_outside_functions_is_found() {
+        assert!(has_assembly(
+            "target = \"x\"\nmodule asm \".visible .entry k()\"\n"
+        ));
+        let ir = "@text = constant [12 x i8] c\"module asm \\0A\"\n  call void asm sideeffect \"bar.sync 0;\", \"\"()\n";
+        assert!(!has_assembly(ir));
     }
 
     #[test]

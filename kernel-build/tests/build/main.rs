@@ -9,6 +9,7 @@ mod openings;
 mod proof;
 mod sources;
 mod statics;
+mod symbols;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,126 @@
+//! Finds what is unsafe without the word `unsafe`, in the text of a crate after the expansion of
+//! its macros.
+//!
+//! Edition 2024 asks for the word at attributes that choose a symbol, and at blocks `extern`. In
+//! earlier editions, both are safe code. rustc goes by the edition of the token, so the macro of an
+//! older crate writes them for every crate, and rustc reports no lint about them. Both words exist
+//! in every edition: all crates for the GPU must write them.
+//!
+//! The search does not split the text into tokens. rustc prints the arguments of attributes, and
+//! the bodies of macros, token by token, and a macro can make it print two tokens as a third.
+//! Counterexample: `/` and `*` print as the start of a comment. What a search would then skip is
+//! code to rustc. So each occurrence of a word counts, also in a string, a macro or a comment with
+//! stars. Only lines that begin with `//` are left out, because documentation has these words.
+
+/// Attributes that choose a symbol, its section or its linkage.
+const ATTRIBUTES: [&str; 5] = [
+    "export_name",
+    "link_section",
+    "linkage",
+    "no_mangle",
+    "rustc_std_internal_symbol",
+];
+
+/// The first line with one of these attributes outside `unsafe(…)`, or with a block `extern` that
+/// is not `unsafe`.
+pub(crate) fn found(text: &str) -> Option<&str> {
+    let attributes = ATTRIBUTES.iter().flat_map(|word| {
+        let places = places(text, word);
+        places.filter(|at| !text[..*at].ends_with("unsafe("))
+    });
+    let blocks = places(text, "extern").filter(|at| {
+        !text[..*at].ends_with("unsafe ") && !is_crate_or_function(&text[at + "extern".len()..])
+    });
+    let mut lines = attributes.chain(blocks).map(|at| line(text, at));
+    lines.find(|line| !is_comment(line))
+}
+
+/// The places at which the text has the word, and not a longer one.
+fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let places = text.match_indices(word).map(|(at, _)| at);
+    places.filter(move |at| {
+        let bytes = text.as_bytes();
+        let (before, after) = (&bytes[..*at], &bytes[at + word.len()..]);
+        !is_part(before.last()) && !is_part(after.first())
+    })
+}
+
+/// Whether the text behind the word `extern` makes it part of an `extern crate`, a function, or the
+/// type of one. Nothing may stand between, not even a comment: rustc prints comments there.
+fn is_crate_or_function(text: &str) -> bool {
+    let text = text.trim_start();
+    let after_abi = || {
+        let (abi, rest) = text.strip_prefix('"')?.split_once('"')?;
+        let is_plain = abi
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        is_plain.then(|| rest.trim_start())
+    };
+    text.starts_with("crate ") || after_abi().unwrap_or(text).starts_with("fn")
+}
+
+fn line(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    text[start..].lines().next().unwrap_or("").trim()
+}
+
+/// Whether nothing in the line is an attribute of an item, or the word `extern` before a block.
+/// rustc prints both in a line of their own, behind nothing but a comment. If the comment begins
+/// with two slashes, rustc ends the line behind it; another comment ends with a star and a slash.
+fn is_comment(line: &str) -> bool {
+    line.starts_with("//") && !line.contains("*/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_outside_unsafe_and_extern_blocks_are_found() {
+        for line in [
+            "#[no_mangle]",
+            "#[export_name = \"k\"]",
+            "#![link_section = \".text\"]",
+            "#[/* a comment */ no_mangle]",
+            "#[/* unsafe(*/no_mangle]",
+            "// of two lines */ #[no_mangle]",
+            "/// of two lines */ #[no_mangle]",
+            "#[r#no_mangle]",
+            "#[linkage = \"weak\"]",
+            "extern \"C\" {",
+            "extern {",
+            "extern r\"C\" {",
+            "extern r#\"C\"# {",
+            "extern \"\\u{43}\" {",
+            "extern /* fn */ \"C\" {",
+            "/* unsafe */ extern \"C\" {",
+            "let text = \"extern\";",
+        ] {
+            let text = format!("fn a() {{}}\n// unsafe(\n    {line}\n");
+            assert_eq!(found(&text), Some(line));
+        }
+        // The word at the end of a line belongs to that line.
+        assert_eq!(found("// unsafe(\nno_mangle]"), Some("no_mangle]"));
+        assert_eq!(found("// unsafe \nextern {"), Some("extern {"));
+        assert_eq!(found("extern // fn\n\"C\" {"), Some("extern // fn"));
+    }
+
+    #[test]
+    fn functions_unsafe_code_and_documentation_are_not_found() {
+        for line in [
+            "#[unsafe(no_mangle)]",
+            "#[unsafe(export_name = \"k\")]",
+            "unsafe extern \"C\" {",
+            "extern crate core;",
+            "pub extern \"ptx-kernel\" fn k() {}",
+            "let f: extern fn() = g;",
+            "/// An `extern` block, `#[no_mangle]`.",
+            "//! An `extern` block, `#[no_mangle]`.",
+            "external!(no_mangled, not_no_mangle_, my_extern);",
+            "#[inline]",
+        ] {
+            assert_eq!(found(&format!("fn a() {{}}\n    {line}\n")), None, "{line}");
+        }
+    }
+}
