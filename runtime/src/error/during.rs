@@ -53,14 +53,17 @@ impl Error {
             | Self::NotAdjacent { during }
             | Self::PartNotAdjacent { during, .. }
             | Self::Cast { during, .. }
-            | Self::NotAnUpdate { during, .. } => Some(during),
+            | Self::NotAnUpdate { during, .. }
+            | Self::OtherStream { during, .. }
+            | Self::OtherDevice { during, .. } => Some(during),
             Self::Pinned(error) => error.during_mut(),
             Self::Collective(error) => error.during_mut(),
             Self::Open(_)
             | Self::Launch { .. }
             | Self::Grid { .. }
             | Self::AlreadyRecording
-            | Self::SlotEmpty => None,
+            | Self::SlotEmpty
+            | Self::StreamInUse { .. } => None,
         };
         if let Some(during) = during {
             *during = call;

@@ -392,7 +392,7 @@ impl<S: StreamTag> Stream<S> {
     #[inline]
     #[track_caller]
     #[rustfmt::skip] // The comment stands in rustc's note, for a program that passes ordinary memory.
-    pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_from_slice`; idle pinned memory: `adopt` it
+    pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_from_slice`; idle memory: `adopt` it
         &self,
         source: &PinnedSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
@@ -410,7 +410,7 @@ impl<S: StreamTag> Stream<S> {
     #[inline]
     #[track_caller]
     #[rustfmt::skip] // As for `copy_to_device`.
-    pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_to_slice`; idle pinned memory: `adopt` it
+    pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_to_slice`; idle memory: `adopt` it
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut PinnedSlice<T, Q>,
