@@ -1,5 +1,7 @@
 //! Elementwise kernels, with one thread for each element, or one for four. Threads beyond the end
-//! of the output do nothing. A kernel traps if an input is shorter than the output.
+//! of the output do nothing. A kernel traps if an input is shorter than the output. A grid smaller
+//! than the output is no error for the kernels with a `PerThread` output: they leave the elements
+//! behind the grid as they were. `add` returns its element, so its launch refuses such a grid.
 //!
 //! A thread with four elements moves them in one load and one store of 16 bytes, which comes nearer
 //! to the memory's bandwidth. The grid is then `Grid1::covering(len.div_ceil(4))`. Buffers are

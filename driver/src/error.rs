@@ -19,7 +19,7 @@ macro_rules! codes {
 
 codes! {
     1 INVALID_VALUE "CUDA_ERROR_INVALID_VALUE" false "an argument is out of range";
-    2 OUT_OF_MEMORY "CUDA_ERROR_OUT_OF_MEMORY" false "the device does not have enough free memory";
+    2 OUT_OF_MEMORY "CUDA_ERROR_OUT_OF_MEMORY" false "there is not enough free memory (of the device, or page-lockable memory of the host)";
     3 NOT_INITIALIZED "CUDA_ERROR_NOT_INITIALIZED" false "the CUDA driver is not initialised";
     4 DEINITIALIZED "CUDA_ERROR_DEINITIALIZED" true "the CUDA driver is shutting down";
     34 STUB_LIBRARY "CUDA_ERROR_STUB_LIBRARY" false "the library loaded is a stub, not the driver";
@@ -171,13 +171,11 @@ impl DriverError {
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { call, code, detail } = &*self.0;
-        write!(
-            f,
-            "{call} failed: {} ({}): {}",
-            code.name(),
-            code.number(),
-            code.meaning()
-        )?;
+        write!(f, "{call} failed: {} ({})", code.name(), code.number())?;
+        // The meaning of `UNKNOWN` is that there is no reason, and a detail is one.
+        if *code != ErrorCode::UNKNOWN || detail.is_empty() {
+            write!(f, ": {}", code.meaning())?;
+        }
         if !detail.is_empty() {
             write!(f, ": {detail}")?;
         }
@@ -189,3 +187,19 @@ impl fmt::Display for DriverError {
 }
 
 impl std::error::Error for DriverError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_takes_the_place_of_the_meaning_that_there_is_no_reason() {
+        let text = |code, detail| DriverError::with_detail("cuCtxSynchronize", code, detail).to_string();
+        assert_eq!(
+            text(ErrorCode::UNKNOWN, "boom"),
+            "cuCtxSynchronize failed: CUDA_ERROR_UNKNOWN (999): boom; the device is lost to this process"
+        );
+        assert!(text(ErrorCode::UNKNOWN, "").contains(": the driver gives no reason;"));
+        assert!(text(ErrorCode::NOT_FOUND, "`x`").ends_with(": the named symbol was not found: `x`"));
+    }
+}

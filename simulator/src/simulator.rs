@@ -61,17 +61,43 @@ impl Simulator {
 
     /// Makes the next `call` fail with `code`. A sticky code loses the device: every later call
     /// fails too, and pending work never runs.
+    ///
+    /// A fault of a call that the program never makes does not happen.
+    /// [`pending_faults`](Self::pending_faults) tells a test of an error path whether its fault did.
+    ///
+    /// ```
+    /// use cuda_rt_driver::{Driver, ErrorCode};
+    /// use cuda_rt_simulator::{Call, SimConfig, SimDriver, Simulator};
+    ///
+    /// let driver = SimDriver::new(SimConfig::new());
+    /// // In the typed API: `gpu.simulator()`.
+    /// let simulator = Simulator::of(&*driver).unwrap();
+    /// simulator.fail_next(Call::MemoryInfo, ErrorCode::NOT_PERMITTED);
+    /// assert_eq!(simulator.pending_faults(), 1);
+    /// let error = driver.memory_info().unwrap_err();
+    /// assert_eq!(error.code(), ErrorCode::NOT_PERMITTED);
+    /// assert_eq!(simulator.pending_faults(), 0, "the fault happened");
+    /// driver.memory_info().unwrap(); // only one call failed
+    /// ```
     pub fn fail_next(&self, call: Call, code: ErrorCode) {
         self.fail_nth(call, 1, code);
     }
 
-    /// Makes the `nth` `call` from now on fail with `code`; the next call is number 1.
+    /// Makes the `nth` `call` from now on fail with `code`; the next call is number 1. Calls of this
+    /// crate's own bookkeeping count too. Two faults of one call that fall on the same number are
+    /// one, with the code of the later request.
     ///
     /// # Panics
     /// If `nth` is 0.
     pub fn fail_nth(&self, call: Call, nth: u64, code: ErrorCode) {
         assert!(nth > 0, "the first call is number 1");
         self.0.look(|state| state.faults.add(call, nth, code));
+    }
+
+    /// The number of requested faults that did not happen yet, nor were cancelled. A test that asks
+    /// at its end that it is 0 cannot pass because its fault never happened.
+    pub fn pending_faults(&self) -> usize {
+        self.0.look(|state| state.faults.len())
     }
 
     /// Cancels the faults that did not happen yet.

@@ -84,6 +84,35 @@ fn attempts() -> Vec<Attempt> {
         (Call::RegisterHost, "Device::pinned", |gpu, _| {
             gpu.pinned::<u32>(1 << 20).map(drop)
         }),
+        (Call::RegisterHost, "Device::pinned_uninit", |gpu, _| {
+            gpu.pinned_uninit::<u32>(1 << 20).map(drop)
+        }),
+        (Call::RegisterHost, "Device::pinned_from", |gpu, _| {
+            gpu.pinned_from(&[0_u32; 1 << 16]).map(drop)
+        }),
+        // Calls that make other calls of this crate name themselves, and not the inner call.
+        (Call::Alloc, "Stream::alloc_from_slice", |_, compute| {
+            compute.alloc_from_slice(&[0_u32; LEN]).map(drop)
+        }),
+        (Call::RegisterHost, "Stream::alloc_from_slice", |_, compute| {
+            compute.alloc_from_slice(&[0_u32; 1 << 16]).map(drop)
+        }),
+        (Call::CopyToDevice, "Stream::init_from_slice", |_, compute| {
+            compute
+                .init_from_slice(compute.alloc_uninit(LEN)?, &[0_u32; LEN])
+                .map(drop)
+        }),
+        (Call::CopyToDevice, "Stream::copy_from_slice", |_, compute| {
+            compute.copy_from_slice(&[0_u32; LEN], &mut compute.alloc_zeroed(LEN)?)
+        }),
+        (Call::RegisterHost, "Stream::copy_to_vec", |_, compute| {
+            compute
+                .copy_to_vec(&compute.alloc_zeroed::<u32>(1 << 16)?)
+                .map(drop)
+        }),
+        (Call::SynchronizeEvent, "Stream::copy_to_slice", |_, compute| {
+            compute.copy_to_slice(&compute.alloc_zeroed::<u32>(LEN)?, &mut [0; LEN])
+        }),
         (Call::MemoryInfo, "Device::memory_info", |gpu, _| {
             gpu.memory_info().map(drop)
         }),
@@ -193,6 +222,7 @@ fn errors_name_the_call_the_code_and_its_meaning() {
                 let compute = gpu.stream::<Compute<_>>().unwrap();
                 gpu.simulator().unwrap().fail_next(call, *code);
                 let error = attempt(&gpu, &compute).unwrap_err();
+                assert_eq!(gpu.simulator().unwrap().pending_faults(), 0);
                 let text = error.to_string();
                 let start = format!(
                     "{ours}: {} failed: {} ({}): {}",

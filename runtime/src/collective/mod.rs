@@ -55,9 +55,14 @@ pub use ranks::{Devices, InPlace, OutOfPlace, Rank, Reducible};
 /// order the streams.
 ///
 /// # Failure
-/// If a collective cannot be enqueued, the communicator is aborted: every later call fails with the
-/// same error, and running collectives end. If [`status`](Self::status) returns an error, any
-/// thread can abort the communicator with [`abort`](Self::abort).
+/// If a collective cannot be enqueued, the communicator is aborted: this call and every later one
+/// return [`Error::Aborted`], and running collectives end. To repeat the call does not help. If
+/// [`status`](Self::status) returns an error, any thread can abort the communicator with
+/// [`abort`](Self::abort).
+///
+/// After an abort the devices, their streams and all other memory work as before, unless the error
+/// is [sticky](Error::is_sticky). The buffers of the failed collective are leaked. Make a new
+/// communicator of the same devices, and new buffers.
 ///
 /// Dropping a communicator waits for its collectives (`ncclCommDestroy`).
 pub struct Communicator<G> {
@@ -123,8 +128,8 @@ impl<G> Communicator<G> {
     ///
     /// # Errors
     /// [`CollectiveError::RankLength`]. [`CollectiveError::SharedUnit`] for a part of an allocation
-    /// that does not begin and end at a multiple of 16 bytes. [`Error::Driver`], after which the
-    /// communicator is aborted. The buffers are freed in their streams' order, or leaked if the
+    /// that does not begin and end at a multiple of 16 bytes. [`Error::Aborted`] if this or an
+    /// earlier collective could not be enqueued. [`Error::Unordered`] of a device. The buffers are freed in their streams' order, or leaked if the
     /// collective may be in flight. [`try_all_reduce`](Self::try_all_reduce) gives the buffers back
     /// if nothing was enqueued.
     #[track_caller]
@@ -262,12 +267,12 @@ impl<G> Communicator<G> {
     /// block.
     ///
     /// # Errors
-    /// [`Error::Driver`]: the error of a rank, or of the abort. A wait for the collectives may then
-    /// never end: [`abort`](Self::abort) ends them.
+    /// [`Error::Driver`] with the error of a rank. A wait for the collectives may then never end:
+    /// [`abort`](Self::abort) ends them. [`Error::Aborted`] after an abort.
     pub fn status(&self) -> Result<()> {
-        self.check()
-            .and_then(|()| self.inner.status())
-            .during("Communicator::status")
+        const DURING: &str = "Communicator::status";
+        self.check(DURING)?;
+        self.inner.status().during(DURING)
     }
 
     /// Ends the running collectives, whose results are then unspecified, and refuses every later
@@ -286,8 +291,14 @@ impl<G> Communicator<G> {
         self.inner.abort();
     }
 
-    fn check(&self) -> DriverResult<()> {
-        self.sticky_error.get().map_or(Ok(()), |error| Err(error.clone()))
+    /// Returns an error if the communicator is aborted.
+    fn check(&self, during: &'static str) -> Result<()> {
+        self.sticky_error.get().map_or(Ok(()), |cause| {
+            Err(Error::Aborted {
+                during,
+                cause: cause.clone(),
+            })
+        })
     }
 
     fn in_order(&self) -> std::sync::MutexGuard<'_, ()> {
@@ -316,7 +327,7 @@ impl<G> Communicator<G> {
             .and_then(|count| check_units(&parts, during).map(|()| count))
             .map_err(Error::from);
         let ready = counted.and_then(|count| {
-            self.check().during(during)?;
+            self.check(during)?;
             parts
                 .iter()
                 .try_for_each(|rank| rank.stream.check())
@@ -354,7 +365,10 @@ impl<G> Communicator<G> {
                 // On every rank it is unknown which work is in flight.
                 ranks.leak();
                 self.set_sticky_error(source.clone());
-                let error = Error::Driver { during, source };
+                let error = Error::Aborted {
+                    during,
+                    cause: source,
+                };
                 Err(Refused { error, value: None })
             }
         }

@@ -85,6 +85,11 @@ impl<D: Live> Device<D> {
     /// If a new block would exceed the limit, free blocks of other sizes are unmapped first. If
     /// that is not enough, [`Device::pinned`] fails with
     /// [`PinnedError::Limit`](crate::PinnedError::Limit).
+    ///
+    /// Copies to and from ordinary memory ([`copy_to_vec`](crate::Stream::copy_to_vec),
+    /// [`alloc_from_slice`](crate::Stream::alloc_from_slice) and the like) go through two pieces of
+    /// this memory, of 4 MiB at most each. The pieces count too, and these calls fail in the same
+    /// way.
     pub fn set_pinned_limit(&self, bytes: Option<usize>) {
         self.core().pinned().set_limit(bytes);
     }

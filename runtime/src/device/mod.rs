@@ -31,8 +31,8 @@ use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, 
 /// One GPU: a context with streams, memory and kernels of its own.
 ///
 /// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped
-/// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) are branded
-/// for one closure. A device is cheap to clone and usable from any thread.
+/// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) live for one
+/// closure, and have a type of their own there ([`Scoped`]). A device is cheap to clone and usable from any thread.
 pub struct Device<D = Gpu<0>> {
     core: Arc<DeviceCore>,
     tag: PhantomData<fn(D) -> D>,
@@ -183,8 +183,8 @@ impl Device {
     }
 
     /// Runs `body` with a device over the caller's driver, for example a wrapper that records,
-    /// counts or delays the calls of another driver. The instance has streams of its own, and is
-    /// branded so that none of its values leaves `body`.
+    /// counts or delays the calls of another driver. The instance has streams of its own. Its type
+    /// ([`Scoped`]) exists in `body` only, so none of its values leaves `body`.
     ///
     /// The function is safe because [`Driver`](crate::driver::Driver) is an `unsafe` trait: its
     /// implementer has promised the properties that the typed API relies on.
@@ -208,8 +208,8 @@ impl Device {
         Ok(body(Device::from_core(core)))
     }
 
-    /// Runs `body` with the GPU of this ordinal, as an instance of its own. The instance is branded
-    /// so that none of its values leaves `body`.
+    /// Runs `body` with the GPU of this ordinal, as an instance of its own. The instance's type
+    /// ([`Scoped`]) exists in `body` only, so none of its values leaves `body`.
     ///
     /// # Errors
     /// [`OpenError::NoGpu`] if no GPU has that ordinal.
@@ -432,7 +432,7 @@ impl<D: Live> Device<D> {
     /// memory cannot be page-locked.
     #[track_caller]
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T, Idle<D>>> {
-        PinnedBuffer::zeroed(self.core(), len)
+        PinnedBuffer::zeroed(self.core(), len, "Device::pinned")
     }
 
     /// Like [`pinned`](Self::pinned), with a copy of `source`.
@@ -441,7 +441,7 @@ impl<D: Live> Device<D> {
     /// As [`pinned`](Self::pinned).
     #[track_caller]
     pub fn pinned_from<T: Element>(&self, source: &[T]) -> Result<PinnedBuffer<T, Idle<D>>> {
-        self.pinned_uninit(source.len())?.init_from_slice(source)
+        PinnedBuffer::uninit(self.core(), source.len(), "Device::pinned_from")?.init_from_slice(source)
     }
 
     /// Like [`pinned`](Self::pinned), but the memory is not zeroed, and the type does not allow
@@ -465,7 +465,7 @@ impl<D: Live> Device<D> {
     /// ```
     #[track_caller]
     pub fn pinned_uninit<T: Element>(&self, len: usize) -> Result<PinnedBuffer<MaybeUninit<T>, Idle<D>>> {
-        PinnedBuffer::uninit(self.core(), len)
+        PinnedBuffer::uninit(self.core(), len, "Device::pinned_uninit")
     }
 }
 
@@ -482,7 +482,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     ///
     /// # Errors
     /// [`PinnedError::OtherBackend`] between a GPU and a simulated device; [`Refused`] holds the
-    /// buffer.
+    /// buffer. A machine without a GPU cannot cause this error.
     pub fn for_device<E: Live>(
         self,
         device: &Device<E>,

@@ -124,7 +124,8 @@ impl Device {
         Ok(Device::from_core(gpu_or_simulated(N, config)?))
     }
 
-    /// Runs `body` with a new simulated device, branded so that none of its values leaves `body`.
+    /// Runs `body` with a new simulated device. Its type ([`Scoped`]) exists in `body` only, so none
+    /// of its values leaves `body`.
     ///
     /// # Errors
     /// [`OpenError::Driver`] if the configuration injects a fault into the start.
@@ -147,13 +148,14 @@ impl Device {
 }
 
 impl<D> Device<D> {
-    /// The controls of a simulated device: its seed, faults, counts and modelled times.
+    /// The controls of a simulated device: its seed, faults
+    /// ([`fail_next`](Simulator::fail_next)), counts and modelled times. `None` on a GPU.
     pub fn simulator(&self) -> Option<&Simulator> {
         Simulator::of(&**self.core.tools())
     }
 
     /// Runs `body` with one more simulated device of the same host, with the same configuration and
-    /// a brand of its own. The two devices exchange data with
+    /// a type of its own. The two devices exchange data with
     /// [`copy_from_peer`](crate::Stream::copy_from_peer) and
     /// [`copy_to_peer`](crate::Stream::copy_to_peer).
     ///

@@ -48,12 +48,22 @@ pub enum CollectiveError {
     },
 }
 
+impl CollectiveError {
+    /// The name of our call, where the error holds it.
+    pub(super) fn during_mut(&mut self) -> Option<&mut &'static str> {
+        match self {
+            Self::RankLength { during, .. } | Self::SharedUnit { during, .. } => Some(during),
+            Self::SameDevice { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for CollectiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameDevice { first, second } => write!(
                 f,
-                "ranks {first} and {second} are one device: a communicator has each device once"
+                "Communicator::new: ranks {first} and {second} are one device: a communicator has each device once"
             ),
             Self::RankLength {
                 during,

@@ -3,9 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use super::Error;
-
-/// A grid exceeds CUDA's limits.
+/// A grid that cannot be launched, or that does not cover the output of a kernel that returns its
+/// element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GridError {
@@ -57,7 +56,7 @@ impl fmt::Display for GridError {
                 let (returned, needed) = (positions.saturating_mul(*each), len.div_ceil((*each).max(1)));
                 write!(
                     f,
-                    "H39: {positions} {what} return {returned} elements, but the output has {len}; cover at least \
+                    "{positions} {what} return {returned} elements, but the output has {len}; cover at least \
                      {needed} {what}, or pass {returned} elements of the output"
                 )
             }
@@ -67,9 +66,3 @@ impl fmt::Display for GridError {
 }
 
 impl StdError for GridError {}
-
-impl From<GridError> for Error {
-    fn from(error: GridError) -> Self {
-        Self::Grid(error)
-    }
-}

@@ -14,12 +14,14 @@
 //! the update of a graph ([`Error::NotAnUpdate`]), so neither is a family.
 
 mod collective;
+mod during;
 mod grid;
 mod layout;
 mod open;
 mod pinned;
 
 pub use collective::CollectiveError;
+pub(crate) use during::{During, Unordered};
 pub use grid::GridError;
 pub use layout::{CopySide, LayoutError};
 pub use open::OpenError;
@@ -28,19 +30,24 @@ pub use pinned::PinnedError;
 use std::error::Error as StdError;
 use std::{fmt, io};
 
-use cuda_rt_driver::{DriverError, DriverResult};
+use cuda_rt_driver::{DriverError, ErrorCode};
 
 /// The result of the typed API's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of a refused or failed operation.
 ///
-/// Unless a variant says otherwise, nothing was enqueued. A value that was passed in and is not
-/// part of the error was freed if that was safe, and leaked otherwise. `try_release`, `try_acquire`
-/// and the other `try_` methods give the value back.
+/// Nothing was enqueued, unless a variant or the call's `# Errors` says otherwise: a copy or fill of
+/// several driver calls may be done in part, and the closure of a loan may have run. A value that
+/// was passed in and is not part of the error was freed if that was safe, and leaked otherwise.
+/// Calls that return [`Refused`] give the value back: `try_release`, `try_acquire` and the other
+/// `try_` methods, [`query`](crate::Handoff::query),
+/// [`for_device`](crate::PinnedBuffer::for_device), and launches whose output is
+/// [`alloc_uninit`](crate::Stream::alloc_uninit) memory.
 ///
-/// A message names the call of this crate, the driver's call, and the driver's code with its
-/// meaning. It marks [sticky](Self::is_sticky) codes:
+/// A message names the call of this crate, or the kernel. An error of the driver also names the
+/// driver's call, and the driver's code with its meaning. The message marks
+/// [sticky](Self::is_sticky) codes:
 ///
 /// ```text
 /// Handoff::synchronize: cuEventSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719):
@@ -52,15 +59,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// # What is still usable
 ///
-/// [`Unordered`](Self::Unordered) is sticky too: results can still be waited for, nothing more is
-/// enqueued, and nothing is freed.
-///
-/// After a plain error everything works as before. After a sticky error:
+/// An error is *sticky* if every later call for the device fails too, and *plain* otherwise
+/// ([`is_sticky`](Self::is_sticky)). After a plain error everything works as before, except a
+/// [`Communicator`](crate::Communicator) that is [aborted](Self::Aborted). After a sticky error:
 ///
 /// - **idle pinned memory, results that were waited for**: as before: this crate owns the
 ///   mapping, not the context
-/// - **pending handoffs**: every wait fails and gives the handoff back: the host never gets the
-///   bundle
+/// - **pending handoffs**: every wait fails: the host never gets the bundle. `try_synchronize` and
+///   `query` give the handoff back, other waits leak the bundle
 /// - **streams, buffers and graphs of the device**: every call fails, with the same code
 /// - **dropping and leaking anything**: leaks device memory and pending pinned memory, which would
 ///   otherwise be freed in order; never blocks or panics
@@ -68,6 +74,52 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// - **other GPUs, simulated devices**: as before
 /// - **opening the device again**: the same instance, which is lost; only a new process gets the
 ///   GPU back
+///
+/// [`Unordered`](Self::Unordered) counts as sticky, but pending results can still be waited for.
+///
+/// # When memory runs out
+///
+/// [`is_out_of_memory`](Self::is_out_of_memory) is true for device memory and for pinned memory. The
+/// error is plain, so a program can make room and repeat the call. Memory of dropped buffers is free
+/// once the work that uses it is over, so a wait is part of the recovery:
+///
+/// 1. Drop buffers that can be made again: a cache, a prefetched batch.
+/// 2. Wait for the work that uses them: [`Device::synchronize`](crate::Device::synchronize).
+/// 3. If other processes or libraries need the memory, give it back:
+///    [`trim`](crate::Device::trim), [`trim_pinned`](crate::Device::trim_pinned). Allocations of
+///    this device need no `trim`: the pool gives them the free memory.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::simulator::SimConfig;
+/// use cuda_rt::{Device, DeviceBuffer, DeviceTag, Live, Result, Stream};
+///
+/// fn alloc<D: Live>(
+///     gpu: &Device<D>,
+///     stream: &Stream<Compute<D>>,
+///     cache: &mut Vec<DeviceBuffer<f32, Compute<D>>>,
+///     len: usize,
+/// ) -> Result<DeviceBuffer<f32, Compute<D>>> {
+///     match stream.alloc_zeroed(len) {
+///         Err(error) if error.is_out_of_memory() && !cache.is_empty() => {
+///             cache.clear(); // enqueues the frees
+///             gpu.synchronize()?; // the frees are done
+///             stream.alloc_zeroed(len)
+///         }
+///         other => other,
+///     }
+/// }
+///
+/// Device::simulated(SimConfig::default().memory_bytes(1 << 20), |gpu| {
+///     let compute = gpu.stream::<Compute<_>>()?;
+///     let mut cache = vec![compute.alloc_zeroed(200_000)?];
+///     let buffer = alloc(&gpu, &compute, &mut cache, 200_000)?; // 800 kB of 1 MiB
+///     assert!(buffer.len() == 200_000 && cache.is_empty());
+///     # drop(buffer);
+///     # Ok::<(), cuda_rt::Error>(())
+/// })??;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -89,6 +141,17 @@ pub enum Error {
         /// Our call.
         during: &'static str,
         /// The error of the ordering.
+        cause: DriverError,
+    },
+
+    /// The communicator is aborted: a collective could not be enqueued, now or earlier, or
+    /// [`abort`](crate::Communicator::abort) was called. To repeat the call does not help: make a
+    /// new [`Communicator`](crate::Communicator). If this call began the abort, its buffers were
+    /// leaked.
+    Aborted {
+        /// Our call.
+        during: &'static str,
+        /// The error that aborted the communicator.
         cause: DriverError,
     },
 
@@ -127,20 +190,32 @@ pub enum Error {
     Launch {
         /// The kernel.
         kernel: &'static str,
-        /// Where it is written.
+        /// The file in which it is written.
         file: &'static str,
-        /// Where it is written.
+        /// The line in that file.
         line: u32,
         /// The driver's error.
         source: DriverError,
     },
 
-    /// A grid that no device can launch.
-    Grid(GridError),
+    /// A grid that cannot be launched, or that does not cover the output of a kernel that returns
+    /// its element.
+    Grid {
+        /// The kernel.
+        kernel: &'static str,
+        /// The file in which it is written.
+        file: &'static str,
+        /// The line in that file.
+        line: u32,
+        /// What is wrong with the grid.
+        why: GridError,
+    },
 
     /// The thread that waits for handoffs, or the thread that runs closures, does not exist: it
     /// could not be started, or the process was forked after its start.
     HostThread {
+        /// Our call.
+        during: &'static str,
         /// The operating system's error.
         source: io::Error,
     },
@@ -153,17 +228,24 @@ pub enum Error {
     AlreadyRecording,
 
     /// Two parts cannot be joined, because they are not adjacent parts of one block.
-    NotAdjacent,
+    NotAdjacent {
+        /// Our call.
+        during: &'static str,
+    },
 
     /// Parts cannot be joined, because one does not begin where the part before it ends, in the
     /// same block.
     PartNotAdjacent {
+        /// Our call.
+        during: &'static str,
         /// The first part that does not follow; 0 if there are no parts.
         index: usize,
     },
 
     /// Memory cannot hold elements of another type.
     Cast {
+        /// Our call.
+        during: &'static str,
         /// Bytes of the memory.
         bytes: usize,
         /// Bytes of an element of the new type.
@@ -223,21 +305,39 @@ impl Error {
         matches!(self, Self::Unordered { .. }) || self.driver().is_some_and(DriverError::is_sticky)
     }
 
+    /// Whether memory ran out: of the device, of the system's page-lockable memory, or below
+    /// [`Device::set_pinned_limit`](crate::Device::set_pinned_limit). The call may then succeed
+    /// after the program has [made room](Self#when-memory-runs-out).
+    ///
+    /// It is false for [`Unordered`](Self::Unordered) and [`Aborted`](Self::Aborted), whatever their
+    /// cause, because the same call would fail again.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::Pinned(error) => {
+                matches!(error, PinnedError::Limit { .. } | PinnedError::HostMemory { .. })
+            }
+            Self::Unordered { .. } | Self::Aborted { .. } => false,
+            other => other
+                .driver()
+                .is_some_and(|source| source.code() == ErrorCode::OUT_OF_MEMORY),
+        }
+    }
+
     /// The driver's error behind this one, if there is one.
     pub fn driver(&self) -> Option<&DriverError> {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } => Some(source),
-            Self::Unordered { cause, .. } => Some(cause),
+            Self::Unordered { cause, .. } | Self::Aborted { cause, .. } => Some(cause),
             Self::Open(error) => error.driver(),
             Self::LengthMismatch { .. }
             | Self::Layout { .. }
             | Self::TooLarge { .. }
             | Self::Pinned(_)
-            | Self::Grid(_)
+            | Self::Grid { .. }
             | Self::HostThread { .. }
             | Self::Collective(_)
             | Self::AlreadyRecording
-            | Self::NotAdjacent
+            | Self::NotAdjacent { .. }
             | Self::PartNotAdjacent { .. }
             | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
@@ -258,6 +358,9 @@ impl fmt::Display for Error {
                 f,
                 "{during}: the device takes no more work, because the end of a `Stream::lend` could not be ordered: {cause}"
             ),
+            Self::Aborted { during, cause } => {
+                write!(f, "{during}: the communicator is aborted, make a new one: {cause}")
+            }
             Self::LengthMismatch {
                 during,
                 source_len,
@@ -281,39 +384,47 @@ impl fmt::Display for Error {
                 line,
                 source,
             } => write!(f, "launch of `{kernel}` ({file}:{line}): {source}"),
-            Self::Grid(error) => write!(f, "grid: {error}"),
+            Self::Grid {
+                kernel,
+                file,
+                line,
+                why,
+            } => write!(f, "launch of `{kernel}` ({file}:{line}): {why}"),
             Self::Pinned(error) => error.fmt(f),
-            Self::HostThread { source } => {
-                write!(f, "the thread that waits for handoffs: {source}")
+            Self::HostThread { during, source } => {
+                write!(f, "{during}: the thread of this crate that the call needs: {source}")
             }
             Self::Collective(error) => error.fmt(f),
             Self::AlreadyRecording => f.write_str(
-                "the timeline of this device is being recorded already: finish or drop that recording first",
+                "Device::record_timeline: the timeline of this device is being recorded already: finish or drop that recording first",
             ),
-            Self::NotAdjacent => {
-                f.write_str("these are not neighbouring parts of one block, the second right after the first")
-            }
-            Self::PartNotAdjacent { index: 0 } => f.write_str("there are no parts to join"),
-            Self::PartNotAdjacent { index } => write!(
+            Self::NotAdjacent { during } => write!(
                 f,
-                "part {index} does not begin where part {} ends, in the same block; pass the parts in order",
+                "{during}: these are not neighbouring parts of one block, the second right after the first"
+            ),
+            Self::PartNotAdjacent { during, index: 0 } => write!(f, "{during}: there are no parts to join"),
+            Self::PartNotAdjacent { during, index } => write!(
+                f,
+                "{during}: part {index} does not begin where part {} ends, in the same block; pass the parts in order",
                 index - 1
             ),
             Self::Cast {
+                during,
                 bytes,
                 element_bytes,
                 misaligned_by: 0,
             } => write!(
                 f,
-                "{bytes} bytes are no whole number of elements of {element_bytes} bytes"
+                "{during}: {bytes} bytes are no whole number of elements of {element_bytes} bytes"
             ),
             Self::Cast {
+                during,
                 element_bytes,
                 misaligned_by,
                 ..
             } => write!(
                 f,
-                "the memory begins {misaligned_by} bytes behind a place where an element of {element_bytes} bytes may begin"
+                "{during}: the memory begins {misaligned_by} bytes behind a place where an element of {element_bytes} bytes may begin"
             ),
             Self::NotAnUpdate {
                 during,
@@ -324,7 +435,7 @@ impl fmt::Display for Error {
                 "{during}: operation {operation} of the body {why}; capture another graph for other work"
             ),
             Self::SlotEmpty => {
-                f.write_str("the slot is empty: an earlier operation on it failed and its bundle was lost")
+                f.write_str("Slot: the slot is empty: an earlier operation on it failed and its bundle was lost")
             }
             Self::OtherStream { during, owner, asked } => write!(
                 f,
@@ -349,17 +460,17 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Driver { source, .. } | Self::Launch { source, .. } => source.source(),
-            Self::Unordered { cause, .. } => cause.source(),
-            Self::HostThread { source } => source.source(),
+            Self::Unordered { cause, .. } | Self::Aborted { cause, .. } => cause.source(),
+            Self::HostThread { source, .. } => source.source(),
             Self::Open(error) => error.source(),
             Self::Pinned(error) => error.source(),
             Self::Collective(error) => error.source(),
-            Self::Grid(error) => error.source(),
+            Self::Grid { why, .. } => why.source(),
             Self::Layout { why, .. } => why.source(),
             Self::LengthMismatch { .. }
             | Self::TooLarge { .. }
             | Self::AlreadyRecording
-            | Self::NotAdjacent
+            | Self::NotAdjacent { .. }
             | Self::PartNotAdjacent { .. }
             | Self::Cast { .. }
             | Self::NotAnUpdate { .. }
@@ -371,48 +482,14 @@ impl StdError for Error {
     }
 }
 
-/// The error of a core that takes no more work.
-#[derive(Clone, Debug)]
-pub(crate) struct Unordered {
-    pub(crate) cause: DriverError,
-    /// Whether the core belongs to a capture. The core ends with the capture, and the device still
-    /// takes work.
-    pub(crate) graph: bool,
-}
-
-/// Adds the name of this crate's call to a driver's error.
-pub(crate) trait During<T> {
-    fn during(self, call: &'static str) -> Result<T>;
-}
-
-impl<T> During<T> for DriverResult<T> {
-    fn during(self, during: &'static str) -> Result<T> {
-        self.map_err(|source| Error::Driver { during, source })
-    }
-}
-
-impl<T> During<T> for Result<T, Unordered> {
-    fn during(self, during: &'static str) -> Result<T> {
-        self.map_err(|Unordered { cause, graph }| {
-            if graph {
-                Error::Driver {
-                    during,
-                    source: cause,
-                }
-            } else {
-                Error::Unordered { during, cause }
-            }
-        })
-    }
-}
-
 /// An error, and the value that was passed in.
 ///
 /// `Display` and `source` are the same as for the error.
 ///
 /// `?` makes an [`Error`] of it, and leaves the value behind. Where a function returns another
 /// error, such as `Box<dyn Error>`, write `.map_err(Error::from)?`: the box would hold the value
-/// too, and so demand that the device's tag is `'static`, which that of a scoped device is not.
+/// too, and so demand that the device's tag is `'static`, which that of a scoped device is not. To
+/// log it, pass `&refused.error`, for the same reason.
 ///
 /// ```
 /// # use std::error::Error as StdError;

@@ -8,6 +8,11 @@ use super::Error;
 /// Pinned memory could not be allocated, or cannot be used on this device. The pool and its earlier
 /// buffers are unchanged.
 ///
+/// If CUDA refuses to page-lock memory (`cuMemHostRegister`), the error is
+/// [`Error::Driver`](crate::Error::Driver), usually with `CUDA_ERROR_OUT_OF_MEMORY`: the limit of
+/// page-locked memory is the system's. [`Error::is_out_of_memory`](crate::Error::is_out_of_memory)
+/// is true for it, and for [`Limit`](Self::Limit) and [`HostMemory`](Self::HostMemory).
+///
 /// ```
 /// use cuda_rt::{Error, PinnedError};
 ///
@@ -28,6 +33,8 @@ use super::Error;
 pub enum PinnedError {
     /// A length in bytes that no allocation can have.
     TooLarge {
+        /// Our call.
+        during: &'static str,
         /// Elements asked for.
         len: usize,
         /// Bytes of one.
@@ -37,6 +44,8 @@ pub enum PinnedError {
     /// More than [`Device::set_pinned_limit`](crate::Device::set_pinned_limit) allows. Dropping
     /// pinned buffers whose work is over makes room.
     Limit {
+        /// Our call.
+        during: &'static str,
         /// Bytes asked for, rounded up to a size of the pool's blocks.
         bytes: usize,
         /// Bytes that are page-locked, in use or with pending work.
@@ -47,34 +56,59 @@ pub enum PinnedError {
 
     /// The operating system has no memory to page-lock.
     HostMemory {
+        /// Our call.
+        during: &'static str,
         /// Bytes asked for.
         bytes: usize,
         /// The operating system's error.
         source: io::Error,
     },
 
-    /// Pinned memory cannot move between a GPU and a simulated device.
+    /// Pinned memory cannot move between a GPU and a simulated device
+    /// ([`PinnedBuffer::for_device`](crate::PinnedBuffer::for_device)). A machine without a GPU
+    /// cannot cause this error.
     OtherBackend,
+}
+
+impl PinnedError {
+    /// The name of our call, where the error holds it.
+    pub(super) fn during_mut(&mut self) -> Option<&mut &'static str> {
+        match self {
+            Self::TooLarge { during, .. } | Self::Limit { during, .. } | Self::HostMemory { during, .. } => {
+                Some(during)
+            }
+            Self::OtherBackend => None,
+        }
+    }
 }
 
 impl fmt::Display for PinnedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { len, element_bytes } => write!(
+            Self::TooLarge {
+                during,
+                len,
+                element_bytes,
+            } => write!(
                 f,
-                "Device::pinned: {len} elements of {element_bytes} bytes are more than an address space holds"
+                "{during}: {len} elements of {element_bytes} bytes are more than an address space holds"
             ),
             Self::Limit {
+                during,
                 bytes,
                 held_bytes,
                 limit_bytes,
             } => write!(
                 f,
-                "page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
+                "{during}: page-locking {bytes} more bytes: {held_bytes} of {limit_bytes} allowed are held; drop pinned buffers, or raise the limit"
             ),
-            Self::HostMemory { bytes, source } => write!(f, "mapping {bytes} bytes of host memory: {source}"),
+            Self::HostMemory {
+                during,
+                bytes,
+                source,
+            } => write!(f, "{during}: mapping {bytes} bytes of host memory: {source}"),
             Self::OtherBackend => f.write_str(
-                "pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them",
+                "PinnedBuffer::for_device: pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them",
             ),
         }
     }

@@ -1,5 +1,4 @@
 use super::*;
-use cuda_rt_driver::ErrorCode;
 
 /// A value of each variant. It does not build if a variant is missing.
 macro_rules! every {
@@ -7,6 +6,16 @@ macro_rules! every {
         let _ = |error: &$type| match error { $($variant => ()),* };
         [$($value),*]
     }};
+}
+
+/// The error of a launch with this grid.
+fn in_launch(why: GridError) -> Error {
+    Error::Grid {
+        kernel: "scale",
+        file: "kernels.rs",
+        line: 1,
+        why,
+    }
 }
 
 /// Each variant of each family, and of [`Error`] itself.
@@ -22,9 +31,9 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         OpenError::Driver { .. } => OpenError::Driver { during, source: source() },
     );
     let pinned = every!(PinnedError:
-        PinnedError::TooLarge { .. } => PinnedError::TooLarge { len: usize::MAX, element_bytes: 4 },
-        PinnedError::Limit { .. } => PinnedError::Limit { bytes: 4096, held_bytes: 1, limit_bytes: 2 },
-        PinnedError::HostMemory { .. } => PinnedError::HostMemory { bytes: 1, source: nested() },
+        PinnedError::TooLarge { .. } => PinnedError::TooLarge { during, len: usize::MAX, element_bytes: 4 },
+        PinnedError::Limit { .. } => PinnedError::Limit { during, bytes: 4096, held_bytes: 1, limit_bytes: 2 },
+        PinnedError::HostMemory { .. } => PinnedError::HostMemory { during, bytes: 1, source: nested() },
         PinnedError::OtherBackend => PinnedError::OtherBackend,
     );
     let collective = every!(CollectiveError:
@@ -78,9 +87,10 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         Error::Open(_) => Error::Open(OpenError::NotSimulated),
         Error::Pinned(_) => Error::Pinned(PinnedError::OtherBackend),
         Error::Collective(_) => Error::Collective(CollectiveError::SameDevice { first: 0, second: 1 }),
-        Error::Grid(_) => Error::Grid(GridError::Block([0, 1, 1])),
+        Error::Grid { .. } => in_launch(GridError::Block([0, 1, 1])),
         Error::Driver { .. } => Error::Driver { during, source: source() },
         Error::Unordered { .. } => Error::Unordered { during, cause: source() },
+        Error::Aborted { .. } => Error::Aborted { during, cause: source() },
         Error::LengthMismatch { .. } => Error::LengthMismatch {
             during,
             source_len: 1,
@@ -97,11 +107,12 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             line: 1,
             source: source(),
         },
-        Error::HostThread { .. } => Error::HostThread { source: nested() },
+        Error::HostThread { .. } => Error::HostThread { during, source: nested() },
         Error::AlreadyRecording => Error::AlreadyRecording,
-        Error::NotAdjacent => Error::NotAdjacent,
-        Error::PartNotAdjacent { .. } => Error::PartNotAdjacent { index: 2 },
+        Error::NotAdjacent { .. } => Error::NotAdjacent { during },
+        Error::PartNotAdjacent { .. } => Error::PartNotAdjacent { during, index: 2 },
         Error::Cast { .. } => Error::Cast {
+            during,
             bytes: 12,
             element_bytes: 8,
             misaligned_by: 0,
@@ -128,7 +139,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
     (open.into_iter().map(Error::Open))
         .chain(pinned.into_iter().map(Error::Pinned))
         .chain(collective.into_iter().map(Error::Collective))
-        .chain(grid.into_iter().map(Error::Grid))
+        .chain(grid.into_iter().map(in_launch))
         .chain(layout.into_iter().map(|why| Error::Layout { during, why }))
         .chain(others)
         .collect()
@@ -161,7 +172,7 @@ fn a_chain_of_errors_says_nothing_twice() {
             Error::Open(family) => says_nothing_twice(family),
             Error::Pinned(family) => says_nothing_twice(family),
             Error::Collective(family) => says_nothing_twice(family),
-            Error::Grid(family) => says_nothing_twice(family),
+            Error::Grid { why, .. } => says_nothing_twice(why),
             _ => {}
         }
         let refused = Refused { error, value: () };
@@ -180,6 +191,50 @@ fn an_error_is_sticky_if_it_says_that_the_device_is_lost_or_takes_no_more_work()
                 || text.contains("the device takes no more work");
             assert_eq!(error.is_sticky(), lost, "{text}");
             assert_eq!(error.driver().is_some(), text.contains("cuEventRecord"), "{text}");
+        }
+    }
+}
+
+/// The message begins with the call or the kernel, and a call that makes other calls of this crate
+/// puts its own name there. `NoGpu` and its like are told apart by their type, and come of one call.
+#[test]
+fn a_message_names_the_call_or_the_kernel() {
+    let driver = DriverError::new("cuEventRecord", ErrorCode::OUT_OF_MEMORY);
+    for error in every_error(&driver) {
+        if matches!(error, Error::Open(_)) {
+            continue;
+        }
+        let text = error.to_string();
+        let (call, _) = text.split_once(": ").unwrap();
+        assert!(
+            call.contains("::") || call == "Slot" || call == "launch of `scale` (kernels.rs:1)",
+            "{text}"
+        );
+        let renamed = error.of_call("Stream::copy_to_vec").to_string();
+        assert!(!renamed.contains("Stream::fill"), "{renamed}");
+        assert_eq!(
+            renamed.starts_with("Stream::copy_to_vec: "),
+            call == "Stream::fill",
+            "{renamed}"
+        );
+    }
+}
+
+#[test]
+fn memory_ran_out_where_a_repeated_call_may_succeed() {
+    for code in [ErrorCode::OUT_OF_MEMORY, ErrorCode::LAUNCH_FAILED] {
+        let driver = DriverError::new("cuMemAllocFromPoolAsync", code);
+        for error in every_error(&driver) {
+            let expected = match &error {
+                Error::Pinned(PinnedError::Limit { .. } | PinnedError::HostMemory { .. }) => true,
+                Error::Driver { .. }
+                | Error::Launch { .. }
+                | Error::Open(OpenError::Driver { .. } | OpenError::NoGpu(_)) => {
+                    code == ErrorCode::OUT_OF_MEMORY
+                }
+                _ => false,
+            };
+            assert_eq!(error.is_out_of_memory(), expected, "{error}");
         }
     }
 }

@@ -46,10 +46,10 @@ use cuda_rt_driver::Kind;
 /// }
 /// # Ok::<(), Error>(())
 /// ```
-///
-/// # Invariants
-/// KEPT-GRAPH-1. GRAPH-1 and GRAPH-2 hold for the instance and the kept bundle, with the bundle's
-/// stream for the stream of the graph's tag.
+//
+// # Invariants
+// KEPT-GRAPH-1. GRAPH-1 and GRAPH-2 hold for the instance and the kept bundle, with the bundle's
+// stream for the stream of the graph's tag.
 pub struct KeptGraph<R: Bundle<Device = AnyDevice>> {
     /// `None` only while a closure has the graph.
     graph: Option<Parts<R>>,

@@ -33,10 +33,10 @@ use cuda_rt_driver::{CallSite, Kind};
 ///
 /// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
 /// would race.
-///
-/// # Invariants
-/// GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
-/// GRAPH-2. `instance` uses no memory but the bundle's and its own.
+//
+// # Invariants
+// GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
+// GRAPH-2. `instance` uses no memory but the bundle's and its own.
 pub struct Graph<R: Bundle, S: StreamTag> {
     // Dropped first, so that the memory outlives the recorded work.
     instance: Instance,

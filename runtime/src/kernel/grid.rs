@@ -121,6 +121,11 @@ grids! {
 
 impl Grid1 {
     /// One thread for each of `threads` elements.
+    ///
+    /// The grid alone decides how many elements are written: pass the output's length. With fewer
+    /// threads, a kernel with a `PerThread` output leaves the other elements as they were, and the
+    /// launch succeeds, as in CUDA. A kernel that returns its element is refused
+    /// ([`GridError::Output`]).
     pub fn covering(threads: usize) -> Self {
         Self {
             threads: Threads::Covering([threads, 1, 1]),
@@ -161,7 +166,8 @@ impl Grid1 {
 }
 
 impl Grid2 {
-    /// One thread for each of `width` × `height` elements.
+    /// One thread for each of `width` × `height` elements. Elements outside are not written: see
+    /// [`Grid1::covering`].
     pub fn covering(width: usize, height: usize) -> Self {
         Self {
             threads: Threads::Covering([width, height, 1]),
@@ -189,7 +195,8 @@ impl Grid2 {
 }
 
 impl Grid3 {
-    /// One thread for each of `x` × `y` × `z` elements.
+    /// One thread for each of `x` × `y` × `z` elements. Elements outside are not written: see
+    /// [`Grid1::covering`].
     pub fn covering(x: usize, y: usize, z: usize) -> Self {
         Self {
             threads: Threads::Covering([x, y, z]),

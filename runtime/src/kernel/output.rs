@@ -27,6 +27,16 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 /// - `&mut` of a `DeviceBuffer<T, S>`, a `DeviceSlice` or a `DeviceViewMut`: `()`. On an error:
 ///   [`Error`].
 ///
+/// A kernel that returns its element may end a closure: `?` converts the error of a launch, and a
+/// launch by value has the error [`Refused`]. So write `Ok::<_, Error>(add(..)?)`, and not `add(..)`
+/// alone:
+///
+/// ```text
+/// compute.lend_ref(&left, &x, |x| {
+///     Ok::<_, Error>(add(&left, grid, x, x, left.alloc_uninit(64)?)?)
+/// })??;
+/// ```
+///
 /// A grid that covers fewer elements than the output has is refused before anything is enqueued
 /// ([`GridError::Output`](crate::GridError::Output)). Threads beyond the end of the output do not
 /// run.

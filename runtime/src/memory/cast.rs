@@ -3,8 +3,9 @@
 use super::{DeviceBuffer, DeviceSlice, Element, PinnedBuffer, PinnedSlice, size_in_bytes};
 use crate::error::{Error, Refused, Result};
 
-/// The length of the memory of `len` elements of `T` at `address`, in elements of `U`.
-fn cast_len<T: Element, U: Element>(address: u64, len: usize) -> Result<usize> {
+/// The length of the memory of `len` elements of `T` at `address`, in elements of `U`, for the call
+/// `during`.
+fn cast_len<T: Element, U: Element>(address: u64, len: usize, during: &'static str) -> Result<usize> {
     // Cannot overflow: the memory was allocated.
     let bytes = len * size_of::<T>();
     let fits = match size_of::<U>() {
@@ -19,6 +20,7 @@ fn cast_len<T: Element, U: Element>(address: u64, len: usize) -> Result<usize> {
     match fits.filter(|len| misaligned_by == 0 && size_in_bytes::<U>(*len).is_some()) {
         Some(len) => Ok(len),
         None => Err(Error::Cast {
+            during,
             bytes,
             element_bytes: size_of::<U>(),
             misaligned_by,
@@ -67,7 +69,7 @@ macro_rules! casts {
             where
                 T: Element,
             {
-                match cast_len::<T, U>(self.address().0, self.len()) {
+                match cast_len::<T, U>(self.address().0, self.len(), concat!(stringify!($buffer), "::cast")) {
                     // SAFETY: the elements have the same bytes as before, all of which are
                     // initialised, and any bits are a value of `U`. `U` may begin at the address.
                     Ok(len) => Ok(unsafe { self.with_elements(len) }),
@@ -85,7 +87,8 @@ macro_rules! casts {
             where
                 T: Element,
             {
-                let len = cast_len::<T, U>(self.device_address().0, self.len())?;
+                const CALL: &str = concat!(stringify!($slice), "::cast");
+                let len = cast_len::<T, U>(self.device_address().0, self.len(), CALL)?;
                 // SAFETY: the view has the memory and the place of `self`, for as long as `self` is
                 // borrowed; any bits are a value of `U`, which may begin at the address.
                 Ok(unsafe { $slice::from_raw(self.device_address(), len) })
@@ -99,7 +102,8 @@ macro_rules! casts {
             where
                 T: Element,
             {
-                let len = cast_len::<T, U>(self.device_address().0, self.len())?;
+                const CALL: &str = concat!(stringify!($slice), "::cast_mut");
+                let len = cast_len::<T, U>(self.device_address().0, self.len(), CALL)?;
                 // SAFETY: as in `cast`, and `self` is borrowed uniquely. Any bits that are written
                 // are values of `T` too.
                 Ok(unsafe { $slice::from_raw_mut(self.device_address(), len) })

@@ -35,10 +35,10 @@ use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 /// compute.copy(&compute.adopt(weights.clone())?.view(), &mut out)?;
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
-///
-/// # Invariants
-/// CONSTANT-1. No write to the bundle is pending or comes later, and it is never dropped.
-/// CONSTANT-2. `P` is a place of the bundle's device.
+//
+// # Invariants
+// CONSTANT-1. No write to the bundle is pending or comes later, and it is never dropped.
+// CONSTANT-2. `P` is a place of the bundle's device.
 pub struct Constant<R: Bundle, P = Idle> {
     bundle: Arc<ManuallyDrop<R>>,
     /// CONSTANT-2 by ON-DEVICE-1.

@@ -28,9 +28,9 @@ use cuda_rt_driver::CallSite;
 /// H01–H03, H06: a stream uses the bundle only after the comparison has shown that the stream keeps
 /// it, or behind an event. H13, H14: the host uses it in [`host`](Self::host) only. H36: the device
 /// is compared too.
-///
-/// # Invariants
-/// KEPT-1. `bundle` is on the device of `stream`, and owned by `stream`: every use is in its order.
+//
+// # Invariants
+// KEPT-1. `bundle` is on the device of `stream`, and owned by `stream`: every use is in its order.
 #[must_use = "dropping it frees the bundle, in the order of its stream"]
 pub struct Kept<R: Bundle<Device = AnyDevice>> {
     bundle: ManuallyDrop<R>,

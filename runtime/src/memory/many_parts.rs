@@ -98,7 +98,10 @@ macro_rules! many_parts {
                     }
                 };
                 Err(Refused {
-                    error: Error::PartNotAdjacent { index },
+                    error: Error::PartNotAdjacent {
+                        during: concat!(stringify!($buffer), "::join_all"),
+                        index,
+                    },
                     value: parts,
                 })
             }

@@ -69,15 +69,24 @@ impl fmt::Debug for Block {
 }
 
 impl Block {
-    /// Maps `bytes` for which `account` has made room.
-    fn map(driver: &Arc<dyn Driver>, account: &Arc<Account>, bytes: usize) -> Result<Self> {
-        let memory = HostMemory::map(bytes).map_err(|source| PinnedError::HostMemory { bytes, source })?;
+    /// Maps `bytes` for which `account` has made room, for the call `during`.
+    fn map(
+        driver: &Arc<dyn Driver>,
+        account: &Arc<Account>,
+        bytes: usize,
+        during: &'static str,
+    ) -> Result<Self> {
+        let memory = HostMemory::map(bytes).map_err(|source| PinnedError::HostMemory {
+            during,
+            bytes,
+            source,
+        })?;
         // A call that unwinds or fails may have registered the memory, so the memory then stays
         // mapped. Its pages were never touched, so the leak takes addresses only.
         let memory = Unless::leaked(memory);
         // SAFETY: the memory was mapped just now, so it is not registered. PINNED-BLOCK-1 keeps it
         // mapped.
-        unsafe { driver.register_host(&memory) }.during("Device::pinned")?;
+        unsafe { driver.register_host(&memory) }.during(during)?;
         let memory = memory.take_back();
         memory.address().as_ptr().expose_provenance();
         Ok(Self {
@@ -164,8 +173,8 @@ impl PinnedPool {
         bytes.next_multiple_of(step)
     }
 
-    /// A block of at least `bytes` that no pending work uses.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Block> {
+    /// A block of at least `bytes` that no pending work uses, for the call `during`.
+    pub(crate) fn take(&self, bytes: usize, during: &'static str) -> Result<Block> {
         let class = Self::size_class(bytes);
         if let Some(block) = self.reuse(class) {
             return Ok(block);
@@ -175,6 +184,7 @@ impl PinnedPool {
             self.make_room(class);
             if !self.account.reserve(class) {
                 return Err(PinnedError::Limit {
+                    during,
                     bytes: class,
                     held_bytes: self.account.bytes_held.load(Ordering::Relaxed),
                     limit_bytes: self.account.limit_bytes.load(Ordering::Relaxed),
@@ -182,8 +192,8 @@ impl PinnedPool {
                 .into());
             }
         }
-        let block =
-            Block::map(&self.driver, &self.account, class).inspect_err(|_| self.account.release(class))?;
+        let block = Block::map(&self.driver, &self.account, class, during)
+            .inspect_err(|_| self.account.release(class))?;
         self.account.blocks_mapped.fetch_add(1, Ordering::Relaxed);
         self.account.bytes_mapped.fetch_add(class, Ordering::Relaxed);
         Ok(block)

@@ -22,13 +22,13 @@ use cuda_rt_driver::DeviceAddress;
 /// The pointee has no bytes that the host could touch: a reference is an address and a length. So
 /// Rust's own aliasing rules hold for device memory at no cost. Two overlapping `&mut DeviceSlice`
 /// are as impossible as two overlapping `&mut [f32]` (H11).
-///
-/// # Invariants
-/// SLICE-1. For the reference's lifetime its address is the address of `len` elements of memory,
-/// which are allocated and belong to the place `P`. The device of `P` reaches them there. If the
-/// elements have 0 bytes, the address dangles, but is not null.
-/// SLICE-2. `&mut` references are unique among all references to overlapping memory.
-/// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
+//
+// # Invariants
+// SLICE-1. For the reference's lifetime its address is the address of `len` elements of memory,
+// which are allocated and belong to the place `P`. The device of `P` reaches them there. If the
+// elements have 0 bytes, the address dangles, but is not null.
+// SLICE-2. `&mut` references are unique among all references to overlapping memory.
+// SLICE-3. Only the address is ever used on the host; nothing is read or written through it.
 #[repr(transparent)]
 pub struct DeviceSlice<T, P> {
     marker: PhantomData<(T, fn(P) -> P)>,

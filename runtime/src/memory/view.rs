@@ -12,10 +12,10 @@ use cuda_rt_driver::DeviceAddress;
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident => $target:ident, $element:ident: $borrow:ty $(, $mutable:ident)?;)*) => { $(
         $(#[$doc])*
-        ///
-        /// # Invariants
-        /// VIEW-1. `address` and `len` satisfy the slice's invariants for a reference that lives
-        /// for `'v`.
+        //
+        // # Invariants
+        // VIEW-1. `address` and `len` satisfy the slice's invariants for a reference that lives
+        // for `'v`.
         pub struct $name<'v, $element, S> {
             address: DeviceAddress,
             len: usize,

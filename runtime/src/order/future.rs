@@ -75,7 +75,7 @@ where
         if let Some(watch) = &self.watch {
             return match watch.poll(cx.waker()) {
                 Ok(poll) => poll.map(|outcome| outcome.during(DURING)),
-                Err(source) => Poll::Ready(Err(thread(source))),
+                Err(source) => Poll::Ready(Err(no_thread("Handoff::await", source))),
             };
         }
         let handoff = self.handoff.as_mut().expect("polled again after it was ready");
@@ -90,7 +90,7 @@ where
                         self.watch = Some(watch);
                         Poll::Pending
                     }
-                    Err(source) => Poll::Ready(Err(thread(source))),
+                    Err(source) => Poll::Ready(Err(no_thread("Handoff::await", source))),
                 }
             }
         }
@@ -221,11 +221,12 @@ impl<R: Bundle> Handoff<R> {
             // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
             body(outcome.map(|()| self.settled(CallSite::here("Handoff::on_done"))));
         };
+        let thread = |source| no_thread("Handoff::on_done", source);
         let done = Done::run(completion, run).map_err(thread)?;
         fence.watch(done).map_err(thread)
     }
 }
 
-fn thread(source: io::Error) -> Error {
-    Error::HostThread { source }
+fn no_thread(during: &'static str, source: io::Error) -> Error {
+    Error::HostThread { during, source }
 }

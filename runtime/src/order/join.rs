@@ -120,7 +120,7 @@ impl<H: sealed::Parts> Handoffs for H {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Makes one handoff of several, whose fence holds the events of all. Calls nothing of the
+    /// Makes one handoff of several, whose [fence](Handoff) holds the events of all. Calls nothing of the
     /// driver. [`split`](Handoff::split) undoes the join.
     ///
     /// # Hazards prevented

@@ -97,9 +97,9 @@ unsafe impl<D: DeviceTag> Lasting for Pooled<'_, D> {}
 /// println!("{}", wrong.unwrap_err()); // names `worker 1` and `worker 0`
 /// # Ok::<(), Error>(())
 /// ```
-///
-/// # Invariants
-/// ANY-STREAM-1. `state` is of a stream that `core` keeps, and that is not adopted.
+//
+// # Invariants
+// ANY-STREAM-1. `state` is of a stream that `core` keeps, and that is not adopted.
 #[derive(Clone)]
 pub struct AnyStream {
     // Dropped before the core, to which it returns the stream.

@@ -70,13 +70,15 @@ where
         source: &DeviceSlice<T, P>,
         destination: &mut [T],
     ) -> Result<()> {
-        same_length::<T>(source.len(), destination.len(), "Stream::copy_to_slice")?;
+        const CALL: &str = "Stream::copy_to_slice";
+        same_length::<T>(source.len(), destination.len(), CALL)?;
         let mut rest = destination;
-        self.download(source, |piece| {
+        let copied = self.download(source, |piece| {
             let (now, later) = std::mem::take(&mut rest).split_at_mut(piece.len());
             now.copy_from_slice(piece);
             rest = later;
-        })
+        });
+        copied.map_err(|error| error.of_call(CALL))
     }
 
     /// Copies device memory to a new `Vec`. **Blocks the host**, as
@@ -102,7 +104,8 @@ where
     #[track_caller]
     pub fn copy_to_vec<T: Element, P: ReadBy<S>>(&self, source: &DeviceSlice<T, P>) -> Result<Vec<T>> {
         let mut copy = Vec::with_capacity(source.len());
-        self.download(source, |piece| copy.extend_from_slice(piece))?;
+        self.download(source, |piece| copy.extend_from_slice(piece))
+            .map_err(|error| error.of_call("Stream::copy_to_vec"))?;
         Ok(copy)
     }
 
@@ -124,9 +127,11 @@ where
         source: &[T],
         destination: &mut DeviceSlice<T, Q>,
     ) -> Result<()> {
-        same_length::<T>(source.len(), destination.len(), "Stream::copy_from_slice")?;
+        const CALL: &str = "Stream::copy_from_slice";
+        same_length::<T>(source.len(), destination.len(), CALL)?;
         // SAFETY: `upload` writes values of `T` only.
         self.upload(source, unsafe { destination.as_uninit_mut() })
+            .map_err(|error| error.of_call(CALL))
     }
 
     /// Copies ordinary memory of the host to uninitialised device memory, and so makes the buffer
@@ -143,8 +148,10 @@ where
         mut buffer: DeviceBuffer<MaybeUninit<T>, S>,
         source: &[T],
     ) -> Result<DeviceBuffer<T, S>> {
-        same_length::<T>(source.len(), buffer.len(), "Stream::init_from_slice")?;
-        self.upload(source, &mut buffer)?;
+        const CALL: &str = "Stream::init_from_slice";
+        same_length::<T>(source.len(), buffer.len(), CALL)?;
+        self.upload(source, &mut buffer)
+            .map_err(|error| error.of_call(CALL))?;
         // SAFETY: `upload` enqueued copies to every element, in this stream's order.
         Ok(unsafe { buffer.assume_init() })
     }
@@ -172,8 +179,12 @@ where
     #[doc(alias = "upload")]
     #[track_caller]
     pub fn alloc_from_slice<T: Element>(&self, source: &[T]) -> Result<DeviceBuffer<T, S>> {
-        let buffer = self.alloc_uninit(source.len())?;
+        const CALL: &str = "Stream::alloc_from_slice";
+        let buffer = self
+            .alloc_uninit(source.len())
+            .map_err(|error| error.of_call(CALL))?;
         self.init_from_slice(buffer, source)
+            .map_err(|error| error.of_call(CALL))
     }
 
     /// Copies `source` to all of `destination`, which has the same length. The copies are enqueued

@@ -96,7 +96,11 @@ impl<S: StreamTag> Stream<S> {
         call.driver()?;
         let closures = self.core().completion().closures();
         // Started here, because a host function should start no thread.
-        drop(closures.sender().map_err(|source| Error::HostThread { source })?);
+        let no_thread = |source| Error::HostThread {
+            during: call.name(),
+            source,
+        };
+        drop(closures.sender().map_err(no_thread)?);
         let mut uses = Vec::new();
         let raw = memory.raw(&mut uses);
         let run = move || {

@@ -31,6 +31,8 @@ struct Join<'a> {
 }
 
 impl Join<'_> {
+    /// Makes the owner wait for the borrower, on the GPU, or else by a wait of the host. Returns an
+    /// error if neither could be done: nothing more may then be enqueued on this device.
     fn join(&mut self) -> DriverResult<()> {
         self.joined = true;
         // A panic below leaves the owner unordered: the device then takes no more work.
@@ -38,17 +40,19 @@ impl Join<'_> {
             core.set_sticky_error(unwound("cuStreamWaitEvent"));
         });
         let result = EventPool::record(self.core.events(), self.borrower, false)
-            .and_then(|lease| lease.wait_on(self.owner));
-        if let Err(error) = &result {
-            // The owner must not go on unordered. A wait of the host orders too. If that wait fails
-            // as well, nothing more may be enqueued on this device.
-            // SAFETY: CORE-1: the core keeps the stream live.
-            let waited = !self.core.is_graph()
-                && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
-            if !waited {
+            .and_then(|lease| lease.wait_on(self.owner))
+            .or_else(|error| {
+                // The owner must not go on unordered. A wait of the host orders too. If that wait
+                // fails as well, nothing more may be enqueued on this device.
+                // SAFETY: CORE-1: the core keeps the stream live.
+                let waited = !self.core.is_graph()
+                    && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
+                if waited {
+                    return Ok(());
+                }
                 self.core.set_sticky_error(error.clone());
-            }
-        }
+                Err(error)
+            });
         unordered.take_back();
         result
     }
@@ -88,7 +92,7 @@ pub(super) fn during_a_loan<O>(
     };
     let output = body();
     if let Err(source) = join.join() {
-        // If neither the GPU nor the host could wait, every later call fails too.
+        // Every later call fails too, with this error.
         core.check().during(during)?;
         return Err(Error::Driver { during, source });
     }
@@ -110,9 +114,17 @@ impl<S: StreamTag> Stream<S> {
     /// events and two waits (`cuEventRecord`, `cuStreamWaitEvent`). Stream-ordered. Works inside a
     /// capture too.
     ///
+    /// If the wait at the end cannot be enqueued, the host waits for `to` instead, and the call
+    /// succeeds as usual. So an error says whether `body` has run: a program may repeat a call that
+    /// returned [`Error::Driver`].
+    ///
     /// # Errors
-    /// [`Error::Driver`] if a wait cannot be enqueued. If the wait at the end fails, the host waits
-    /// instead. If that fails too, the device takes no more work.
+    /// - [`Error::Driver`] if the wait before `body` cannot be enqueued. `body` has not run.
+    /// - [`Error::Unordered`] if neither the wait at the end nor the wait of the host was possible.
+    ///   `body` has run, and its result is dropped. The device takes no more work.
+    ///
+    /// In a capture the host cannot wait. If the wait at the end cannot be enqueued there,
+    /// [`Error::Driver`] comes after `body` has run, and the capture fails too.
     pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,

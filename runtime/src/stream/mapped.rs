@@ -180,10 +180,10 @@ impl<S: StreamTag> Stream<S> {
 /// element. [`Stream::mapped_output`] makes it.
 ///
 /// Dropping it gives the memory back to its pool, as a dropped buffer does.
-///
-/// # Invariants
-/// MAPPED-OUTPUT-1. `address` is the address by which the device of `S` reaches the memory of
-/// `buffer`.
+//
+// # Invariants
+// MAPPED-OUTPUT-1. `address` is the address by which the device of `S` reaches the memory of
+// `buffer`.
 #[must_use = "dropping it gives the memory back; a launch takes it as its output"]
 pub struct MappedOutput<T, S: StreamTag> {
     buffer: PinnedBuffer<MaybeUninit<T>, S>,

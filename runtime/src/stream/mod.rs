@@ -391,7 +391,8 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
     #[track_caller]
-    pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
+    #[rustfmt::skip] // The comment stands in rustc's note, for a program that passes ordinary memory.
+    pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_from_slice`; idle memory: `adopt` it
         &self,
         source: &PinnedSlice<T, P>,
         destination: &mut DeviceSlice<T, Q>,
@@ -408,7 +409,8 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
     #[track_caller]
-    pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>(
+    #[rustfmt::skip] // As for `copy_to_device`.
+    pub fn copy_to_host<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_to_slice`; idle memory: `adopt` it
         &self,
         source: &DeviceSlice<T, P>,
         destination: &mut PinnedSlice<T, Q>,

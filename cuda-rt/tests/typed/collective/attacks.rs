@@ -14,7 +14,7 @@ fn attack_one_device_as_two_ranks() {
         let error = Communicator::new((&first, &first)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "ranks 0 and 1 are one device: a communicator has each device once"
+            "Communicator::new: ranks 0 and 1 are one device: a communicator has each device once"
         );
         let simulator = first.simulator().unwrap();
         assert_eq!(simulator.counters().calls(Call::CommunicatorInit), 0);
@@ -71,8 +71,9 @@ fn attack_a_collective_that_fails_half_way() {
                         assert!(
                             error
                                 .to_string()
-                                .starts_with("Communicator::all_reduce: ncclGroupEnd failed: ")
+                                .starts_with("Communicator::all_reduce: the communicator is aborted, make a new one: ncclGroupEnd failed: ")
                         );
+                        assert_eq!(simulator.pending_faults(), 0);
                         if sticky {
                             return;
                         }

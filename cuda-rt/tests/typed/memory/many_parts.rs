@@ -87,7 +87,7 @@ fn a_refused_join_names_the_part_and_gives_all_back() {
         parts.swap(1, 2);
         let refused = DeviceBuffer::try_join_all(parts).unwrap_err();
         assert!(
-            matches!(refused.error, Error::PartNotAdjacent { index: 1 }),
+            matches!(refused.error, Error::PartNotAdjacent { index: 1, .. }),
             "{refused}"
         );
         let mut parts = refused.value;
@@ -95,20 +95,20 @@ fn a_refused_join_names_the_part_and_gives_all_back() {
         parts.swap(1, 2);
         let missing = parts.remove(2);
         let refused = DeviceBuffer::try_join_all(parts).unwrap_err();
-        assert!(matches!(refused.error, Error::PartNotAdjacent { index: 2 }));
+        assert!(matches!(refused.error, Error::PartNotAdjacent { index: 2, .. }));
         let mut parts = refused.value;
         parts.insert(2, missing);
         // A part of another block.
         parts.push(compute.alloc_zeroed(3).unwrap());
         let refused = DeviceBuffer::try_join_all(parts).unwrap_err();
-        assert!(matches!(refused.error, Error::PartNotAdjacent { index: 4 }));
+        assert!(matches!(refused.error, Error::PartNotAdjacent { index: 4, .. }));
         let mut parts = refused.value;
         drop(parts.pop());
         assert_eq!(frees() - before, 1);
         drop(DeviceBuffer::join_all(parts).unwrap());
         assert_eq!(frees() - before, 2);
         let none = DeviceBuffer::join_all(compute.alloc_zeroed::<u32>(0).unwrap().into_chunks(1));
-        assert!(matches!(none, Err(Error::PartNotAdjacent { index: 0 })));
+        assert!(matches!(none, Err(Error::PartNotAdjacent { index: 0, .. })));
     })
     .unwrap();
 }

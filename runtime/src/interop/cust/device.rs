@@ -40,7 +40,7 @@ impl Device {
     }
 
     /// Runs `body` with the GPU of a context of cust, as an instance of its own, like
-    /// [`with_gpu`](Self::with_gpu). The instance is branded so that none of its values leaves
+    /// [`with_gpu`](Self::with_gpu). The instance's type exists in `body` only, so none of its values leaves
     /// `body`.
     ///
     /// # Errors

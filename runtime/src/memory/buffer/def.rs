@@ -21,14 +21,14 @@ use cuda_rt_driver::DeviceAddress;
 ///
 /// # Hazards prevented
 /// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
-///
-/// # Invariants
-/// BUFFER-1. `address` is the address of `len` elements that nothing else owns. If `split` is
-/// `None`, they are all of an allocation. Otherwise they are a part of the block of `split`, or all
-/// of a foreign block. If the elements have 0 bytes, the address dangles.
-/// BUFFER-2. Every enqueued use of the memory is over, or ordered before the present end of the
-/// stream `at`; or else the core takes no more work, and frees nothing.
-/// BUFFER-3. While `P` is a stream tag, `at` is that stream.
+//
+// # Invariants
+// BUFFER-1. `address` is the address of `len` elements that nothing else owns. If `split` is
+// `None`, they are all of an allocation. Otherwise they are a part of the block of `split`, or all
+// of a foreign block. If the elements have 0 bytes, the address dangles.
+// BUFFER-2. Every enqueued use of the memory is over, or ordered before the present end of the
+// stream `at`; or else the core takes no more work, and frees nothing.
+// BUFFER-3. While `P` is a stream tag, `at` is that stream.
 pub struct DeviceBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,

@@ -232,12 +232,14 @@ impl<T, P> DeviceBuffer<T, P> {
     /// Like [`join`](Self::join), but gives both parts back if they are not adjacent.
     ///
     /// # Errors
-    /// [`Refused`] with both parts.
+    /// [`Refused`] with both parts, as `(self, tail)`.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
         let len = self.len().checked_add(tail.len());
         let (Some(len), true) = (len, self.is_before(&tail)) else {
             return Err(Refused {
-                error: Error::NotAdjacent,
+                error: Error::NotAdjacent {
+                    during: "DeviceBuffer::join",
+                },
                 value: (self, tail),
             });
         };

@@ -47,14 +47,14 @@ use crate::tag::Idle;
 /// counts.host(|counts| assert_eq!(counts[..3], [5, 7, 7]))?;
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
-///
-/// # Invariants
-/// MANAGED-1. `block` is at least `len` elements long, and owned by nothing else.
-/// MANAGED-2. The first `len` elements are values of `T`. So all their bytes are initialised,
-/// unless `T` is a `MaybeUninit`.
-/// MANAGED-3. Every use by work of a stream is over, or ordered before the present end of the
-/// stream `at`; if `at` is `None`, every use is over.
-/// MANAGED-4. While `P` is a stream tag, `at` is that stream.
+//
+// # Invariants
+// MANAGED-1. `block` is at least `len` elements long, and owned by nothing else.
+// MANAGED-2. The first `len` elements are values of `T`. So all their bytes are initialised,
+// unless `T` is a `MaybeUninit`.
+// MANAGED-3. Every use by work of a stream is over, or ordered before the present end of the
+// stream `at`; if `at` is `None`, every use is over.
+// MANAGED-4. While `P` is a stream tag, `at` is that stream.
 pub struct ManagedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,

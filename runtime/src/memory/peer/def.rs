@@ -40,14 +40,14 @@ use crate::tag::{DeviceTag, Idle, Place};
 /// # Hazards prevented
 /// H36 and H37: one stream of one device owns the memory at a time, and every change of owner waits
 /// for the owner before. H21.
-///
-/// # Invariants
-/// PEER-1. `theirs` is live memory of the pool of its own device, and the device of `core` has
-/// access to the pool. No stream of its own device uses it, except by work that is over, or ordered
-/// before all work of `core` that uses the memory.
-/// PEER-2. Every use of the memory is over, or ordered before the present end of `at`, a stream of
-/// `core`; if `at` is `None`, every use is over.
-/// PEER-3. While `P` is a stream tag, `at` is that stream.
+//
+// # Invariants
+// PEER-1. `theirs` is live memory of the pool of its own device, and the device of `core` has
+// access to the pool. No stream of its own device uses it, except by work that is over, or ordered
+// before all work of `core` that uses the memory.
+// PEER-2. Every use of the memory is over, or ordered before the present end of `at`, a stream of
+// `core`; if `at` is `None`, every use is over.
+// PEER-3. While `P` is a stream tag, `at` is that stream.
 pub struct PeerBuffer<T, D: DeviceTag, P: Place> {
     memory: ManuallyDrop<Memory<T, D>>,
     marker: PhantomData<fn(P) -> P>,

@@ -25,15 +25,15 @@ use crate::tag::Idle;
 ///
 /// A child of `fork` finds zeros in a buffer of its parent: the memory stays with the parent, whose
 /// GPU may write it.
-///
-/// # Invariants
-/// PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing
-/// else.
-/// PINNED-2. The first `len` elements are values of `T`. So all their bytes are initialised, unless
-/// `T` is a `MaybeUninit`.
-/// PINNED-3. Every use by work of a stream, host functions included, is over, or ordered before the
-/// present end of the stream `at`; if `at` is `None`, every use is over.
-/// PINNED-4. While `P` is a stream tag, `at` is that stream.
+//
+// # Invariants
+// PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing
+// else.
+// PINNED-2. The first `len` elements are values of `T`. So all their bytes are initialised, unless
+// `T` is a `MaybeUninit`.
+// PINNED-3. Every use by work of a stream, host functions included, is over, or ordered before the
+// present end of the stream `at`; if `at` is `None`, every use is over.
+// PINNED-4. While `P` is a stream tag, `at` is that stream.
 pub struct PinnedBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,

@@ -25,6 +25,8 @@ use crate::order::unless::Unless;
 use crate::tag::{DeviceTag, Idle, Live, StreamTag};
 use cuda_rt_driver::{CallSite, DeviceAddress, Hint};
 
+/// Prints the address and the length, for every place `P`: a derived `Debug` of a bundle must not read
+/// memory that is in use. To print the elements of an idle buffer, print the slice: `&buffer[..]`.
 impl<T, P> fmt::Debug for PinnedBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PinnedBuffer({:?}, {} elements)", self.base(), self.len())
@@ -113,12 +115,14 @@ impl<T, P> PinnedBuffer<T, P> {
     /// Like [`join`](Self::join), but gives both parts back if they are not adjacent.
     ///
     /// # Errors
-    /// [`Refused`] with both parts.
+    /// [`Refused`] with both parts, as `(self, tail)`.
     pub fn try_join(self, tail: Self) -> Result<Self, Refused<(Self, Self)>> {
         let len = self.len().checked_add(tail.len());
         let (Some(len), true) = (len, self.is_before(&tail)) else {
             return Err(Refused {
-                error: Error::NotAdjacent,
+                error: Error::NotAdjacent {
+                    during: "PinnedBuffer::join",
+                },
                 value: (self, tail),
             });
         };

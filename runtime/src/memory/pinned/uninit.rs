@@ -18,10 +18,10 @@ use cuda_rt_driver::CallSite;
 const READ_BYTES: usize = 64 << 10;
 
 impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
-    /// A block of the pool, zeroed.
+    /// A block of the pool, zeroed, for the call `during`.
     #[track_caller]
-    pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
-        let buffer = PinnedBuffer::<MaybeUninit<T>, Idle<D>>::uninit(core, len)?;
+    pub(crate) fn zeroed(core: &Arc<DeviceCore>, len: usize, during: &'static str) -> Result<Self> {
+        let buffer = PinnedBuffer::<MaybeUninit<T>, Idle<D>>::uninit(core, len, during)?;
         // SAFETY: PINNED-1: the buffer owns `len` elements there, aligned to a page. PINNED-3: it
         // is idle, so nothing else uses them.
         unsafe { buffer.base().write_bytes(0, len) };
@@ -31,17 +31,18 @@ impl<T: Element, D: DeviceTag> PinnedBuffer<T, Idle<D>> {
 }
 
 impl<T: Element, D: DeviceTag> PinnedBuffer<MaybeUninit<T>, Idle<D>> {
-    /// A block of the pool, as its last user left it.
+    /// A block of the pool, as its last user left it, for the call `during`.
     #[track_caller]
-    pub(crate) fn uninit(core: &Arc<DeviceCore>, len: usize) -> Result<Self> {
+    pub(crate) fn uninit(core: &Arc<DeviceCore>, len: usize, during: &'static str) -> Result<Self> {
         let bytes = size_in_bytes::<T>(len).ok_or(PinnedError::TooLarge {
+            during,
             len,
             element_bytes: size_of::<T>(),
         })?;
         let block = if bytes == 0 {
             None
         } else {
-            Some(core.pinned().take(bytes)?)
+            Some(core.pinned().take(bytes, during)?)
         };
         let memory = Memory {
             storage: block.map(Storage::Whole),

@@ -16,9 +16,9 @@ use cuda_rt_driver::CallSite;
 /// [`PinnedBuffer`](crate::PinnedBuffer) are a `&[T]`, and nothing can be written. While it exists,
 /// [`Shared::reclaim`] fails: no stream writes the bundle under the host's reads (H14, H18).
 /// Leaking it keeps the bundle shared for ever, and does no other harm.
-///
-/// # Invariants
-/// HOST-LEASE-1. All writes to the bundle are over.
+//
+// # Invariants
+// HOST-LEASE-1. All writes to the bundle are over.
 #[must_use = "dropping a lease ends it at once"]
 pub struct HostLease<R: Bundle>(Arc<Block<R>>);
 

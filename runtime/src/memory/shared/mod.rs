@@ -88,14 +88,14 @@ impl<R: Bundle> Shared<R> {
 /// A lease can be part of a bundle, like a buffer. A struct or tuple may hold buffers and the
 /// leases that they are computed from. It moves to another stream, or into a graph, as a whole;
 /// other streams can still read the shared bundle.
-///
-/// # Invariants
-/// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`. If `at` is
-/// `None`, they are over.
-/// LEASE-2. Every read under this lease is ordered before the present end of `at`. If `at` is
-/// `None`, it is over.
-/// LEASE-3. While `P` is a stream tag, `at` is that stream.
-/// LEASE-4. `P` is a place of the bundle's device.
+//
+// # Invariants
+// LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`. If `at` is
+// `None`, they are over.
+// LEASE-2. Every read under this lease is ordered before the present end of `at`. If `at` is
+// `None`, it is over.
+// LEASE-3. While `P` is a stream tag, `at` is that stream.
+// LEASE-4. `P` is a place of the bundle's device.
 #[must_use = "dropping a lease ends it at once"]
 pub struct Lease<R: Bundle, P = Idle> {
     /// `None` once it has ended.
@@ -228,7 +228,7 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         let event = self.record("Stream::share")?;
-        self.shared(bundle, Some(event))
+        self.shared(bundle, Some(event), "Stream::share")
     }
 
     /// Like [`share`](Self::share), but records the event only when another stream or the host
@@ -239,17 +239,23 @@ impl<S: StreamTag> Stream<S> {
     /// For values whose readers are found at run time, and are mostly this stream itself.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) on an adopted stream, where the event is recorded at
-    /// once; the bundle is then dropped in this stream's order.
+    /// [`Error::Driver`](crate::Error::Driver) on a stream that another library made
+    /// ([`interop`](crate::interop)): there the event is recorded at once. The bundle is then
+    /// dropped in this stream's order.
     pub fn share_lazily<R: OwnedBy<S>>(&self, bundle: R) -> Result<Shared<R::Idle>>
     where
         S::Device: Live,
     {
-        self.shared(bundle, None)
+        self.shared(bundle, None, "Stream::share_lazily")
     }
 
-    fn shared<R: OwnedBy<S>>(&self, bundle: R, event: Option<EventLease>) -> Result<Shared<R::Idle>> {
-        let written = Written::on(self.at(), self.core(), event).during("Stream::share")?;
+    fn shared<R: OwnedBy<S>>(
+        &self,
+        bundle: R,
+        event: Option<EventLease>,
+        during: &'static str,
+    ) -> Result<Shared<R::Idle>> {
+        let written = Written::on(self.at(), self.core(), event).during(during)?;
         // SAFETY: the bundle goes into a block whose uses end behind the stream (SHARED-1).
         let bundle = unsafe { bundle.detach() };
         // SAFETY: SHARED-1: the bundle was owned by `S`, so every write is in the order of this

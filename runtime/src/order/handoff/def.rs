@@ -23,11 +23,15 @@ use crate::order::unless::Unless;
 /// dereferenced to its buffer, a host read of pinned memory would compile while the download still
 /// writes the memory (H13).
 ///
+/// What a handoff waits for is called its *fence*: the events of the last uses of its bundle. The
+/// fence is over when all these events are. It is one event after a release, and several after a
+/// [join](Self::join).
+///
 /// Dropping a handoff frees the bundle once the fence is over, on a stream that the device keeps
 /// for this, and does not block. Leaking a handoff leaks the memory and does no other harm (H22).
-///
-/// # Invariants
-/// HANDOFF-1. Every use of every part, enqueued on any stream, is over or ordered before `fence`.
+//
+// # Invariants
+// HANDOFF-1. Every use of every part, enqueued on any stream, is over or ordered before `fence`.
 #[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream, or `synchronize` it"]
 pub struct Handoff<R: Bundle> {
     bundle: ManuallyDrop<R>,

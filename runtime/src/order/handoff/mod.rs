@@ -44,6 +44,7 @@ pub(crate) mod sealed {
         label = "no event says when its last use is over: no stream can wait for it",
         note = "H05: a handoff comes from the stream that owns the memory, and is used up: `reader.acquire(owner.release(buffer)?)?`",
         note = "what is idle has no use to wait for: `stream.adopt(buffer)?`",
+        note = "rustc may also report the size of `[()]` where the result is used: those errors end when this one is mended",
         note = "H10: what is shared is read through `stream.lease(&shared)?`, and written again after `shared.reclaim()`, \
                 which waits for every reader"
     )]

@@ -6,7 +6,7 @@
 use cuda_rt::driver::DeviceAddress;
 use cuda_rt::kernel::LaunchShape;
 use cuda_rt::simulator::SimConfig;
-use cuda_rt::{Device, DeviceSlice, Error, Grid1};
+use cuda_rt::{Device, DeviceSlice, Grid1, GridError};
 use device_std::prelude::*;
 
 cuda_rt::streams! {
@@ -29,7 +29,7 @@ impl<T, P> Slice for &mut DeviceSlice<T, P> {}
 /// A method on `Grid1` is found before a method on `&Grid1`: here each thread would be launched
 /// twice.
 trait Shape: Sized {
-    fn __shape(self, _: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, Error> {
+    fn __shape(self, _: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
         let mut shape = Grid1::__shape(&Grid1::covering(16), None, shared_bytes)?;
         shape.extent.x *= 4;
         Ok(shape)

@@ -197,7 +197,11 @@ fn only_neighbours_are_joined_and_both_come_back() {
         let mut b = a.split_off(10);
         let c = b.split_off(20);
         let refused = a.try_join(c).unwrap_err();
-        assert!(matches!(refused.error, Error::NotAdjacent), "{}", refused.error);
+        assert!(
+            matches!(refused.error, Error::NotAdjacent { .. }),
+            "{}",
+            refused.error
+        );
         let (a, c) = refused.value;
         let (b, a) = b.try_join(a).unwrap_err().value;
         let (a, other) = a.try_join(compute.alloc_zeroed(LEN).unwrap()).unwrap_err().value;

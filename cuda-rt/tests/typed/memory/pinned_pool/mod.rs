@@ -109,7 +109,7 @@ fn a_pinned_limit_is_kept() {
         let b = gpu.pinned::<u8>(MIB).unwrap();
         let error = gpu.pinned::<u8>(1).unwrap_err();
         assert!(
-            matches!(error, Error::Pinned(PinnedError::Limit { bytes: 4096, held_bytes, limit_bytes }) if held_bytes == 2 * MIB && limit_bytes == 2 * MIB),
+            matches!(error, Error::Pinned(PinnedError::Limit { bytes: 4096, held_bytes, limit_bytes, .. }) if held_bytes == 2 * MIB && limit_bytes == 2 * MIB),
             "{error}"
         );
         drop((a, b));

@@ -152,9 +152,9 @@ fn a_capture_that_fails_runs_nothing_and_ends_its_closure() {
             stream.host_fn((), move |()| {
                 panic!("of no graph: {}", std::mem::size_of_val(&says))
             })?;
-            Err(Error::NotAdjacent)
+            Err(Error::SlotEmpty)
         });
-        assert!(matches!(failed, Err(Error::NotAdjacent)));
+        assert!(matches!(failed, Err(Error::SlotEmpty)));
         assert_eq!(patient(&ended), CLOSURES);
         compute.synchronize().unwrap();
     });

@@ -152,7 +152,13 @@ fn a_grid_that_covers_too_little_is_refused() {
     for_each_device(|gpu| {
         let stream = gpu.stream::<Compute<_>>().unwrap();
         let words = |error: cuda_rt::Refused<_>| -> String {
-            assert!(matches!(error.error, Error::Grid(GridError::Output { .. })));
+            assert!(matches!(
+                error.error,
+                Error::Grid {
+                    why: GridError::Output { .. },
+                    ..
+                }
+            ));
             error.error.to_string()
         };
         let output = stream.alloc_uninit::<u64>(37 * 11).unwrap();
