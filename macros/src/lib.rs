@@ -79,7 +79,7 @@ use proc_macro::TokenStream;
 ///         *out = input[i.get()] * factor;
 ///     }
 /// }
-/// // On the host, the arguments choose the instance, or the caller names it; the stream is inferred:
+/// // On the host the arguments choose the instance, or the caller names it:
 /// // scale(&stream, Grid1::covering(n), &doubles, &mut output, 2.0)?
 /// // scale::<f32, _>(&stream, Grid1::covering(n), &floats, &mut output, 2.0)?
 /// ```

@@ -299,8 +299,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// The type of a buffer's place. A generic launch has no name for it, so that a caller who names
-    /// the instance does not name every place too: `scale::<f32, _>(…)`.
+    /// The type of a buffer's place. A generic launch has no name for it, so that a caller who
+    /// names the instance does not name every place too: `scale::<f32, _>(…)`.
     fn place(&mut self, kernel: &Kernel, fresh: &mut Fresh, bound: TokenStream) -> TokenStream {
         if kernel.is_generic() {
             return mixed!(impl #bound);

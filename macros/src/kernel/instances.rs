@@ -5,9 +5,9 @@
 //! own has an alias for each generic parameter (`type T = f32;`). In this scope the signature's
 //! types are the instance's, so that everything else is written as for any other kernel.
 //!
-//! The launch is generic too. It calls a trait of the kernel's own, which has one implementation for
-//! each instance. The trait promises nothing: another crate that implements it gets a function of
-//! its own called.
+//! The launch is generic too. It calls a trait of the kernel's own, which has one implementation
+//! for each instance. The trait promises nothing: another crate that implements it gets a function
+//! of its own called.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};

@@ -1,6 +1,6 @@
 //! The entry's name: the function's name, and a hash of package and signature. A module built from
-//! another signature has no entry of this name. Of a generic kernel, each instance has an entry, and
-//! its types and numbers are part of the hash.
+//! another signature has no entry of this name. Of a generic kernel, each instance has an entry,
+//! and its types and numbers are part of the hash.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;

@@ -182,8 +182,8 @@ impl<R: Bundle> Handoff<R> {
     /// Counterexample: `R` may hold elements that borrow (`PinnedBuffer<&str>`, made with
     /// `unsafe`). The closure outlives this call, so the host would read such elements after the
     /// borrowed value is gone. For a scoped device, and for a closure that borrows, there is
-    /// [`on_done_in`](Self::on_done_in), whose scope waits for the closure. `.await` demands nothing
-    /// of `R` either.
+    /// [`on_done_in`](Self::on_done_in), whose scope waits for the closure. `.await` demands
+    /// nothing of `R` either.
     ///
     /// # Hazards prevented
     /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could end before it.
@@ -223,7 +223,8 @@ impl<R: Bundle> Handoff<R> {
     }
 
     /// As [`on_done`](Self::on_done), for a closure and a bundle that may borrow:
-    /// [`done_scope`](crate::done_scope), which made `scope`, waits for the closure. Does not block.
+    /// [`done_scope`](crate::done_scope), which made `scope`, waits for the closure. Does not
+    /// block.
     ///
     /// This is the `on_done` of a [scoped](crate::Scoped) device. The page of `done_scope` has an
     /// example that runs.

@@ -12,8 +12,8 @@ use super::thread::check_process;
 use cuda_rt_driver::{DriverResult, host_function};
 
 thread_local! {
-    /// Whether this is a thread without which no closure runs. The flag has no destructor, so it can
-    /// be read while the thread ends.
+    /// Whether this is a thread without which no closure runs. The flag has no destructor, so it
+    /// can be read while the thread ends.
     static RUNS_CLOSURES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -129,15 +129,16 @@ impl<'scope> DoneScope<'scope, '_> {
         let counted = Counted::new(&self.closures);
         let body: Body<'scope> = Box::new(body);
         // SAFETY: the types differ in the lifetime only. DONE-SCOPE-1: `counted` exists as long as
-        // the closure does, and `done_scope`, which outlives `'scope`, waits for it. (A closure that
-        // is leaked is never called, and keeps the scope waiting for ever.)
+        // the closure does, and `done_scope`, which outlives `'scope`, waits for it. (A closure
+        // that is leaked is never called, and keeps the scope waiting for ever.)
         let body = unsafe { std::mem::transmute::<Body<'scope>, Body<'static>>(body) };
         let scoped = ScopedBody { body, counted };
         Ok(move |outcome| scoped.run(outcome))
     }
 }
 
-/// Waits for the closures of a scope. It is on the stack of [`done_scope`], so users cannot leak it.
+/// Waits for the closures of a scope. It is on the stack of [`done_scope`], so users cannot leak
+/// it.
 struct Wait<'a>(&'a Pending);
 
 impl Drop for Wait<'_> {
@@ -154,10 +155,10 @@ impl Drop for Wait<'_> {
 /// [`on_done_in`](crate::Handoff::on_done_in) takes a closure that borrows what lives longer than
 /// this call, and a bundle of a [scoped](crate::Scoped) device.
 ///
-/// The wait is in a guard on this function's stack. Leaking the scope's reference, a handoff or what
-/// a closure captured does not skip it. Counterexample to a wait in the destructor of a value that
-/// the caller gets: `std::mem::forget` of this value, and the closure writes to a stack frame that
-/// is gone.
+/// The wait is in a guard on this function's stack. Leaking the scope's reference, a handoff or
+/// what a closure captured does not skip it. Counterexample to a wait in the destructor of a value
+/// that the caller gets: `std::mem::forget` of this value, and the closure writes to a stack frame
+/// that is gone.
 ///
 /// # Hazards prevented
 /// H26: what a closure borrows lives until the closure is over.
