@@ -200,20 +200,21 @@ struct Handle;
 
 impl Handle {
     fn declared(kernel: &Kernel) -> TokenStream {
-        let Some(handle) = &kernel.handle else {
-            return mixed!();
-        };
         let visibility = &kernel.function.vis;
         let about = format!(
             "Stands for the kernel `{0}` where a device is asked about it.",
             kernel.function.sig.ident.unraw()
         );
-        let declared = match kernel.is_generic() {
-            true => instances::declare_handle(kernel, handle),
-            false => mixed!(enum #handle {}),
+        let (declared, hidden) = match (&kernel.handle, kernel.is_generic()) {
+            (Some(_), true) => (instances::declare_handle(kernel), mixed!()),
+            // Named in the bounds of the launch, and so as visible as the launch.
+            (None, true) => (instances::declare_handle(kernel), mixed!(#[doc(hidden)])),
+            (Some(handle), false) => (mixed!(enum #handle {}), mixed!()),
+            (None, false) => return mixed!(),
         };
         mixed! {
             #[doc = #about]
+            #hidden
             #[allow(dead_code, missing_debug_implementations, non_camel_case_types)]
             #visibility #declared
         }

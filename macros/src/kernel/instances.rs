@@ -212,13 +212,25 @@ pub(super) fn function_name() -> Ident {
     Ident::new("__cuda_rt_instance", Span::mixed_site())
 }
 
-/// The generic parameters as they are named in arguments: `<T, N>`.
-pub(super) fn names(generics: &Generics) -> impl Iterator<Item = &Ident> {
-    generics.params.iter().filter_map(|parameter| match parameter {
-        GenericParam::Type(parameter) => Some(&parameter.ident),
-        GenericParam::Const(parameter) => Some(&parameter.ident),
+/// The generic parameters as arguments: `<T, { N }>`. Without the braces, a type of the user's crate
+/// with the name of a constant would be meant.
+fn names(generics: &Generics) -> Vec<TokenStream> {
+    let names = generics.params.iter().filter_map(|parameter| match parameter {
+        GenericParam::Type(parameter) => Some(parameter.ident.to_token_stream()),
+        GenericParam::Const(parameter) => {
+            let name = &parameter.ident;
+            Some(mixed!({ #name }))
+        }
         GenericParam::Lifetime(_) => None,
-    })
+    });
+    names.collect()
+}
+
+/// The type that stands for the kernel's instances: its handle, or a hidden type.
+fn instance_type(kernel: &Kernel) -> Ident {
+    let name = kernel.function.sig.ident.unraw();
+    let hidden = || format_ident!("__InstanceOf_{name}", span = Span::mixed_site());
+    kernel.handle.clone().unwrap_or_else(hidden)
 }
 
 impl Instance {
@@ -351,7 +363,7 @@ pub(super) struct GenericLaunch<'a> {
 impl GenericLaunch<'_> {
     pub(super) fn trait_name(&self) -> Ident {
         let name = self.kernel.function.sig.ident.unraw();
-        format_ident!("__InstanceOf_{name}", span = Span::mixed_site())
+        format_ident!("__LaunchOf_{name}", span = Span::mixed_site())
     }
 
     pub(super) fn declare_trait(&self) -> TokenStream {
@@ -365,24 +377,10 @@ impl GenericLaunch<'_> {
         let (name, visibility) = (self.trait_name(), &kernel.function.vis);
         let generics = &kernel.function.sig.generics;
         let clause = &generics.where_clause;
-        let asked: Vec<String> = names(generics)
-            .map(|name| format!("{{{}}}", name.unraw()))
-            .collect();
-        let asked = match &asked[..] {
-            [one] => one.clone(),
-            several => format!("<{}>", several.join(", ")),
-        };
-        let kernel_name = kernel.function.sig.ident.unraw();
-        let message = format!("the kernel `{kernel_name}` has no instance for `{asked}`");
-        let label = "only the listed instances of a kernel have an entry in the PTX";
-        let note = format!("H33: it was built for {}", kernel.listed_instances());
-        let note = note.replace('{', "{{").replace('}', "}}");
-        let mend = "list the instance beside the others: `#[kernel(instances = […])]`";
         mixed! {
             #[cfg(not(target_arch = "nvptx64"))]
             #[doc(hidden)]
-            #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note, note = #mend)]
-            #[allow(non_camel_case_types)]
+            #[allow(non_camel_case_types, dead_code)]
             #visibility trait #name #generics #clause {
                 #[allow(clippy::too_many_arguments, clippy::type_complexity, missing_docs)]
                 #[track_caller]
@@ -400,8 +398,13 @@ impl GenericLaunch<'_> {
             ..
         } = self;
         let (name, arguments) = (self.trait_name(), instance.aliases());
+        let instance_type = instance_type(self.kernel);
         let function = instance.function(self.kernel);
         instance.scope(mixed! {
+            #[allow(non_local_definitions)]
+            impl ::cuda_rt::kernel::KernelInstance for #instance_type<#(#arguments),*> {
+                type Launch = ();
+            }
             #[allow(non_local_definitions)]
             impl #name<#(#arguments),*> for () {
                 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
@@ -428,7 +431,9 @@ impl GenericLaunch<'_> {
         let generics = &kernel.function.sig.generics;
         let (name, params) = (&kernel.function.sig.ident, &generics.params);
         let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-        let names: Vec<&Ident> = names(generics).collect();
+        let names = names(generics);
+        let instance = instance_type(kernel);
+        let launch = mixed!(<#instance<#(#names),*> as ::cuda_rt::kernel::KernelInstance>::Launch);
         let about = format!("\n\nThis kernel was built for {}.", kernel.listed_instances());
         let parameters_first: Vec<_> = params.iter().collect();
         mixed! {
@@ -439,17 +444,19 @@ impl GenericLaunch<'_> {
             #[track_caller]
             #visibility fn #name<#(#parameters_first,)* #parameters>(#declared) -> #result
             where
-                (): #trait_name<#(#names),*>,
+                #instance<#(#names),*>: ::cuda_rt::kernel::KernelInstance,
+                #launch: #trait_name<#(#names),*>,
                 #(#predicates,)*
             {
-                <() as #trait_name<#(#names),*>>::launch(#passed)
+                <#launch as #trait_name<#(#names),*>>::launch(#passed)
             }
         }
     }
 }
 
 /// The type that stands for a generic kernel, generic in the same parameters.
-pub(super) fn declare_handle(kernel: &Kernel, handle: &Ident) -> TokenStream {
+pub(super) fn declare_handle(kernel: &Kernel) -> TokenStream {
+    let handle = instance_type(kernel);
     let parameters = kernel
         .function
         .sig

@@ -70,6 +70,7 @@
 //! ```
 
 mod grid;
+mod instance;
 mod launch;
 mod module;
 mod occupancy;
@@ -83,6 +84,7 @@ pub use cuda_rt_driver::{
 };
 pub use device_std::Extent;
 pub use grid::{Grid1, Grid2, Grid3};
+pub use instance::KernelInstance;
 #[doc(hidden)]
 pub use occupancy::KernelDescription;
 pub use occupancy::KernelHandle;
