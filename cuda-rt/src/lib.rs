@@ -65,7 +65,8 @@
 //! - **many readers, places to keep a bundle**: [`Shared`] with [`Lease`] and [`HostLease`],
 //!   [`Constant`], [`Slot`]
 //! - **waiting on the host**: [`Handoff::synchronize`], [`Handoff::is_done`],
-//!   [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`]
+//!   [`Device::synchronize`], `.await` ([`HandoffFuture`]), [`Handoff::on_done`],
+//!   [`done_scope`]
 //! - **copies in stream order**: [`copy_to_device`](Stream::copy_to_device),
 //!   [`copy_to_host`](Stream::copy_to_host), [`copy`](Stream::copy), [`fill`](Stream::fill); 2-D
 //!   and 3-D: [`copy_rows`](Stream::copy_rows) with [`Layout2`] and [`Layout3`]
@@ -151,13 +152,14 @@ pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
     AnyDevice, AnyStream, Branded, Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError,
     Communicator, Constant, CopySide, Device, DeviceBuffer, DeviceSlice, DeviceTag, DeviceView,
-    DeviceViewMut, Devices, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3, GridError,
-    Handoff, HandoffFuture, Handoffs, HostArguments, HostLease, HostPlace, Idle, IdleOnAny, IdlePlace,
-    InGraph, InPlace, Kept, KeptGraph, KeptOf, KernelOutput, Lasting, Layout2, Layout3, LayoutError, Lease,
-    Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream, NoStream, OnHost, OpenError,
-    Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError, PinnedSlice, PinnedStats, PinnedView,
-    PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank, ReadBy, Reducible, Reduction, Refused,
-    RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream, StreamPool, StreamTag, TimedEvent, WriteBy,
+    DeviceViewMut, Devices, DoneScope, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3,
+    GridError, Handoff, HandoffFuture, Handoffs, HostArguments, HostLease, HostPlace, Idle, IdleOnAny,
+    IdlePlace, InGraph, InPlace, Kept, KeptGraph, KeptOf, KernelOutput, Lasting, Layout2, Layout3,
+    LayoutError, Lease, Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream,
+    NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError,
+    PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,
+    ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream,
+    StreamPool, StreamTag, TimedEvent, WriteBy, done_scope,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

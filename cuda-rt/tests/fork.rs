@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Order, SimConfig};
-use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer};
+use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer, done_scope};
 use device_std::prelude::*;
 
 cuda_rt::streams! {
@@ -98,6 +98,41 @@ fn pinned_memory_stays_in_the_parent(gpu: &Device) {
         stream.release(host).unwrap().synchronize().unwrap()
     });
     assert_eq!(*seen, [8; 4096]);
+}
+
+/// In a child, a scope does not wait for the closures that its parent's threads run, and takes no
+/// others.
+fn a_scope_of_the_parent_ends_in_a_child(gpu: &Device) {
+    let (open, gate) = mpsc::channel::<()>();
+    let (begins, began) = mpsc::channel();
+    let (child, refused) = done_scope(|scope| {
+        let held = move |_| {
+            begins.send(()).unwrap();
+            // Ends when the parent drops the sender.
+            let _ = gate.recv();
+        };
+        downloading(gpu, 50).on_done_in(scope, held).unwrap();
+        began.recv().unwrap();
+        // SAFETY: as in `in_a_child`: the child leaves this function by `_exit` alone.
+        let child = unsafe { fork() };
+        if child == 0 {
+            // SAFETY: the call takes no pointer. The signal ends a child that waits for ever.
+            unsafe { alarm(100) };
+            let told = downloading(gpu, 50).on_done_in(scope, |_| ());
+            return (child, matches!(told, Err(Error::HostThread { .. })));
+        }
+        drop(open);
+        (child, false)
+    });
+    if child == 0 {
+        // SAFETY: the call ends the process at once, and runs no destructor.
+        unsafe { _exit(i32::from(!refused)) };
+    }
+    assert!(child > 0, "cannot fork");
+    let mut status = 0;
+    // SAFETY: `child` is a child of this process, and `status` has room for its status.
+    let waited = unsafe { waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
 }
 
 fn downloading(gpu: &Device, fills: u32) -> Handoff<PinnedBuffer<u32>> {
@@ -188,6 +223,8 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
         // A wait of the child's own needs no thread.
         assert_eq!(downloading(&gpu, 50).synchronize().unwrap()[63], 49);
     }));
+
+    a_scope_of_the_parent_ends_in_a_child(&gpu);
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
     // with the device locked.

@@ -161,6 +161,21 @@
 //! unrolled, each thread first copies the whole array to its local memory, because rustc passes an
 //! array as a value. Pass such a table as a slice, `&[f32]`.
 //!
+//! # Generic kernels
+//!
+//! A generic kernel lists its instances, and each one has an entry in the PTX:
+//!
+//! ```text
+//! #[kernel(instances = [<f32, 4>, <u8, 16>])]
+//! fn reverse<T: Element, const N: usize>(i: Index1, input: &[T], fill: T) -> [T; N] {
+//!     let mut values: [T; N] = input.chunk_or(i.get(), fill);
+//!     values.reverse();
+//!     values
+//! }
+//! ```
+//!
+//! The host launches it as a generic function. `cuda_rt::kernel` has an example that runs.
+//!
 //! # Where a kernel panicked
 //!
 //! A panic ends the launch, and the process loses the GPU. On the simulated device the error names

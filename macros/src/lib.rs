@@ -63,6 +63,38 @@ use proc_macro::TokenStream;
 /// `handle = Scale` declares a type of this name, with the kernel's visibility. It stands for the
 /// kernel where a device is asked about it: `gpu.kernel_attributes::<Scale>()`,
 /// `gpu.max_active_blocks::<Scale>(256)`, `gpu.suggested_block::<Scale>()`.
+///
+/// A generic kernel lists its instances. Each one gets an entry in the PTX, as C++ instantiates a
+/// template:
+///
+/// ```ignore
+/// #[kernel(instances = [f32, f64])]
+/// pub fn scale<T: Element + Mul<Output = T>>(
+///     i: Index1,
+///     input: &[T],
+///     mut output: PerThread<T>,
+///     factor: T,
+/// ) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = input[i.get()] * factor;
+///     }
+/// }
+/// // On the host the arguments choose the instance, or the caller names it:
+/// // scale(&stream, Grid1::covering(n), &doubles, &mut output, 2.0)?
+/// // scale::<f32, _>(&stream, Grid1::covering(n), &floats, &mut output, 2.0)?
+/// ```
+///
+/// - With several parameters, each instance is written as in a call: `instances = [<f32, 4>,
+///   <f64, 8>]` for `<T, const N: usize>`.
+/// - rustc checks the function once, with the bounds that it states. A launch of an instance that
+///   is not listed does not compile.
+/// - The list is complete: no other crate can add an instance, because the PTX is built from this
+///   crate alone.
+/// - Types that a trait names are written in full in the signature, `<T as Trait>::Wide`; in the
+///   body, `T::Wide` will do.
+/// - A `handle` has the same parameters: `gpu.kernel_attributes::<Scale<f32>>()`.
+/// - A launch that names its instance writes `_` for the stream, and `_` for the output of a kernel
+///   that returns: `reverse::<u32, 4, _, _>(…)`.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(arguments.into(), item.into())

@@ -3,14 +3,26 @@
 use proc_macro2::Ident;
 
 pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
-pub(crate) const UNKNOWN_ARGUMENT: &str = "`#[kernel]` takes the threads of a block, `block = 256` or `block = (32, 8)`, and a name for the type that stands for the kernel, `handle = Scale`";
+pub(crate) const UNKNOWN_ARGUMENT: &str = "`#[kernel]` takes the threads of a block, `block = 256` or `block = (32, 8)`, a name for the type that stands for the kernel, `handle = Scale`, and the instances of a generic kernel, `instances = [f32, f64]`";
 pub(crate) const HANDLE_NOT_NAME: &str = "the handle of a kernel is the name of a new type: `handle = Scale`, for `gpu.kernel_attributes::<Scale>()`";
 pub(crate) const BLOCK_NOT_LITERAL: &str =
     "the threads of a block are written as numbers: `block = 256` or `block = (32, 8)`";
 pub(crate) const BLOCK_SIZE: &str = "a block has 1 to 1024 threads";
 
 pub(crate) const METHOD: &str = "a kernel is a free function: a GPU has no `self`";
-pub(crate) const GENERIC: &str = "a kernel cannot be generic, because it becomes one entry of the PTX: write one kernel for each type, and let them call a generic function";
+pub(crate) const GENERIC: &str = "a generic kernel becomes one entry of the PTX for each instance: list them, `#[kernel(instances = [f32, f64])]`, or `[<f32, 4>, <f64, 8>]` for two parameters";
+pub(crate) const GENERIC_DEFAULT: &str =
+    "a kernel's parameters have no defaults: its instances are listed, `#[kernel(instances = [f32, f64])]`";
+pub(crate) const GENERIC_PROJECTION: &str = "name the trait, `<T as Trait>::Output`: each instance of a kernel has its signature with its own type in the place of `T`";
+pub(crate) const WHERE_CLAUSE: &str =
+    "a kernel without generic parameters has nothing to bound: remove the `where` clause";
+pub(crate) const INSTANCES_NOT_LIST: &str = "the instances of a generic kernel are a list: `instances = [f32, f64]`, or `[<f32, 4>, <f64, 8>]` for two parameters";
+pub(crate) const INSTANCES_NOT_GENERIC: &str =
+    "only a generic kernel has instances: add a parameter, `fn scale<T: Element>(…)`, or remove `instances`";
+pub(crate) const INSTANCE_TWICE: &str = "this instance is listed twice";
+pub(crate) const INSTANCE_TYPE: &str = "this parameter of the kernel is a type";
+pub(crate) const INSTANCE_CONSTANT: &str =
+    "this parameter of the kernel is a constant: write a number, a name or `{ expression }`";
 pub(crate) const ASYNC: &str = "a kernel is not `async`: its launch already returns before the kernel ends";
 pub(crate) const CONST: &str = "a kernel is not `const`: it runs on a GPU";
 pub(crate) const UNSAFE: &str = "a kernel is a safe function: its launch checks all conditions that it needs";
@@ -54,6 +66,15 @@ pub(crate) const ELEMENT_EMPTY: &str = "an element has a size: add a field";
 
 pub(crate) fn argument_twice(name: &Ident) -> String {
     format!("`{name}` is given twice")
+}
+
+pub(crate) fn instance_arguments(expected: usize) -> String {
+    match expected {
+        1 => "the kernel has one generic parameter: give one type or number for each instance".to_owned(),
+        _ => format!(
+            "the kernel has {expected} generic parameters: give as many for each instance, `<f32, 4>`"
+        ),
+    }
 }
 
 pub(crate) fn scalar_of_no_size(name: &Ident) -> String {

@@ -65,6 +65,7 @@ pub use crate::memory::{
 };
 pub use crate::memory::{HostLease, Lease, Shared};
 pub use crate::memory::{Layout2, Layout3};
+pub use crate::order::completion::{DoneScope, done_scope};
 pub use crate::order::event::Event;
 pub use crate::order::future::HandoffFuture;
 pub use crate::order::handoff::{Handoff, Query};

@@ -1,5 +1,5 @@
-// H33 (macro): a kernel for any type has no one entry in the PTX.
-// Twin: h28_wrong_element_type
+// H33 (macro): a kernel for any type, which lists no instance, has no entry in the PTX.
+// Twin: h33_generic_kernel
 #![forbid(unsafe_code)]
 use device_std::prelude::*;
 

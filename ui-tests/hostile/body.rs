@@ -141,6 +141,41 @@ pub fn scale(
     }
 }
 
+pub trait Twice {
+    type Out: ::real_std::Element;
+    fn launch(self) -> Self::Out;
+}
+impl Twice for Pair {
+    type Out = ::rust::primitive::u32;
+    fn launch(self) -> ::rust::primitive::u32 {
+        2 * self.r#fn
+    }
+}
+impl Twice for ::rust::primitive::u32 {
+    type Out = ::rust::primitive::f32;
+    fn launch(self) -> ::rust::primitive::f32 {
+        self as ::rust::primitive::f32
+    }
+}
+/// Not the parameter of this name.
+pub type r#type = Pair;
+#[::real_std::kernel(
+    instances = [<Pair, { 40 + 2 }>, <::rust::primitive::u32, 7>, <r#type, 1>],
+    handle = generic
+)]
+pub fn generic<r#type, const S: ::rust::primitive::u32>(
+    stream: ::real_std::Index1,
+    grid: &[r#type],
+    output: <r#type as Twice>::Out,
+    by: Pair,
+) -> [<r#type as Twice>::Out; 2]
+where
+    r#type: Twice + ::real_std::Element,
+{
+    let last = if S == 7 && by.r#fn == 3 { output } else { grid[0].launch() };
+    [grid[stream.get()].launch(), last]
+}
+
 #[::real_std::kernel(block = 64, handle = Occupied)]
 pub fn sums(
     mut block: ::real_std::Block,
@@ -281,6 +316,20 @@ fn bundles() {
             true,
         )
         .unwrap();
+        let pairs = compute.alloc_zeroed::<Pair>(2).unwrap();
+        let returned = compute.alloc_uninit::<::rust::primitive::u32>(4).unwrap();
+        let by = Pair { a: 0.5, r#fn: 3 };
+        let grid = ::real::Grid1::covering(2);
+        let returned = generic::<Pair, 42, _, _>(&compute, grid, &pairs, 5, by, returned).unwrap();
+        let floats = compute.alloc_uninit::<::rust::primitive::f32>(4).unwrap();
+        let grid = ::real::Grid1::covering(2);
+        let floats = generic(&compute, grid, &input[..2], 0.25, by, floats).unwrap();
+        ::rust::println!(
+            "instances {:?} {:?} {:?}",
+            compute.copy_to_vec(&returned).unwrap(),
+            compute.copy_to_vec(&floats).unwrap(),
+            gpu.kernel_attributes::<generic<Pair, 42>>().unwrap()
+        );
         let grid = ::real::Grid1::covering(64);
         sums(&compute, grid, &input, &mut data[40..41]).unwrap();
         ::rust::println!(

@@ -79,6 +79,7 @@ twins! {
     h25_pinned_memory_adopted_in_a_capture;
     h25_updated_between_launches;
     h26_closure_borrows_the_stack;
+    h26_closure_of_a_scope_borrows_from_its_body;
     h26_host_function_borrows_the_stack;
     h27_read_inside_a_future;
     h28_wrong_element_type;
@@ -86,6 +87,7 @@ twins! {
     h31_struct_without_repr_c;
     h32_scatter_through_a_slice;
     h32_shared_memory_read_while_written;
+    h33_generic_kernel;
     h34_elapsed_before_completion;
     h37_destination_read_on_another_stream;
     h37_destination_there_used_early;

@@ -3,6 +3,7 @@
 use quote::ToTokens;
 use syn::{Error, Result, Safety, Type};
 
+use super::instances;
 use super::parse::{Kernel, Output, Role, Way};
 use crate::message;
 
@@ -44,12 +45,7 @@ fn signature(kernel: &Kernel) -> Result<()> {
     if let Some(token) = &signature.variadic {
         refuse(token, message::VARIADIC)?;
     }
-    if !signature.generics.params.is_empty() {
-        refuse(&signature.generics, message::GENERIC)?;
-    }
-    if let Some(clause) = &signature.generics.where_clause {
-        refuse(clause, message::GENERIC)?;
-    }
+    instances::check(kernel)?;
     if let Some(returned) = &kernel.returned {
         match &returned.ty {
             Type::Path(_) | Type::Array(_) | Type::Paren(_) | Type::Group(_) | Type::Macro(_) => {}

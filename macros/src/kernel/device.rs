@@ -6,14 +6,43 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use super::parse::{Kernel, Output, Parameter, Returned, Role, Way, brand};
+use super::{instances, symbol};
 use crate::message;
 
-pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
+pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
     let name = &kernel.function.sig.ident;
     let visibility = &kernel.function.vis;
     let body = body(kernel);
-    let aliases = aliases(kernel);
+    let entries = if kernel.is_generic() {
+        let instances = kernel.instances.iter().map(|instance| {
+            let function = instance.function(kernel);
+            let called = instances::function_name();
+            let entry = entry(kernel, &symbol::symbol(package, kernel, Some(instance)), &called);
+            instance.scope(mixed!(#function #entry))
+        });
+        mixed!(#(#instances)*)
+    } else {
+        entry(kernel, &symbol::symbol(package, kernel, None), name)
+    };
 
+    mixed! {
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            #body
+            #entries
+        };
+
+        // With this item, paths to the kernel (`pub use`) resolve on the device too.
+        #[cfg(target_arch = "nvptx64")]
+        #[doc(hidden)]
+        #[allow(dead_code)]
+        #visibility fn #name() {}
+    }
+}
+
+/// The entry, which calls `function`, and the aliases of its types.
+fn entry(kernel: &Kernel, symbol: &str, function: &Ident) -> TokenStream {
+    let aliases = aliases(kernel);
     let (mut parameters, mut given) = (Vec::new(), Vec::new());
     let mut position = mixed!();
     for (at, parameter) in kernel.parameters.iter().enumerate() {
@@ -45,28 +74,17 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         let (way, ty) = (way(of), returned_alias(of));
         parameters.push(mixed!(returned(#value, #len: #way #ty);));
     }
-
     mixed! {
-        #[cfg(target_arch = "nvptx64")]
+        #aliases
+        // In a block of its own: the user's body must not find the entry by its name.
         const _: () = {
-            #aliases
-            #body
-            // In a block of its own: the user's body must not find the entry by its name.
-            const _: () = {
-                ::device_std::__entry! {
-                    #symbol, #name(#(#given),*),
-                    parameters = [#(#parameters)*],
-                    #position
-                    checked = __CUDA_RT_CHECKED,
-                }
-            };
+            ::device_std::__entry! {
+                #symbol, #function(#(#given),*),
+                parameters = [#(#parameters)*],
+                #position
+                checked = __CUDA_RT_CHECKED,
+            }
         };
-
-        // With this item, paths to the kernel (`pub use`) resolve on the device too.
-        #[cfg(target_arch = "nvptx64")]
-        #[doc(hidden)]
-        #[allow(dead_code)]
-        #visibility fn #name() {}
     }
 }
 
@@ -81,7 +99,9 @@ pub(super) fn body(kernel: &Kernel) -> TokenStream {
     });
     function.vis = syn::Visibility::Inherited;
     let brand = brand();
-    function.sig.generics = syn::parse_quote!(<#brand>);
+    let brand = syn::LifetimeParam::new(brand);
+    let generics = &mut function.sig.generics.params;
+    generics.insert(0, syn::GenericParam::Lifetime(brand));
     mixed!(#[inline(always)] #[allow(clippy::too_many_arguments)] #function)
 }
 
@@ -200,7 +220,7 @@ fn at_type(written: &syn::Type) -> Span {
     written.span().resolved_at(Span::mixed_site())
 }
 
-fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
+pub(super) fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
     kernel.function.sig.inputs.iter().filter_map(|input| match input {
         syn::FnArg::Typed(input) => Some(&*input.ty),
         syn::FnArg::Receiver(_) => None,

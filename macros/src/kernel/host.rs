@@ -13,9 +13,11 @@ use syn::ext::IdentExt;
 use super::device::{
     alias, aliases, body, dimensions_type, element_alias, local, returned_alias, shared_bytes, way,
 };
+use super::instances::{self, GenericLaunch};
 use super::parse::{Kernel, Output, Role};
+use super::symbol;
 
-pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
+pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
     let name = &kernel.function.sig.ident;
     let visibility = &kernel.function.vis;
     let outer_attributes = kernel.function.attrs.iter().filter(|attribute| {
@@ -23,13 +25,119 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
             .iter()
             .any(|outer| attribute.path().is_ident(outer))
     });
+    let outer_attributes = mixed!(#(#outer_attributes)*);
     let mut fresh = Fresh::new(kernel);
     let stream_tag = fresh.ident("S".to_owned());
     let parts = Parts::new(kernel, &stream_tag, &mut fresh);
+    // `(a, (b, ()))`
+    let passed = nested(&parts.passed);
+    let launch = Launch::new(kernel, &stream_tag, &passed, &mut fresh);
+    let Launch {
+        generics,
+        declared: output,
+        result,
+        output: output_name,
+        ..
+    } = &launch;
     let Parts {
         places,
         declared,
-        passed,
+        names,
+        grid,
+        ..
+    } = &parts;
+    let parameters = mixed!(#stream_tag: ::cuda_rt::StreamTag, #(#places,)* #generics);
+    let declared = mixed! {
+        stream: &::cuda_rt::Stream<#stream_tag>,
+        grid: ::cuda_rt::#grid,
+        #(#declared,)*
+        #output
+    };
+    let handle = Handle::declared(kernel);
+    let user_body = body(kernel);
+
+    if !kernel.is_generic() {
+        let symbol = symbol::symbol(package, kernel, None);
+        let handle_type = kernel.handle.as_ref().map(|handle| mixed!(#handle));
+        let body = launch_body(
+            kernel,
+            &parts,
+            &launch,
+            &name.to_string(),
+            &symbol,
+            name,
+            handle_type,
+        );
+        return mixed! {
+            #handle
+
+            #[cfg(not(target_arch = "nvptx64"))]
+            #outer_attributes
+            #[allow(clippy::too_many_arguments)]
+            #[track_caller]
+            #visibility fn #name<#parameters>(#declared) -> #result {
+                #user_body
+                #body
+            }
+        };
+    }
+
+    let passed = mixed!(stream, grid, #(#names,)* #output_name);
+    let generic = GenericLaunch {
+        kernel,
+        parameters: &parameters,
+        declared: &declared,
+        passed: &passed,
+        result,
+    };
+    let instances = kernel.instances.iter().map(|instance| {
+        let symbol = symbol::symbol(package, kernel, Some(instance));
+        let text = instance.text();
+        let text = match text.starts_with('<') {
+            true => format!("{}{text}", name.unraw().to_string()),
+            false => format!("{}<{text}>", name.unraw().to_string()),
+        };
+        let handle_type = kernel.handle.as_ref().map(|handle| {
+            let arguments = instance.aliases();
+            mixed!(#handle<#(#arguments),*>)
+        });
+        let called = instances::function_name();
+        let body = launch_body(kernel, &parts, &launch, &text, &symbol, &called, handle_type);
+        generic.implement(instance, &body)
+    });
+    let declared_trait = generic.declare_trait();
+    let function = generic.function(&outer_attributes);
+    mixed! {
+        #handle
+        #declared_trait
+        #function
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        const _: () = {
+            #user_body
+            #(#instances)*
+        };
+    }
+}
+
+/// `(a, (b, ()))`
+fn nested(list: &[TokenStream]) -> TokenStream {
+    list.iter()
+        .rfold(mixed!(()), |rest, first| mixed!((#first, #rest)))
+}
+
+/// What a launch does: it describes the kernel, whose simulation calls `function`, and passes the
+/// arguments.
+fn launch_body(
+    kernel: &Kernel,
+    parts: &Parts,
+    launch: &Launch,
+    text: &str,
+    symbol: &str,
+    function: &Ident,
+    handle: Option<TokenStream>,
+) -> TokenStream {
+    let Parts {
         parameters,
         slices,
         outputs,
@@ -38,120 +146,89 @@ pub(crate) fn expand(kernel: &Kernel, symbol: &str) -> TokenStream {
         shared_types,
         bound,
         given,
-        grid,
         position,
-    } = &parts;
-    // `(a, (b, ()))`
-    let nested = |list: &[TokenStream]| {
-        list.iter()
-            .rfold(mixed!(()), |rest, first| mixed!((#first, #rest)))
-    };
-    let (passed, bound) = (nested(passed), nested(bound));
-    let Launch {
-        generics,
-        declared: output,
-        result,
-        call,
-        returned,
-    } = Launch::new(kernel, &stream_tag, &passed, &mut fresh);
-
-    let body = body(kernel);
+        ..
+    } = parts;
+    let Launch { call, returned, .. } = launch;
     let aliases = aliases(kernel);
+    let bound = nested(bound);
     let bytes = shared_bytes(shared_types);
     let block = kernel.block.map(|block| {
         let [x, y] = block.threads;
         mixed!(#x, #y)
     });
-    let Handle {
-        declared: handle,
-        implemented,
-    } = Handle::new(kernel);
     let symbol = Literal::c_string(&std::ffi::CString::new(symbol).expect("an identifier holds no NUL"));
-    let text = name.to_string();
-
+    let implemented = handle.map(Handle::implemented);
     mixed! {
-        #handle
+        #aliases
 
-        #[cfg(not(target_arch = "nvptx64"))]
-        #(#outer_attributes)*
-        #[allow(clippy::too_many_arguments)]
-        #[track_caller]
-        #visibility fn #name<#stream_tag: ::cuda_rt::StreamTag, #(#places,)* #generics>(
-            stream: &::cuda_rt::Stream<#stream_tag>,
-            grid: ::cuda_rt::#grid,
-            #(#declared,)*
-            #output
-        ) -> #result {
-            #aliases
-            #body
-
-            const _: () = {
-                __CUDA_RT_CHECKED;
-                ::device_std::__private::core::assert!(
-                    #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
-                    "a block has 48 KiB of shared memory"
-                );
-            };
-            ::cuda_rt::__kernel! {
-                __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
-                block = [#block],
-                slices = [#(#slices)*],
-                outputs = [#(#outputs)*],
-                shared = [#(#shared)*],
-                values = [#(#values)*],
-                parameters = [#(#parameters)*],
-                returned = [#returned],
-                checked = __CUDA_RT_CHECKED,
-            }
-            impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
-                #[inline(always)]
-                fn call<'__launch>(
-                    position: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
-                    #bound: ::cuda_rt::kernel::ArgumentsOf<'__launch, Self>,
-                ) -> ::cuda_rt::kernel::ReturnOf<Self> {
-                    #name(#(#given),*)
-                }
-            }
-            #implemented
-            #call
+        const _: () = {
+            __CUDA_RT_CHECKED;
+            ::device_std::__private::core::assert!(
+                #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
+                "a block has 48 KiB of shared memory"
+            );
+        };
+        ::cuda_rt::__kernel! {
+            __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
+            block = [#block],
+            slices = [#(#slices)*],
+            outputs = [#(#outputs)*],
+            shared = [#(#shared)*],
+            values = [#(#values)*],
+            parameters = [#(#parameters)*],
+            returned = [#returned],
+            checked = __CUDA_RT_CHECKED,
         }
+        impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
+            #[inline(always)]
+            fn call<'__launch>(
+                position: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
+                #bound: ::cuda_rt::kernel::ArgumentsOf<'__launch, Self>,
+            ) -> ::cuda_rt::kernel::ReturnOf<Self> {
+                #function(#(#given),*)
+            }
+        }
+        #implemented
+        #call
     }
 }
 
 /// The type that stands for the kernel, if the user named one. The type is declared beside the
 /// function. Its `impl` is inside the function, because the kernel's description is.
-struct Handle {
-    declared: TokenStream,
-    implemented: TokenStream,
-}
+struct Handle;
 
 impl Handle {
-    fn new(kernel: &Kernel) -> Self {
-        let Some(handle) = &kernel.handle else {
-            return Self {
-                declared: mixed!(),
-                implemented: mixed!(),
-            };
-        };
+    fn declared(kernel: &Kernel) -> TokenStream {
         let visibility = &kernel.function.vis;
         let about = format!(
             "Stands for the kernel `{0}` where a device is asked about it.",
             kernel.function.sig.ident.unraw()
         );
-        Self {
-            declared: mixed! {
-                #[doc = #about]
-                #[allow(dead_code, missing_debug_implementations, non_camel_case_types)]
-                #visibility enum #handle {}
-            },
-            implemented: mixed! {
-                #[allow(non_local_definitions)]
-                impl ::cuda_rt::kernel::KernelHandle for #handle {
-                    fn __description() -> ::cuda_rt::kernel::KernelDescription {
-                        ::cuda_rt::kernel::KernelDescription::of::<__CudaRtKernel>()
-                    }
+        let (declared, hidden) = match (&kernel.handle, kernel.is_generic()) {
+            (Some(_), true) => (instances::declare_handle(kernel), mixed!()),
+            // Named in the bounds of the launch, and so as visible as the launch.
+            (None, true) => (instances::declare_handle(kernel), mixed!(#[doc(hidden)])),
+            (Some(handle), false) => (mixed!(enum #handle {}), mixed!()),
+            (None, false) => return mixed!(),
+        };
+        mixed! {
+            #[doc = #about]
+            #hidden
+            #[allow(dead_code, missing_debug_implementations, non_camel_case_types)]
+            #visibility #declared
+        }
+    }
+
+    /// The `impl` for `handle`, in the launch that has the kernel's description.
+    fn implemented(handle: TokenStream) -> TokenStream {
+        mixed! {
+            #[allow(non_local_definitions)]
+            impl ::cuda_rt::kernel::KernelHandle for #handle {
+                fn __description() -> ::cuda_rt::kernel::KernelDescription {
+                    ::cuda_rt::kernel::KernelDescription::of::<__CudaRtKernel>()
                 }
-            },
+            }
         }
     }
 }
@@ -163,6 +240,8 @@ struct Launch {
     result: TokenStream,
     call: TokenStream,
     returned: TokenStream,
+    /// The name of the argument for the output.
+    output: TokenStream,
 }
 
 impl Launch {
@@ -174,6 +253,7 @@ impl Launch {
                 result: mixed!(::cuda_rt::Result<()>),
                 call: mixed!(::cuda_rt::kernel::launch::<__CudaRtKernel, #stream_tag>(stream, &grid, #passed)),
                 returned: mixed!(),
+                output: mixed!(),
             };
         };
         let output = fresh.ident("O".to_owned());
@@ -190,6 +270,7 @@ impl Launch {
                 )
             },
             returned: mixed!(#way #ty),
+            output: mixed!(output),
         }
     }
 }
@@ -198,6 +279,8 @@ impl Launch {
 struct Parts {
     places: Vec<TokenStream>,
     declared: Vec<TokenStream>,
+    /// The names of what `declared` declares.
+    names: Vec<Ident>,
     /// The arguments, with their types repeated by the names of the kernel's description. rustc
     /// resolves the user's types in the signature and again inside the function; both must mean the
     /// same type.
@@ -217,10 +300,22 @@ struct Parts {
 }
 
 impl Parts {
+    /// The type of a buffer's place. A generic launch has no name for it, so that a caller who
+    /// names the instance does not name every place too: `scale::<f32, _>(…)`.
+    fn place(&mut self, kernel: &Kernel, fresh: &mut Fresh, bound: TokenStream) -> TokenStream {
+        if kernel.is_generic() {
+            return mixed!(impl #bound);
+        }
+        let place = fresh.ident(format!("P{}", self.places.len()));
+        self.places.push(mixed!(#place: #bound));
+        mixed!(#place)
+    }
+
     fn new(kernel: &Kernel, stream_tag: &Ident, fresh: &mut Fresh) -> Self {
         let mut parts = Self {
             places: Vec::new(),
             declared: Vec::new(),
+            names: Vec::new(),
             passed: Vec::new(),
             parameters: Vec::new(),
             slices: Vec::new(),
@@ -236,12 +331,16 @@ impl Parts {
         for (at, parameter) in kernel.parameters.iter().enumerate() {
             let (name, ty, value) = (&parameter.name, alias(at, parameter), local("value", at));
             let number = Literal::usize_unsuffixed(at);
+            if matches!(
+                parameter.role,
+                Role::Slice { .. } | Role::Output { .. } | Role::Scalar
+            ) {
+                parts.names.push(name.clone());
+            }
             match &parameter.role {
                 Role::Slice { element } => {
-                    let place = fresh.ident(format!("P{}", parts.places.len()));
-                    parts
-                        .places
-                        .push(mixed!(#place: ::cuda_rt::kernel::ReadBy<#stream_tag>));
+                    let bound = mixed!(::cuda_rt::kernel::ReadBy<#stream_tag>);
+                    let place = parts.place(kernel, fresh, bound);
                     parts
                         .declared
                         .push(mixed!(#name: &::cuda_rt::DeviceSlice<#element, #place>));
@@ -252,11 +351,9 @@ impl Parts {
                     parts.slices.push(mixed!(#number: #ty;));
                 }
                 Role::Output { element, kind } => {
-                    let place = fresh.ident(format!("P{}", parts.places.len()));
+                    let bound = mixed!(::cuda_rt::kernel::WriteBy<#stream_tag>);
+                    let place = parts.place(kernel, fresh, bound);
                     let element_alias = element_alias(at, parameter);
-                    parts
-                        .places
-                        .push(mixed!(#place: ::cuda_rt::kernel::WriteBy<#stream_tag>));
                     parts
                         .declared
                         .push(mixed!(#name: &mut ::cuda_rt::DeviceSlice<#element, #place>));

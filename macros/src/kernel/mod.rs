@@ -1,5 +1,6 @@
 //! `#[kernel]`: [`parse`] reads the syntax, [`check`] refuses what cannot be a kernel, [`symbol`]
-//! names the entry, and [`host`] and [`device`] write the two sides.
+//! names the entries, and [`host`] and [`device`] write the two sides.
+//! [`instances`] writes what a generic kernel has for each listed instance.
 
 /// `quote!` with the hygiene of `macro_rules!`: our `stream` or `extent` differs from a user's
 /// parameter of the same name.
@@ -10,6 +11,7 @@ macro_rules! mixed {
 mod check;
 mod device;
 mod host;
+mod instances;
 mod parse;
 mod symbol;
 #[cfg(test)]
@@ -23,8 +25,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let kernel = parse::parse(arguments, item)?;
     check::check(&kernel)?;
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
-    let symbol = symbol::symbol(&package, &kernel);
-    let device = device::expand(&kernel, &symbol);
-    let host = host::expand(&kernel, &symbol);
+    let device = device::expand(&kernel, &package);
+    let host = host::expand(&kernel, &package);
     Ok(quote!(#device #host))
 }

@@ -8,6 +8,7 @@ use syn::{
     Result, ReturnType, Token, Type,
 };
 
+use super::instances::{self, Instance, Listed};
 use crate::message;
 
 /// A function marked `#[kernel]`.
@@ -20,6 +21,33 @@ pub(crate) struct Kernel {
     pub(crate) block: Option<BlockSize>,
     /// The type that stands for the kernel.
     pub(crate) handle: Option<Ident>,
+    /// The instances of a generic kernel; empty if the kernel is not generic.
+    pub(crate) instances: Vec<Instance>,
+}
+
+impl Kernel {
+    pub(crate) fn is_generic(&self) -> bool {
+        !self.instances.is_empty()
+    }
+
+    /// The names of the generic parameters that are types.
+    pub(crate) fn type_parameters(&self) -> impl Iterator<Item = &Ident> {
+        self.function
+            .sig
+            .generics
+            .type_params()
+            .map(|parameter| &parameter.ident)
+    }
+
+    /// The instances, for a reader: `` `f32`, `u32` ``.
+    pub(crate) fn listed_instances(&self) -> String {
+        let texts: Vec<String> = self
+            .instances
+            .iter()
+            .map(|instance| format!("`{}`", instance.text()))
+            .collect();
+        texts.join(", ")
+    }
 }
 
 /// What the function returns: each thread or block writes it to the output.
@@ -89,7 +117,11 @@ pub(crate) fn brand() -> Lifetime {
 }
 
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel> {
-    let Arguments { block, handle } = parse_arguments.parse2(arguments)?;
+    let Arguments {
+        block,
+        handle,
+        instances,
+    } = parse_arguments.parse2(arguments)?;
     let mut function: ItemFn =
         syn::parse2(item).map_err(|error| Error::new(error.span(), message::NOT_A_FUNCTION))?;
     let mut parameters = Vec::new();
@@ -107,12 +139,14 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
         parameters.push(Parameter { name, ty, role });
     }
     let returned = parse_returned(&function.sig.output);
+    let instances = instances::resolve(&function.sig.generics, instances.as_ref())?;
     Ok(Kernel {
         function,
         parameters,
         returned,
         block,
         handle,
+        instances,
     })
 }
 
@@ -145,6 +179,7 @@ fn parse_returned(output: &ReturnType) -> Option<Returned> {
 struct Arguments {
     block: Option<BlockSize>,
     handle: Option<Ident>,
+    instances: Option<Listed>,
 }
 
 fn parse_arguments(input: ParseStream<'_>) -> Result<Arguments> {
@@ -155,6 +190,7 @@ fn parse_arguments(input: ParseStream<'_>) -> Result<Arguments> {
         let (given, syntax) = match name.to_string().as_str() {
             "block" => (arguments.block.is_some(), message::BLOCK_NOT_LITERAL),
             "handle" => (arguments.handle.is_some(), message::HANDLE_NOT_NAME),
+            "instances" => (arguments.instances.is_some(), message::INSTANCES_NOT_LIST),
             _ => return Err(Error::new_spanned(name, message::UNKNOWN_ARGUMENT)),
         };
         if given {
@@ -165,6 +201,8 @@ fn parse_arguments(input: ParseStream<'_>) -> Result<Arguments> {
             .map_err(|_| Error::new_spanned(&name, syntax))?;
         if name == "block" {
             arguments.block = Some(input.parse()?);
+        } else if name == "instances" {
+            arguments.instances = Some(Listed::parse(input, &name)?);
         } else {
             let handle = input
                 .parse()

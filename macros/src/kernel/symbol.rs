@@ -1,16 +1,18 @@
 //! The entry's name: the function's name, and a hash of package and signature. A module built from
-//! another signature has no entry of this name.
+//! another signature has no entry of this name. Of a generic kernel, each instance has an entry,
+//! and its types and numbers are part of the hash.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 
+use super::instances::Instance;
 use super::parse::Kernel;
 
 /// A version that changes with the way in which parameters are passed.
 const ABI_VERSION: &str = "cuda-rt kernel ABI 1";
 
-pub(crate) fn symbol(package: &str, kernel: &Kernel) -> String {
+pub(crate) fn symbol(package: &str, kernel: &Kernel, instance: Option<&Instance>) -> String {
     let name = kernel.function.sig.ident.unraw().to_string();
     let mut hash = Hash(0xcbf2_9ce4_8422_2325);
     hash.text(ABI_VERSION);
@@ -26,6 +28,14 @@ pub(crate) fn symbol(package: &str, kernel: &Kernel) -> String {
     }
     let block = kernel.block.map_or([0, 0], |block| block.threads);
     hash.text(&format!("{}x{}", block[0], block[1]));
+    if let Some(instance) = instance {
+        hash.text("instance");
+        for (parameter, argument) in &instance.arguments {
+            hash.text(&parameter.unraw().to_string());
+            hash.tokens(argument.to_token_stream());
+            hash.text(",");
+        }
+    }
     format!("{name}__{:016x}", hash.0)
 }
 

@@ -1,3 +1,5 @@
+mod instances;
+
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
@@ -41,7 +43,7 @@ fn a_function_that_cannot_be_a_kernel_is_refused_with_its_message() {
         quote!(
             fn k<'a>(i: Index1, o: PerThread<u8>) {}
         ),
-        message::GENERIC,
+        message::LIFETIME,
     );
     refused(
         none(),
@@ -52,7 +54,7 @@ fn a_function_that_cannot_be_a_kernel_is_refused_with_its_message() {
             {
             }
         ),
-        message::GENERIC,
+        message::WHERE_CLAUSE,
     );
     refused(
         none(),
@@ -299,7 +301,7 @@ fn a_handle_does_not_change_the_entrys_name() {
 fn name(package: &str, arguments: TokenStream, item: TokenStream) -> String {
     let kernel = parse::parse(arguments, item).unwrap();
     check::check(&kernel).unwrap();
-    symbol::symbol(package, &kernel)
+    symbol::symbol(package, &kernel, kernel.instances.first())
 }
 
 #[test]

@@ -113,11 +113,19 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// `release` may unmap the memory, or drop its owner. If `release` never runs, its captures are
     /// leaked.
     ///
+    /// This is the way to write-combined memory (`cuMemHostAlloc` with
+    /// `CU_MEMHOSTALLOC_WRITECOMBINED`), which [`Device::pinned`] never returns, and says why.
+    /// Write it from the first element to the last, by [`copy_from_slice`](slice::copy_from_slice)
+    /// for example, and let streams read it. The CPU's reads of it are correct, but each goes to
+    /// memory, because write-combined memory is not cached. Nothing that `cuda-rt` does on its own
+    /// reads it.
+    ///
     /// # Safety
     /// Until `release` runs:
     /// 1. `start` is the address of `len` elements that are mapped and page-locked for every GPU of
     ///    the process (`cuMemHostAlloc` or `cuMemHostRegister`, portable). One allocation holds all
-    ///    of them. No other code reads, writes or unlocks them.
+    ///    of them. No other code reads, writes or unlocks them, also no reset of a context and no
+    ///    child of `fork`.
     /// 2. They are aligned for `T` and initialised to values of `T`.
     /// 3. No work that uses them is pending at the call.
     #[track_caller]

@@ -10,7 +10,8 @@ use crate::tag::Live;
 use cuda_rt_driver::{Kernel, KernelAttributes, SuggestedBlock};
 
 /// A type that stands for one kernel. `#[kernel(handle = Name)]` declares the type `Name`, with the
-/// kernel's visibility.
+/// kernel's visibility. The handle of a generic kernel has the kernel's parameters: `Name<f32>` is
+/// the instance for `f32`.
 ///
 /// ```
 /// use cuda_rt::Device;

@@ -188,6 +188,19 @@ impl Fence {
         }
     }
 
+    /// Runs `body` on the device's thread for closures once the fence is over or a query fails. For
+    /// a fence without events it drops `body` and does nothing.
+    pub(crate) fn watch_closure(
+        &mut self,
+        body: impl FnOnce(DriverResult<()>) + Send + 'static,
+    ) -> io::Result<()> {
+        let Some(completion) = self.completion() else {
+            return Ok(());
+        };
+        let done = Done::run(completion, body)?;
+        self.watch(done)
+    }
+
     /// A second holder of the same events. For the end of a stream an event is recorded.
     pub(crate) fn share(&mut self) -> Self {
         if let Kind::EndOf(end) = &self.0 {

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 
 use crate::error::{During, Error, Result};
 use crate::memory::Bundle;
-use crate::order::completion::{Done, Watch};
+use crate::order::completion::{Done, DoneScope, Watch};
+use crate::order::fence::Fence;
 use crate::order::handoff::Handoff;
 use crate::tag::Live;
 use cuda_rt_driver::{CallSite, DriverResult};
@@ -180,8 +181,9 @@ impl<R: Bundle> Handoff<R> {
     /// `R` is `'static`, so a bundle of a [scoped](crate::Scoped) device has no `on_done`.
     /// Counterexample: `R` may hold elements that borrow (`PinnedBuffer<&str>`, made with
     /// `unsafe`). The closure outlives this call, so the host would read such elements after the
-    /// borrowed value is gone. For a scoped device, [`synchronize`](Self::synchronize) the handoff
-    /// in a thread of `std::thread::scope`, or `.await` it, which demands nothing of `R`.
+    /// borrowed value is gone. For a scoped device, and for a closure that borrows, there is
+    /// [`on_done_in`](Self::on_done_in), whose scope waits for the closure. `.await` demands
+    /// nothing of `R` either.
     ///
     /// # Hazards prevented
     /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could end before it.
@@ -205,25 +207,85 @@ impl<R: Bundle> Handoff<R> {
     /// assert_eq!(receiver.recv().expect("it ran")?, 0.0);
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
-    pub fn on_done(mut self, body: impl FnOnce(Result<R>) + Send + 'static) -> Result<()>
+    pub fn on_done(self, body: impl FnOnce(Result<R>) + Send + 'static) -> Result<()>
     where
         R: Send + 'static,
         R::Device: Live,
     {
-        // A second holder of the fence, because the handoff moves into the closure.
-        let mut fence = self.share_fence();
-        let Some(completion) = fence.completion() else {
-            body(self.synchronize());
-            return Ok(());
-        };
-        let run = move |outcome: DriverResult<()>| {
-            let outcome = outcome.during("Handoff::on_done");
+        match self.with_fence() {
+            Err(settled) => body(settled),
+            Ok((handoff, mut fence)) => {
+                const CALL: &str = "Handoff::on_done";
+                let run = handoff.settling(CALL, body);
+                fence
+                    .watch_closure(run)
+                    .map_err(|source| no_thread(CALL, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`on_done`](Self::on_done), for a closure and a bundle that may borrow:
+    /// [`done_scope`](crate::done_scope), which made `scope`, waits for the closure. Does not
+    /// block.
+    ///
+    /// This is the `on_done` of a [scoped](crate::Scoped) device. The page of `done_scope` has an
+    /// example that runs.
+    ///
+    /// # Hazards prevented
+    /// H13, H16, H18, and H26: what `body` and `R` borrow lives longer than the scope.
+    ///
+    /// # Errors
+    /// As for `on_done`; also in a process that was forked from the scope's process.
+    pub fn on_done_in<'scope>(
+        self,
+        scope: &'scope DoneScope<'scope, '_>,
+        body: impl FnOnce(Result<R>) + Send + 'scope,
+    ) -> Result<()>
+    where
+        R: Send + 'scope,
+        R::Device: Live,
+    {
+        match self.with_fence() {
+            Err(settled) => body(settled),
+            Ok((handoff, mut fence)) => {
+                const CALL: &str = "Handoff::on_done_in";
+                let run = handoff.settling(CALL, body);
+                let run = scope.body(run).map_err(|source| no_thread(CALL, source))?;
+                fence
+                    .watch_closure(run)
+                    .map_err(|source| no_thread(CALL, source))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Bundle> Handoff<R>
+where
+    R::Device: Live,
+{
+    /// The handoff and a second holder of its fence, because the handoff moves into a closure. If
+    /// the fence has no events, the settled bundle or the error.
+    fn with_fence(mut self) -> std::result::Result<(Self, Fence), Result<R>> {
+        let fence = self.share_fence();
+        if fence.completion().is_none() {
+            return Err(self.synchronize());
+        }
+        Ok((self, fence))
+    }
+
+    /// Calls `body` with the bundle or the error, once the outcome of the wait is known.
+    fn settling<F: FnOnce(Result<R>)>(
+        self,
+        call: &'static str,
+        body: F,
+    ) -> impl FnOnce(DriverResult<()>) + use<R, F> {
+        move |outcome| {
+            let outcome = outcome.during(call);
             // HANDOFF-1: every use is over. After an error it is not, and the handoff is dropped.
-            body(outcome.map(|()| self.settled(CallSite::here("Handoff::on_done"))));
-        };
-        let thread = |source| no_thread("Handoff::on_done", source);
-        let done = Done::run(completion, run).map_err(thread)?;
-        fence.watch(done).map_err(thread)
+            body(outcome.map(|()| self.settled(CallSite::here(call))));
+        }
     }
 }
 

@@ -22,7 +22,10 @@ impl Closures {
             let (sender, jobs) = channel::<Job>();
             thread::Builder::new()
                 .name("cuda-rt-done".into())
-                .spawn(move || jobs.into_iter().for_each(contain))?;
+                .spawn(move || {
+                    super::scope::mark_thread();
+                    jobs.into_iter().for_each(contain);
+                })?;
             Ok(sender)
         })
     }

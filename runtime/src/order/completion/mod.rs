@@ -26,6 +26,7 @@
 //! thread holds only the events (H27).
 
 mod closures;
+mod scope;
 mod thread;
 
 use std::collections::VecDeque;
@@ -38,6 +39,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::closures::Closures;
 use self::closures::Job;
+pub use self::scope::{DoneScope, done_scope};
 use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
@@ -138,6 +140,7 @@ fn start(pauses: bool, at_end: impl FnOnce() + Send + 'static) -> io::Result<Sen
     std::thread::Builder::new()
         .name("cuda-rt-events".into())
         .spawn(move || {
+            scope::mark_thread();
             Waiting::default().run(&receiver, pauses);
             at_end();
         })?;

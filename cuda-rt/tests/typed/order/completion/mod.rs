@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod attacks;
+mod scope;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;

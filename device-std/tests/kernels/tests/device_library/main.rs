@@ -9,6 +9,7 @@ mod atomic;
 mod block;
 #[path = "../../../../../cuda-rt/tests/devices/mod.rs"]
 mod devices;
+mod generic;
 mod harness;
 mod math;
 mod memory;
