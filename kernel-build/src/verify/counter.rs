@@ -3,8 +3,8 @@
 //! A counter is a value `v` that a block `h` of the component joins from several paths. From one
 //! run of `h` to the next, while the thread stays in the component, `v` changes by one constant
 //! `step`, modulo 2ᴺ. A block `t`, which each cycle through `h` contains, compares `v` plus a
-//! constant with a value that stays the same, and leaves the component for some results. N is the width
-//! of the comparison, and the counter may be wider.
+//! constant with a value that stays the same, and leaves the component for some results. N is the
+//! width of the comparison, and the counter may be wider.
 //!
 //! Until a comparison leaves the component, the compared value walks through all numbers
 //! `start + i · step` modulo 2ᴺ. These are all numbers with the start's last `s` bits, where 2ˢ is

@@ -303,7 +303,7 @@ fn accepted_counters_end_for_all_starts() {
                                 let compared = value.wrapping_add(offset);
                                 holds(read(compared), read(bound as u16)) != is_negated
                             };
-                            // Each set of numbers through which a counter walks, from one of its members.
+                            // One member of each set of numbers through which a counter walks.
                             let size = 1 << (step as u16).trailing_zeros();
                             let starts = match start {
                                 Some(start) => start..start + 1,

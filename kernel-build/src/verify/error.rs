@@ -20,8 +20,8 @@ pub enum Refusal {
         /// The calls that lead back to it.
         cycle: Vec<String>,
     },
-    /// A loop may never end, and NVIDIA's compiler of PTX may remove it. The code behind the loop may
-    /// rest on the loop's exit, for example an access without a check of its index.
+    /// A loop may never end, and NVIDIA's compiler of PTX may remove it. The code behind the loop
+    /// may rest on the loop's exit, for example an access without a check of its index.
     #[error(
         "`{function}`: the loop at {start} may never end, and contains no instruction that the compiler of PTX keeps, so the compiler may remove it"
     )]

@@ -210,9 +210,9 @@ fn sections(elf: &[u8]) -> Vec<(String, &[u8])> {
 }
 
 /// Counts the branches to an earlier instruction. An instruction has 16 bytes from sm_70 on. `BRA`
-/// has the code 0x947, or 0x547 with a predicate of the whole warp. Its distance counts 4 bytes, and starts at bit 34; from sm_90 on, its last 8
-/// bits lie at bit 16 (seen in the output of `nvdisasm -hex`). A branch to itself ends the code,
-/// behind its last instruction.
+/// has the code 0x947, or 0x547 with a predicate of the whole warp. Its distance counts 4 bytes,
+/// and starts at bit 34; from sm_90 on, its last 8 bits lie at bit 16 (seen in the output of
+/// `nvdisasm -hex`). A branch to itself ends the code, behind its last instruction.
 fn backward_branches(code: &[u8], architecture: &str) -> usize {
     let branches = code.chunks_exact(16).filter(|instruction| {
         let bits = u128::from_le_bytes((*instruction).try_into().unwrap());

@@ -1,5 +1,5 @@
-//! A kernel that runs for ever on a GPU, as it must by Rust's rules: the driver's compiler of PTX may
-//! not remove its loop. Another process launches the kernel, and is killed.
+//! A kernel that runs for ever on a GPU, as it must by Rust's rules: the driver's compiler of PTX
+//! may not remove its loop. Another process launches the kernel, and is killed.
 #![forbid(unsafe_code)]
 
 use std::io::{BufRead, BufReader};
