@@ -52,6 +52,8 @@ pub(super) struct Instruction<'a> {
     pub(super) opcode: &'a str,
     /// The predicate of `@%p` or `@!%p`.
     pub(super) guard: Option<Name>,
+    /// Whether the predicate is negated: `@!%p`.
+    pub(super) is_negated: bool,
     pub(super) operands: Vec<Operand<'a>>,
     pub(super) text: String,
     pub(super) line: u32,
@@ -255,9 +257,10 @@ impl<'a> Parser<'a> {
     fn instruction(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Refusal> {
         let line = cursor.line();
         let mut words = String::new();
-        let mut guard = None;
+        let (mut guard, mut is_negated) = (None, false);
         if cursor.take("@") {
-            let negated = if cursor.take("!") { "!" } else { "" };
+            is_negated = cursor.take("!");
+            let negated = if is_negated { "!" } else { "" };
             let word = cursor.next()?;
             words = format!("@{negated}{word} ");
             guard = self.lookup(word);
@@ -286,6 +289,7 @@ impl<'a> Parser<'a> {
         self.body.statements.push(Statement::Instruction(Instruction {
             opcode,
             guard,
+            is_negated,
             operands,
             text: words,
             line,

@@ -221,6 +221,12 @@ impl<'b, 'a> Checker<'b, 'a> {
         self.graphs.get(name)
     }
 
+    /// The functions with a body, and their graphs.
+    pub(super) fn functions(&self) -> impl Iterator<Item = (&'b Function<'a>, &'b Body<'a>, &Graph<'b, 'a>)> {
+        defined(self.module)
+            .filter_map(|(function, body)| Some((function, body, self.graphs.get(function.name)?)))
+    }
+
     fn refuse(&self, refusal: Refusal) {
         self.refusal.borrow_mut().get_or_insert(refusal);
     }

@@ -318,6 +318,7 @@ impl Definitions {
                 renamed.push(Statement::Instruction(Instruction {
                     opcode: PATHS,
                     guard: None,
+                    is_negated: false,
                     operands: std::iter::once(new).chain(from).map(Operand::Name).collect(),
                     text,
                     line,

@@ -133,7 +133,7 @@ mod tests {
         ] {
             returning(function, "call.uni runs, ();").refused("behind the last instruction of `runs`");
         }
-        returning(".func loops() { L: bra L; }\n", "call.uni loops, ();").accepted();
+        returning(".func loops() { L: pmevent 7; bra L; }\n", "call.uni loops, ();").accepted();
     }
 
     #[test]

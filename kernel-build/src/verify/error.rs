@@ -20,6 +20,17 @@ pub enum Refusal {
         /// The calls that lead back to it.
         cycle: Vec<String>,
     },
+    /// A loop may never end, and NVIDIA's compiler of PTX may remove it. The code behind the loop
+    /// may rest on the loop's exit, for example an access without a check of its index.
+    #[error(
+        "`{function}`: the loop at {start} may never end, and contains no instruction that the compiler of PTX keeps, so the compiler may remove it"
+    )]
+    Loop {
+        /// The function.
+        function: String,
+        /// The label at the loop's start.
+        start: Place,
+    },
     /// Only some threads may reach a barrier, or an exchange between lanes.
     #[error(
         "the kernel `{kernel}`: {operation} needs all threads {group}, and possibly only some reach it (H32)\n{reasons}"

@@ -11,6 +11,8 @@
 //! - entries take the parameters that a launch passes (`parameters`);
 //! - each thread ends by a return or by a trap (`ends`), and writes before what it returns
 //!   (`filled`);
+//! - each loop that may never end contains an instruction that NVIDIA's compiler keeps (`loops`,
+//!   `counter`);
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
@@ -24,6 +26,7 @@ mod access;
 mod body;
 mod bytes;
 mod check;
+mod counter;
 mod definitions;
 mod directives;
 mod ends;
@@ -33,6 +36,7 @@ mod graph;
 mod instruction;
 mod interval;
 mod lex;
+mod loops;
 mod operands;
 mod origin;
 mod parameters;
@@ -80,7 +84,7 @@ pub struct Verified {
 pub fn verify_threads(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &modules(ptx)? {
-        prove(module, &mut verified, |_| Ok(Vec::new()))?;
+        prove(&Checker::new(module)?, &mut verified, |_| Ok(Vec::new()))?;
     }
     Ok(verified)
 }
@@ -94,12 +98,17 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &modules(ptx)? {
         check_variables(module)?;
-        prove(module, &mut verified, |entry| parameters::compare(module, entry))?;
+        let checker = Checker::new(module)?;
+        prove(&checker, &mut verified, |entry| {
+            parameters::compare(module, entry)
+        })?;
+        loops::check(&checker)?;
     }
     Ok(verified)
 }
 
-/// Makes a text provable. It writes a trap before each `exit`. If the proof fails, it writes a
+/// Makes a text provable. It writes a trap before each `exit`, and adds an instruction to each loop
+/// that may never end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a
 /// value into the registers that a path reads before any write. If the proof still fails, it does
 /// the same for local memory.
 ///
@@ -107,6 +116,7 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
 /// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
     let ptx = ends::trap_before_exits(&ptx);
+    let ptx = loops::keep(&ptx)?;
     if verify(&ptx).is_ok() {
         return Ok(ptx);
     }
@@ -126,12 +136,16 @@ fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
 }
 
 fn prove(
-    module: &Module<'_>,
+    checker: &Checker<'_, '_>,
     verified: &mut Verified,
     roles: impl Fn(&Function<'_>) -> Result<Vec<Role>, Refusal>,
 ) -> Result<(), Refusal> {
-    let checker = Checker::new(module)?;
-    for function in module.functions.iter().filter(|function| function.is_entry) {
+    for function in checker
+        .module
+        .functions
+        .iter()
+        .filter(|function| function.is_entry)
+    {
         let proved = checker.entry(function, &roles(function)?)?;
         verified.entries.push((function.name.to_owned(), proved));
     }
@@ -140,6 +154,8 @@ fn prove(
 
 #[cfg(test)]
 mod called;
+#[cfg(test)]
+mod endless;
 #[cfg(test)]
 mod memory_oracle;
 #[cfg(test)]

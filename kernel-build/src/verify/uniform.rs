@@ -23,7 +23,9 @@
 //! there. At the post-dominator, several names of one register may meet. A name that was written in
 //! the region differs. A name that was current at the branch is the same on all paths.
 //!
-//! A path that traps ends the launch. A path that never ends keeps all threads from the next point.
+//! A path that traps ends the launch. A path that never ends keeps all threads from the next point:
+//! the compiler of PTX keeps its loop (`loops.rs`). Without the loop, all threads would reach the
+//! point.
 
 use super::body::{Body, Instruction, Name, Operand};
 use super::graph::{End, Graph};

@@ -10,6 +10,7 @@ device_std::kernel_module!("../ptx/library_kernels.ptx");
 
 pub mod atomic;
 pub mod block;
+pub mod endless;
 pub mod generic;
 pub mod math;
 pub mod memory;
