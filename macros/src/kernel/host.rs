@@ -94,8 +94,8 @@ pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
         let symbol = symbol::symbol(package, kernel, Some(instance));
         let text = instance.text();
         let text = match text.starts_with('<') {
-            true => format!("{}{text}", name.unraw().to_string()),
-            false => format!("{}<{text}>", name.unraw().to_string()),
+            true => format!("{}{text}", name.unraw()),
+            false => format!("{}<{text}>", name.unraw()),
         };
         let handle_type = kernel.handle.as_ref().map(|handle| {
             let arguments = instance.aliases();

@@ -89,8 +89,8 @@ impl<T, D: DeviceTag, E: DeviceTag> Handoff<PeerBuffer<T, D, Idle<E>>> {
     #[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream of its own device"]
     pub fn for_its_device(self) -> Handoff<DeviceBuffer<T, Idle<D>>> {
         let (bundle, fence) = self.into_parts();
-        // This may be the last handle of the borrowing device, whose end makes calls. If one unwinds,
-        // the memory leaks.
+        // This may be the last handle of the borrowing device, whose end makes calls. If one
+        // unwinds, the memory leaks.
         let Memory { theirs, core, .. } = bundle.take_back().into_memory();
         drop(core);
         // SAFETY: HANDOFF-1: every use of the memory, also by its own device (PEER-1), is over or
