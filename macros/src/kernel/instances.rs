@@ -212,8 +212,8 @@ pub(super) fn function_name() -> Ident {
     Ident::new("__cuda_rt_instance", Span::mixed_site())
 }
 
-/// The generic parameters as arguments: `<T, { N }>`. Without the braces, a type of the user's crate
-/// with the name of a constant would be meant.
+/// The generic parameters as arguments: `<T, { N }>`. Without the braces, a type of the user's
+/// crate with the name of a constant would be meant.
 fn names(generics: &Generics) -> Vec<TokenStream> {
     let names = generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Type(parameter) => Some(parameter.ident.to_token_stream()),
