@@ -129,9 +129,9 @@ impl<G> Communicator<G> {
     /// # Errors
     /// [`CollectiveError::RankLength`]. [`CollectiveError::SharedUnit`] for a part of an allocation
     /// that does not begin and end at a multiple of 16 bytes. [`Error::Aborted`] if this or an
-    /// earlier collective could not be enqueued. [`Error::Unordered`] of a device. The buffers are freed in their streams' order, or leaked if the
-    /// collective may be in flight. [`try_all_reduce`](Self::try_all_reduce) gives the buffers back
-    /// if nothing was enqueued.
+    /// earlier collective could not be enqueued. [`Error::Unordered`] of a device. The buffers are
+    /// freed in their streams' order, or leaked if the collective may be in flight.
+    /// [`try_all_reduce`](Self::try_all_reduce) gives the buffers back if nothing was enqueued.
     #[track_caller]
     pub fn all_reduce<T: Reducible, R: InPlace<T, G>>(&self, by: Reduction, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_reduce(by, ranks)?)

@@ -31,8 +31,9 @@ use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, 
 /// One GPU: a context with streams, memory and kernels of its own.
 ///
 /// `D` names the instance. [`Device::open`] gives the process-wide instance of GPU 0; scoped
-/// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) live for one
-/// closure, and have a type of their own there ([`Scoped`]). A device is cheap to clone and usable from any thread.
+/// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) live for
+/// one closure, and have a type of their own there ([`Scoped`]). A device is cheap to clone and
+/// usable from any thread.
 pub struct Device<D = Gpu<0>> {
     core: Arc<DeviceCore>,
     tag: PhantomData<fn(D) -> D>,

@@ -124,8 +124,8 @@ impl Device {
         Ok(Device::from_core(gpu_or_simulated(N, config)?))
     }
 
-    /// Runs `body` with a new simulated device. Its type ([`Scoped`]) exists in `body` only, so none
-    /// of its values leaves `body`.
+    /// Runs `body` with a new simulated device. Its type ([`Scoped`]) exists in `body` only, so
+    /// none of its values leaves `body`.
     ///
     /// # Errors
     /// [`OpenError::Driver`] if the configuration injects a fault into the start.

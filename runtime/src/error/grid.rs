@@ -3,6 +3,9 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use super::Error;
+use cuda_rt_driver::Kernel;
+
 /// A grid that cannot be launched, or that does not cover the output of a kernel that returns its
 /// element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,19 @@ pub enum GridError {
         /// The elements of the output.
         len: u64,
     },
+}
+
+impl GridError {
+    /// The error of a launch of `kernel` with this grid.
+    #[cold]
+    pub(crate) fn of(self, kernel: &Kernel) -> Error {
+        Error::Grid {
+            kernel: kernel.name,
+            file: kernel.file,
+            line: kernel.line,
+            why: self,
+        }
+    }
 }
 
 impl fmt::Display for GridError {

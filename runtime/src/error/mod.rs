@@ -37,11 +37,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of a refused or failed operation.
 ///
-/// Nothing was enqueued, unless a variant or the call's `# Errors` says otherwise: a copy or fill of
-/// several driver calls may be done in part, and the closure of a loan may have run. A value that
-/// was passed in and is not part of the error was freed if that was safe, and leaked otherwise.
-/// Calls that return [`Refused`] give the value back: `try_release`, `try_acquire` and the other
-/// `try_` methods, [`query`](crate::Handoff::query),
+/// Nothing was enqueued, unless a variant or the call's `# Errors` says otherwise: a copy or fill
+/// of several driver calls may be done in part, and the closure of a loan may have run. A value
+/// that was passed in and is not part of the error was freed if that was safe, and leaked
+/// otherwise. Calls that return [`Refused`] give the value back: `try_release`, `try_acquire` and
+/// the other `try_` methods, [`query`](crate::Handoff::query),
 /// [`for_device`](crate::PinnedBuffer::for_device), and launches whose output is
 /// [`alloc_uninit`](crate::Stream::alloc_uninit) memory.
 ///
@@ -79,9 +79,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// # When memory runs out
 ///
-/// [`is_out_of_memory`](Self::is_out_of_memory) is true for device memory and for pinned memory. The
-/// error is plain, so a program can make room and repeat the call. Memory of dropped buffers is free
-/// once the work that uses it is over, so a wait is part of the recovery:
+/// [`is_out_of_memory`](Self::is_out_of_memory) is true for device memory and for pinned memory.
+/// The error is plain, so a program can make room and repeat the call. Memory of dropped buffers is
+/// free once the work that uses it is over, so a wait is part of the recovery:
 ///
 /// 1. Drop buffers that can be made again: a cache, a prefetched batch.
 /// 2. Wait for the work that uses them: [`Device::synchronize`](crate::Device::synchronize).
@@ -309,8 +309,8 @@ impl Error {
     /// [`Device::set_pinned_limit`](crate::Device::set_pinned_limit). The call may then succeed
     /// after the program has [made room](Self#when-memory-runs-out).
     ///
-    /// It is false for [`Unordered`](Self::Unordered) and [`Aborted`](Self::Aborted), whatever their
-    /// cause, because the same call would fail again.
+    /// It is false for [`Unordered`](Self::Unordered) and [`Aborted`](Self::Aborted), whatever
+    /// their cause, because the same call would fail again.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
             Self::Pinned(error) => {

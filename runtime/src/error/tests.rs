@@ -196,7 +196,8 @@ fn an_error_is_sticky_if_it_says_that_the_device_is_lost_or_takes_no_more_work()
 }
 
 /// The message begins with the call or the kernel, and a call that makes other calls of this crate
-/// puts its own name there. `NoGpu` and its like are told apart by their type, and come of one call.
+/// puts its own name there. `NoGpu` and its like are told apart by their type, and come of one
+/// call.
 #[test]
 fn a_message_names_the_call_or_the_kernel() {
     let driver = DriverError::new("cuEventRecord", ErrorCode::OUT_OF_MEMORY);

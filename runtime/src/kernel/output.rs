@@ -28,8 +28,8 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 ///   [`Error`].
 ///
 /// A kernel that returns its element may end a closure: `?` converts the error of a launch, and a
-/// launch by value has the error [`Refused`]. So write `Ok::<_, Error>(add(..)?)`, and not `add(..)`
-/// alone:
+/// launch by value has the error [`Refused`]. So write `Ok::<_, Error>(add(..)?)`, and not
+/// `add(..)` alone:
 ///
 /// ```text
 /// compute.lend_ref(&left, &x, |x| {

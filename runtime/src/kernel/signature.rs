@@ -16,7 +16,7 @@ use device_std::{Block, Index1, Index2, Index3, OneD, TwoD};
 
 use super::parameters::{ArrayLike, Cons, LastParameters, Parameters, as_slice};
 use super::{Grid1, Grid2, Grid3, KernelOutput};
-use crate::error::{Error, GridError, Result};
+use crate::error::{GridError, Result};
 use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{Kernel, LaunchShape, Parameter};
@@ -202,7 +202,7 @@ pub fn launch<K: Simulate, S: StreamTag>(
 where
     K::Parameters: Parameters<Return = ()>,
 {
-    let shape = shape::<K>(grid).map_err(refused::<K>)?;
+    let shape = shape::<K>(grid).map_err(|why| why.of(K::kernel()))?;
     // SAFETY: the kernel returns nothing, so it has no output for it.
     unsafe { launch_shape::<K, S>(stream, &shape, &arguments, [0; 2]) }
 }
@@ -266,7 +266,7 @@ where
         // SAFETY: `output` owns or borrows its memory uniquely, at least for this call, and the
         // memory belongs to `S` (`KernelOutput`).
         Ok(shape) => unsafe { launch_shape::<K, S>(stream, &shape, &arguments, memory) },
-        Err(why) => Err(refused::<K>(why)),
+        Err(why) => Err(why.of(K::kernel())),
     };
     match launched {
         // SAFETY: RETURNED-1: the launch covers each element of the output, so each is written by
@@ -275,18 +275,6 @@ where
         // reads its memory again.
         Ok(()) => Ok(unsafe { output.written() }),
         Err(error) => Err(output.refused(error)),
-    }
-}
-
-/// The error of a launch of `K` whose grid is refused.
-#[cold]
-fn refused<K: Simulate>(why: GridError) -> Error {
-    let Kernel { name, file, line, .. } = *K::kernel();
-    Error::Grid {
-        kernel: name,
-        file,
-        line,
-        why,
     }
 }
 

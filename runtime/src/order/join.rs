@@ -120,8 +120,8 @@ impl<H: sealed::Parts> Handoffs for H {
 }
 
 impl<R: Bundle> Handoff<R> {
-    /// Makes one handoff of several, whose [fence](Handoff) holds the events of all. Calls nothing of the
-    /// driver. [`split`](Handoff::split) undoes the join.
+    /// Makes one handoff of several, whose [fence](Handoff) holds the events of all. Calls nothing
+    /// of the driver. [`split`](Handoff::split) undoes the join.
     ///
     /// # Hazards prevented
     /// H10: the stream that acquires the result waits for every handoff. Counterexample: if the

@@ -64,9 +64,9 @@ impl<D: Live> Device<D> {
 impl<S: StreamTag> Stream<S> {
     /// Copies `range` of a buffer of another device to memory of this stream (`cuMemcpyDtoDAsync`,
     /// or `cuMemcpyPeerAsync` where the devices have [no link](Device::peer_access)).
-    /// Stream-ordered on this stream: the copy waits for the [fence](Handoff) of `source`, and the returned
-    /// handoff waits for the copy. The other device does nothing, and its streams wait only if they
-    /// acquire the buffer.
+    /// Stream-ordered on this stream: the copy waits for the [fence](Handoff) of `source`, and the
+    /// returned handoff waits for the copy. The other device does nothing, and its streams wait
+    /// only if they acquire the buffer.
     ///
     /// Counterexample, if the source were a `&DeviceSlice`: a stream of the source's own device
     /// could overwrite the source as soon as the call returns. The copy, on a stream with no order

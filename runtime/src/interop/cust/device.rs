@@ -40,8 +40,8 @@ impl Device {
     }
 
     /// Runs `body` with the GPU of a context of cust, as an instance of its own, like
-    /// [`with_gpu`](Self::with_gpu). The instance's type exists in `body` only, so none of its values leaves
-    /// `body`.
+    /// [`with_gpu`](Self::with_gpu). The instance's type exists in `body` only, so none of its
+    /// values leaves `body`.
     ///
     /// # Errors
     /// [`OpenError::NoGpu`] if the GPU cannot be used.

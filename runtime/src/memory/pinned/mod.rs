@@ -25,8 +25,9 @@ use crate::order::unless::Unless;
 use crate::tag::{DeviceTag, Idle, Live, StreamTag};
 use cuda_rt_driver::{CallSite, DeviceAddress, Hint};
 
-/// Prints the address and the length, for every place `P`: a derived `Debug` of a bundle must not read
-/// memory that is in use. To print the elements of an idle buffer, print the slice: `&buffer[..]`.
+/// Prints the address and the length, for every place `P`: a derived `Debug` of a bundle must not
+/// read memory that is in use. To print the elements of an idle buffer, print the slice:
+/// `&buffer[..]`.
 impl<T, P> fmt::Debug for PinnedBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PinnedBuffer({:?}, {} elements)", self.base(), self.len())
