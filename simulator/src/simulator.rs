@@ -67,7 +67,7 @@ impl Simulator {
     /// did.
     ///
     /// ```
-    /// use cuda_rt_driver::{Driver, ErrorCode};
+    /// use cuda_rt_driver::{ErrorCode, Memory};
     /// use cuda_rt_simulator::{Call, SimConfig, SimDriver, Simulator};
     ///
     /// let driver = SimDriver::new(SimConfig::new());
@@ -84,9 +84,9 @@ impl Simulator {
         self.fail_nth(call, 1, code);
     }
 
-    /// Makes the `nth` `call` from now on fail with `code`; the next call is number 1. Calls of
-    /// this crate's own bookkeeping count too. Two faults of one call that fall on the same number
-    /// are one, with the code of the later request.
+    /// Makes the `nth` `call` from now on fail with `code`; the next call is number 1. Calls that
+    /// the runtime makes for its own bookkeeping count too. Two faults of one call that fall on the
+    /// same number are one, with the code of the later request.
     ///
     /// # Panics
     /// If `nth` is 0.

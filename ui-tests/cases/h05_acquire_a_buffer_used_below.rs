@@ -14,7 +14,9 @@ fn consume(
     data: DeviceBuffer<f32, Upload>,
     out: &mut DeviceBuffer<f32, Compute>,
 ) -> Result<(), Error> {
-    let data = compute.acquire(data)?; // Why not: the errors about `[()]` end when the first one is mended.
+    let data = compute.acquire( // Why not: the errors about `[()]` follow from the error in the next line, and end with it.
+        data,
+    )?; // Why not: as above.
     compute.copy(&data, out)
 }
 

@@ -38,6 +38,19 @@ pub enum GridError {
     },
 }
 
+impl GridError {
+    /// The error of a launch of `kernel` with this grid.
+    #[cold]
+    pub(crate) fn of(self, kernel: &Kernel) -> Error {
+        Error::Grid {
+            kernel: kernel.name,
+            file: kernel.file,
+            line: kernel.line,
+            why: self,
+        }
+    }
+}
+
 impl fmt::Display for GridError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

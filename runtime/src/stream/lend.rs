@@ -121,7 +121,8 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// - [`Error::Driver`] if the wait before `body` cannot be enqueued. `body` has not run.
     /// - [`Error::Unordered`] if neither the wait at the end nor the wait of the host was possible.
-    ///   `body` has run, and its result is dropped. The device takes no more work.
+    ///   `body` has run, and its result is dropped. The device takes no more work: later calls
+    ///   return this error too, and run nothing.
     ///
     /// In a capture the host cannot wait. If the wait at the end cannot be enqueued there,
     /// [`Error::Driver`] comes after `body` has run, and the capture fails too.

@@ -181,10 +181,10 @@ fn no_token_of_an_instance_goes_where_unsafe_is_added() {
         seen += 1;
         // The name of the kernel, for a reader, is a literal.
         let text = tokens.to_string();
-        let (before, after) = text.split_once("\"k<UserA").map_or_else(
-            || text.split_once("\"k<UserB").unwrap_or((&text, "")),
-            |parts| parts,
-        );
+        let (before, after) = text
+            .split_once("\"k<UserA")
+            .or_else(|| text.split_once("\"k<UserB"))
+            .unwrap_or((&text, ""));
         let after = after.split_once('"').map_or("", |(_, after)| after);
         for code in [before, after] {
             assert!(!code.to_lowercase().contains("user"), "{text}");
