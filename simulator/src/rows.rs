@@ -16,8 +16,8 @@ const MAX_PITCH: usize = i32::MAX as usize;
 /// A copy of rows.
 ///
 /// # Invariants
-/// ROWS-1. On each side that is on a device, all bytes from the first row to the end of the last
-/// are in the device's memory.
+/// ROWS-1. On each side that is not given as host memory, all bytes from the first row to the end
+/// of the last are in one memory that the device reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     kind: SpanKind,
@@ -51,8 +51,9 @@ impl Rows {
         );
         for (to, from) in to.zip(from) {
             let (to, from) = (self.destination.0 + to as u64, self.source.0 + from as u64);
-            // SAFETY: ROWS-1 for the device's side, whose memory stays mapped (CHUNK-1). The code
-            // that enqueued the copy answers for the host's side, and for the order.
+            // SAFETY: ROWS-1 for the device's side: memory of a device stays mapped (CHUNK-1), and
+            // managed memory too. The code that enqueued the copy answers for the host's memory,
+            // and for the order.
             unsafe { memory::copy(to, from, self.extent.width_bytes) };
         }
     }
@@ -89,8 +90,8 @@ impl SimDevice {
                 (is_device(SpanKind::CopyToDevice), source),
             ];
             let inside = spans.iter().all(|(on_device, (address, pitch))| {
-                !on_device
-                    || state.memories[self.device].contains(address.0, extent.span_bytes(*pitch) as u64)
+                let bytes = extent.span_bytes(*pitch) as u64;
+                !on_device || state.reach(self.device).contains(address.0, bytes)
             });
             if !fits(destination.1) || !fits(source.1) || !inside {
                 return Err(state.error(Call::CopyRows, ErrorCode::INVALID_VALUE));

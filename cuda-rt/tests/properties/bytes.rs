@@ -37,10 +37,22 @@ impl Memory {
     fn perform(&mut self, call: &Call) -> bool {
         match call {
             Call::Alloc { life, .. } => bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[0]),
-            Call::Free { life, .. } => bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[1]),
-            Call::Copy { to, from, bytes, .. } => {
+            Call::Free { life, .. } | Call::FreeManaged(life) => {
+                bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[1]);
+            }
+            Call::Copy { to, from, bytes, .. } | Call::CopyPeer { to, from, bytes, .. } => {
                 let source = self.bytes(*from, *bytes).to_vec();
                 self.write(*to, &source);
+            }
+            Call::CopyRows { to, from, extent, .. } => {
+                for (to_row, from_row) in extent.rows(to.1).zip(extent.rows(from.1)) {
+                    let row = |place: Place, offset: usize| Place {
+                        offset: place.offset + offset as u64,
+                        ..place
+                    };
+                    let source = self.bytes(row(from.0, from_row), extent.width_bytes).to_vec();
+                    self.write(row(to.0, to_row), &source);
+                }
             }
             Call::Fill {
                 to, pattern, count, ..
@@ -73,7 +85,7 @@ impl Memory {
 /// Whether the host sees the same bytes if `second` runs as early as the order allows.
 pub(crate) fn same_if_flipped(log: &Log, order: &Order, second: Option<Node>) -> bool {
     let mut memory = Memory::new(log);
-    let running = |world: World| matches!(world, World::Device(_));
+    let running = |world: World| matches!(world, World::Devices);
     let flips = |world: World| second.filter(|node| order.nodes[*node].world() == world);
     let outer = second.filter(|node| running(order.nodes[*node].world()));
     let mut same = true;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use cuda_rt::checker::AccessKind;
 use cuda_rt::checker::AccessKind::{Read, Write};
+use cuda_rt::driver::{CopyExtent, Location, Pitch};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 
 /// A piece of memory from one allocation to its end, numbered in the order of allocation. An
@@ -66,11 +67,36 @@ pub(crate) enum Call {
     },
     Register(Life),
     Unregister(Life),
+    AllocManaged(Life),
+    FreeManaged(Life),
+    Prefetch {
+        at: Place,
+        bytes: usize,
+        to: Location,
+        stream: u64,
+    },
+    /// A copy, or a function of the host that copies.
     Copy {
         direction: Direction,
         to: Place,
         from: Place,
         bytes: usize,
+        stream: u64,
+    },
+    /// A copy between two devices, on a stream of this entry's device. `to` or `from` is memory of
+    /// the other device.
+    CopyPeer {
+        to_peer: bool,
+        to: Place,
+        from: Place,
+        bytes: usize,
+        stream: u64,
+    },
+    CopyRows {
+        direction: Direction,
+        to: (Place, Pitch),
+        from: (Place, Pitch),
+        extent: CopyExtent,
         stream: u64,
     },
     Fill {
@@ -216,8 +242,22 @@ impl Log {
     pub(crate) fn touches(&self, call: &Call) -> Vec<Touch> {
         let whole = |life: Life| vec![Touch::new(Write, Place { life, offset: 0 }, self.lives[life])];
         match call {
-            Call::Alloc { life, .. } | Call::Free { life, .. } | Call::Unregister(life) => whole(*life),
-            Call::Copy { to, from, bytes, .. } => {
+            Call::Alloc { life, .. }
+            | Call::Free { life, .. }
+            | Call::Unregister(life)
+            | Call::FreeManaged(life) => whole(*life),
+            Call::CopyRows { to, from, extent, .. } => {
+                let rows = |kind, (place, pitch): (Place, Pitch)| {
+                    extent.touched(place.offset, pitch).map(move |bytes| Touch {
+                        kind,
+                        life: place.life,
+                        bytes,
+                    })
+                };
+                rows(Read, *from).chain(rows(Write, *to)).collect()
+            }
+            Call::Prefetch { at, bytes, .. } => vec![Touch::new(Read, *at, *bytes as u64)],
+            Call::Copy { to, from, bytes, .. } | Call::CopyPeer { to, from, bytes, .. } => {
                 vec![
                     Touch::new(Read, *from, *bytes as u64),
                     Touch::new(Write, *to, *bytes as u64),
@@ -241,6 +281,9 @@ impl Log {
             Call::Alloc { stream, .. }
             | Call::Free { stream, .. }
             | Call::Copy { stream, .. }
+            | Call::CopyRows { stream, .. }
+            | Call::CopyPeer { stream, .. }
+            | Call::Prefetch { stream, .. }
             | Call::Fill { stream, .. }
             | Call::Launch { stream, .. }
             | Call::LaunchGraph { stream, .. } => Some(*stream),

@@ -5,6 +5,7 @@
 //! - `object`, `side/`, `run`: a plan in the typed API: the place of a bundle is known only at run
 //!   time, and the bundle is held typed
 //! - `work`: the work of streams, and the same work on plain vectors
+//! - `counts`: how often each kind of work was done
 //! - `programs`: property 1: every order gives the model's bytes, and no race
 //! - `log`, `record`: the driver calls of a plan as data, and the driver that records them
 //! - `order`: which of the calls race, by brute force
@@ -22,6 +23,7 @@
 #[path = "../block_on/mod.rs"]
 mod block_on;
 mod bytes;
+mod counts;
 mod log;
 mod mutants;
 mod object;

@@ -37,12 +37,14 @@ use proptest::test_runner::TestRunner;
 
 use crate::bytes::same_if_flipped;
 use crate::config;
+use crate::counts::Counts;
 use crate::log::{Call, Log};
 use crate::order::{Conflict, Order};
 use crate::plan::{Plan, Shape, plan};
 use crate::record::{CallLog, Recorder};
 use crate::replay::{Schedule, replay};
 use crate::run::run;
+use crate::side::Tally;
 
 /// Number of orders in which each mutant is tried first.
 const FIRST: u64 = 3;
@@ -66,6 +68,8 @@ pub(crate) struct Count {
     /// Replays, and the most replays that one mutant needed to show wrong bytes.
     replays: u64,
     most_tried: u64,
+    /// What the programs did.
+    kinds: Counts,
 }
 
 /// Orders by seed. Lazy orders find at once an access that no wait orders; random orders find an
@@ -98,15 +102,18 @@ fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
     })
 }
 
-/// The driver calls of a plan.
-fn record(plan: &Plan, config: &SimConfig) -> Log {
+/// The driver calls of a plan, and what it did.
+fn record(plan: &Plan, config: &SimConfig) -> (Log, Tally) {
     let calls = Arc::new(Mutex::new(CallLog::default()));
-    let driver = |device| Recorder::new(config.clone(), device, &calls);
-    Device::with_driver(driver(0), |zero| {
-        Device::with_driver(driver(1), |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
+    let [zero, one] = Recorder::two(config.clone(), &calls);
+    let tally = Device::with_driver(zero, |zero| {
+        Device::with_driver(one, |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
     })
     .expect("no fault");
-    std::mem::take(&mut calls.lock().expect("no call panics").log)
+    (
+        std::mem::take(&mut calls.lock().expect("no call panics").log),
+        tally,
+    )
 }
 
 /// Checks one mutant, or the log itself, against the expectation and against its replay.
@@ -210,7 +217,8 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
 /// Judges each mutant of a plan.
 pub(crate) fn mutants_of(plan: &Plan, count: &mut Count) {
     count.plans += 1;
-    let log = record(plan, &SimConfig::new().seed(plan.seed.into()));
+    let (log, tally) = record(plan, &SimConfig::new().seed(plan.seed.into()));
+    count.kinds += tally.counts;
     count.calls += log.entries.len() as u64;
     judge(&log, None, &mut Count::default());
     for edge in log.edges() {
@@ -235,11 +243,12 @@ fn each_edge_that_is_left_out_is_reported_and_shows() {
         Ok(())
     });
     let count = total.get();
-    println!("{count:#?}");
+    println!("{count:?}");
     result.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
         count.mutants,
         count.equivalent + count.refused + count.shown + count.silent
     );
     assert!(count.shown * 10 > count.mutants, "few mutants race: {count:?}");
+    count.kinds.judge(count.plans);
 }

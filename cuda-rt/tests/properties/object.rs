@@ -2,11 +2,13 @@
 //! bundle may be.
 
 use cuda_rt::{
-    Captured, Device, DeviceBuffer, DeviceSlice, Error, Handoff, Idle, Lease, Live, PinnedBuffer, Place,
-    Pooled, Shared, Stream, StreamPool, StreamTag,
+    AnyDevice, AnyStream, Branded, Captured, Device, DeviceBuffer, DeviceSlice, Error, Handoff, Idle, Kept,
+    Lease, Live, ManagedBuffer, PinnedBuffer, PinnedSlice, Place, Pooled, Priority, Shared, Stream,
+    StreamPool, StreamTag,
 };
 
-use crate::plan::Kernel;
+use crate::counts::{Counters, Kind};
+use crate::plan::{Kernel, WORKERS};
 use crate::work::read;
 
 cuda_rt::streams! {
@@ -15,14 +17,47 @@ cuda_rt::streams! {
     pub(crate) Third;
 }
 
-/// The bundle of a program: some device memory and perhaps some pinned memory.
+/// The bundle of a program: some device memory, and perhaps some pinned and managed memory.
 #[derive(cuda_rt::Bundle)]
 pub(crate) struct Buffers<P: Place = Idle> {
     pub(crate) parts: Vec<DeviceBuffer<f32, P>>,
     pub(crate) host: Option<PinnedBuffer<f32, P>>,
+    pub(crate) unified: Unified<P>,
     #[resource(plain)]
     pub(crate) number: u32,
 }
+
+/// Managed memory, or none. An enum, so that programs move enums too.
+#[derive(cuda_rt::Bundle)]
+pub(crate) enum Unified<P: Place = Idle> {
+    Absent,
+    Managed(ManagedBuffer<f32, P>),
+}
+
+impl<S: StreamTag> Buffers<S> {
+    /// All memory of the device, the managed memory last, and the pinned memory.
+    pub(crate) fn slices(&mut self) -> (Vec<&mut DeviceSlice<f32, S>>, Option<&mut PinnedSlice<f32, S>>) {
+        let mut parts: Vec<_> = self.parts.iter_mut().map(|part| &mut **part).collect();
+        if let Unified::Managed(managed) = &mut self.unified {
+            parts.push(managed);
+        }
+        (parts, self.host.as_deref_mut())
+    }
+}
+
+/// [`Buffers::slices`] of the views of a bundle. A macro, because the types of views have several
+/// lifetimes.
+macro_rules! slices {
+    ($views:expr) => {{
+        let views = $views;
+        let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
+        if let $crate::object::UnifiedView::Managed(managed) = &mut views.unified {
+            parts.push(&mut **managed);
+        }
+        (parts, views.host.as_deref_mut())
+    }};
+}
+pub(crate) use slices;
 
 pub(crate) type IdleBundle<D> = Buffers<Idle<D>>;
 
@@ -31,7 +66,11 @@ pub(crate) enum Owned<D: Live> {
     First(Buffers<First<D>>),
     Second(Buffers<Second<D>>),
     Third(Buffers<Third<D>>),
+    /// A run-time stream keeps the bundle.
+    Kept(KeptBundle),
 }
+
+pub(crate) type KeptBundle = Kept<Buffers<Idle<AnyDevice>>>;
 
 /// Where a bundle is now.
 pub(crate) enum State<D: Live> {
@@ -50,7 +89,7 @@ pub(crate) type Instead<D> = (State<D>, Option<Error>);
 /// A stream on which programs work.
 pub(crate) trait Lane<D: Live>: StreamTag<Device = D> + Sized {
     /// The bundle, if this very stream owns it.
-    fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>>;
+    fn claim(stream: &Stream<Self>, owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>>;
 
     /// Stores a bundle after work on it.
     fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D>;
@@ -110,7 +149,7 @@ macro_rules! fork {
 macro_rules! named {
     ($($name:ident)*) => { $(
         impl<D: Live> Lane<D> for $name<D> {
-            fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
+            fn claim(_: &Stream<Self>, owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
                 match owned {
                     Owned::$name(bundle) => Ok(bundle),
                     other => Err(other),
@@ -129,7 +168,7 @@ macro_rules! named {
 named! { First Second Third }
 
 impl<D: Live> Lane<D> for Pooled<'_, D> {
-    fn claim(owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
+    fn claim(_: &Stream<Self>, owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
         Err(owned)
     }
 
@@ -144,6 +183,28 @@ impl<D: Live> Lane<D> for Pooled<'_, D> {
     fork!();
 }
 
+impl<D: Live> Lane<D> for Branded<'_, D> {
+    fn claim(stream: &Stream<Self>, owned: Owned<D>) -> Result<Buffers<Self>, Owned<D>> {
+        match owned {
+            Owned::Kept(kept) => stream.open(kept).map_err(|refused| {
+                assert!(
+                    matches!(refused.error, Error::OtherStream { .. }),
+                    "{}",
+                    refused.error
+                );
+                Owned::Kept(refused.value)
+            }),
+            other => Err(other),
+        }
+    }
+
+    fn keep(stream: &Stream<Self>, bundle: Buffers<Self>) -> Instead<D> {
+        (State::On(Owned::Kept(stream.keep(bundle))), None)
+    }
+
+    fork!();
+}
+
 /// The handles of one device.
 pub(crate) struct Lanes<D: Live> {
     pub(crate) gpu: Device<D>,
@@ -151,6 +212,9 @@ pub(crate) struct Lanes<D: Live> {
     pub(crate) second: Stream<Second<D>>,
     pub(crate) third: Stream<Third<D>>,
     pub(crate) pool: StreamPool<D>,
+    pub(crate) workers: [AnyStream; WORKERS as usize],
+    /// What the program did on the device.
+    pub(crate) counters: Counters,
 }
 
 impl<D: Live> Lanes<D> {
@@ -160,6 +224,11 @@ impl<D: Live> Lanes<D> {
             second: gpu.stream()?,
             third: gpu.stream()?,
             pool: gpu.stream_pool(2)?,
+            workers: [
+                gpu.create_stream("first worker", Priority::Low)?,
+                gpu.create_stream("second worker", Priority::High)?,
+            ],
+            counters: Counters::default(),
             gpu,
         })
     }
@@ -175,6 +244,24 @@ impl<D: Live> Lanes<D> {
                 .map_err(|refused| (State::On(Owned::Second(refused.value)), Some(refused.error))),
             State::On(Owned::Third(bundle)) => (self.third.try_release(bundle))
                 .map_err(|refused| (State::On(Owned::Third(refused.value)), Some(refused.error))),
+            State::On(Owned::Kept(kept)) => {
+                let owner = kept.stream().clone();
+                let released = owner.run_on(&self.gpu, |stream| {
+                    let bundle = stream
+                        .open(kept)
+                        .unwrap_or_else(|refused| panic!("{}", refused.error));
+                    stream
+                        .try_release(bundle)
+                        .map_err(|refused| (stream.keep(refused.value), refused.error))
+                });
+                match released.expect("a stream of this device") {
+                    Ok(handoff) => {
+                        self.counters.did(Kind::ReleaseKept);
+                        Ok(handoff)
+                    }
+                    Err((kept, error)) => Err((State::On(Owned::Kept(kept)), Some(error))),
+                }
+            }
             State::Shared(shared, mut leases) => {
                 // Some leases end where they are, and others on a stream.
                 for (index, lease) in leases.drain(..).enumerate() {
@@ -200,10 +287,24 @@ impl<D: Live> Lanes<D> {
         stream: &Stream<S>,
     ) -> Result<Buffers<S>, Instead<D>> {
         let state = match state {
-            State::On(owned) => match S::claim(owned) {
-                Ok(bundle) => return Ok(bundle),
-                Err(owned) => State::On(owned),
-            },
+            State::On(owned) => {
+                let was_kept = matches!(owned, Owned::Kept(_));
+                match S::claim(stream, owned) {
+                    Ok(bundle) => {
+                        if was_kept {
+                            self.counters.did(Kind::OpenSame);
+                        }
+                        return Ok(bundle);
+                    }
+                    Err(Owned::Kept(kept)) => {
+                        let opened = stream.open_ordered(kept);
+                        let opened = opened.inspect(|_| self.counters.did(Kind::OpenOrdered));
+                        return opened
+                            .map_err(|refused| (State::On(Owned::Kept(refused.value)), Some(refused.error)));
+                    }
+                    Err(owned) => State::On(owned),
+                }
+            }
             State::Idle(idle) => return stream.adopt(idle).map_err(|error| (State::Gone, Some(error))),
             other => other,
         };
@@ -219,6 +320,27 @@ pub(crate) struct Expected {
     /// The block of each part, and the element at which the part starts.
     pub(crate) blocks: Vec<(u64, usize)>,
     pub(crate) host: Option<Vec<f32>>,
+    pub(crate) managed: Option<Vec<f32>>,
+}
+
+impl Expected {
+    /// The lengths of all memory of the device, as in [`Buffers::slices`].
+    pub(crate) fn lens(&self) -> Vec<usize> {
+        self.parts.iter().chain(&self.managed).map(Vec::len).collect()
+    }
+
+    /// As [`Buffers::slices`].
+    pub(crate) fn slices(&mut self) -> (Vec<&mut Vec<f32>>, Option<&mut Vec<f32>>) {
+        (
+            self.parts.iter_mut().chain(&mut self.managed).collect(),
+            self.host.as_mut(),
+        )
+    }
+
+    /// The length of the pinned memory.
+    pub(crate) fn pinned(&self) -> Option<usize> {
+        self.host.as_ref().map(Vec::len)
+    }
 }
 
 pub(crate) struct Object<D: Live> {

@@ -26,10 +26,10 @@ pub(crate) struct Info {
     before: Vec<u64>,
 }
 
-/// The scope of races: the work of one device, or of one capture.
+/// The scope of races: the work of all devices, or of one capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum World {
-    Device(usize),
+    Devices,
     Capture(usize),
 }
 
@@ -45,12 +45,12 @@ struct Stream {
 pub(crate) struct Order {
     pub(crate) nodes: Vec<Info>,
     host: Option<Node>,
-    streams: HashMap<(usize, u64), Stream>,
-    events: HashMap<(usize, u64), (World, Node)>,
-    /// The entry at which each capture began, and its origin stream.
-    captures: Vec<(usize, u64)>,
+    streams: HashMap<u64, Stream>,
+    events: HashMap<u64, (World, Node)>,
+    /// The origin stream of each capture.
+    captures: Vec<u64>,
     /// The accesses of the launches, by captured entry, and the last launch.
-    graphs: HashMap<(usize, u64), (World, Vec<(usize, Touch)>, Option<Node>)>,
+    graphs: HashMap<u64, (World, Vec<(usize, Touch)>, Option<Node>)>,
     /// The capture that each graph was made from.
     pub(crate) launched: HashMap<Node, World>,
 }
@@ -75,7 +75,7 @@ impl Order {
         let mut order = Self::default();
         for (i, entry) in log.entries.iter().enumerate() {
             if Some(i) != left_out {
-                order.entry(log, i, entry.device, &entry.call);
+                order.entry(log, i, &entry.call);
             }
         }
         order
@@ -113,9 +113,9 @@ impl Order {
     }
 
     /// Adds the host's next step.
-    fn host(&mut self, entry: usize, device: usize, after: Option<Node>, touches: Vec<Touch>) {
+    fn host(&mut self, entry: usize, after: Option<Node>, touches: Vec<Touch>) {
         let after = self.host.into_iter().chain(after);
-        self.host = Some(self.node(entry, World::Device(device), after, touches));
+        self.host = Some(self.node(entry, World::Devices, after, touches));
     }
 
     /// Adds a stream's next operation: after the stream's contents and after the call; in a capture
@@ -123,101 +123,103 @@ impl Order {
     fn operation(
         &mut self,
         entry: usize,
-        device: usize,
         stream: u64,
         after: Option<Node>,
         touches: Vec<Touch>,
     ) -> (World, Node) {
-        let key = (device, stream);
-        if let Some((capture, last)) = self.streams.entry(key).or_default().capture {
+        if let Some((capture, last)) = self.streams.entry(stream).or_default().capture {
             let world = World::Capture(capture);
             let node = self.node(entry, world, last.into_iter().chain(after), touches);
-            self.streams.entry(key).or_default().capture = Some((capture, Some(node)));
+            self.streams.entry(stream).or_default().capture = Some((capture, Some(node)));
             return (world, node);
         }
-        self.host(entry, device, None, Vec::new());
-        let after: Vec<Node> = self.streams[&key]
+        self.host(entry, None, Vec::new());
+        let after: Vec<Node> = self.streams[&stream]
             .last
             .into_iter()
             .chain(self.host)
             .chain(after)
             .collect();
-        let world = World::Device(device);
+        let world = World::Devices;
         let node = self.node(entry, world, after, touches);
-        self.streams.entry(key).or_default().last = Some(node);
+        self.streams.entry(stream).or_default().last = Some(node);
         (world, node)
     }
 
-    fn entry(&mut self, log: &Log, i: usize, device: usize, call: &Call) {
+    fn entry(&mut self, log: &Log, i: usize, call: &Call) {
         let touches = log.touches(call);
-        let own = |handle: &u64| (device, *handle);
         match call {
             Call::Alloc { stream, .. }
             | Call::Free { stream, .. }
             | Call::Copy { stream, .. }
+            | Call::CopyRows { stream, .. }
+            | Call::CopyPeer { stream, .. }
+            | Call::Prefetch { stream, .. }
             | Call::Fill { stream, .. }
             | Call::Launch { stream, .. } => {
-                self.operation(i, device, *stream, None, touches);
+                self.operation(i, *stream, None, touches);
             }
             Call::Record { event, stream } => {
-                let at = self.operation(i, device, *stream, None, touches);
-                self.events.insert(own(event), at);
+                let at = self.operation(i, *stream, None, touches);
+                self.events.insert(*event, at);
             }
-            Call::Wait { stream, event } => match self.events.get(&own(event)).copied() {
+            Call::Wait { stream, event } => match self.events.get(event).copied() {
                 None => {}
-                Some((World::Device(_), node)) => {
-                    self.operation(i, device, *stream, Some(node), touches);
+                Some((World::Devices, node)) => {
+                    self.operation(i, *stream, Some(node), touches);
                 }
                 Some((World::Capture(capture), node)) => {
                     self.streams
-                        .entry(own(stream))
+                        .entry(*stream)
                         .or_default()
                         .capture
                         .get_or_insert((capture, None));
-                    self.operation(i, device, *stream, Some(node), touches);
+                    self.operation(i, *stream, Some(node), touches);
                 }
             },
             Call::SeenDone(event) | Call::SynchronizeEvent(event) => {
-                if let Some((World::Device(_), node)) = self.events.get(&own(event)).copied() {
-                    self.host(i, device, Some(node), touches);
+                if let Some((World::Devices, node)) = self.events.get(event).copied() {
+                    self.host(i, Some(node), touches);
                 }
             }
             Call::SynchronizeStream(stream) => {
-                let last = self.streams.get(&own(stream)).and_then(|stream| stream.last);
-                self.host(i, device, last, touches);
+                let last = self.streams.get(stream).and_then(|stream| stream.last);
+                self.host(i, last, touches);
             }
-            Call::Unregister(_) | Call::HostWrote { .. } | Call::HostSees { .. } | Call::HostReads { .. } => {
-                self.host(i, device, None, touches)
-            }
+            Call::Unregister(_)
+            | Call::FreeManaged(_)
+            | Call::HostWrote { .. }
+            | Call::HostSees { .. }
+            | Call::HostReads { .. } => self.host(i, None, touches),
             Call::BeginCapture(stream) => {
-                self.captures.push(own(stream));
-                self.streams.entry(own(stream)).or_default().capture = Some((self.captures.len() - 1, None));
+                self.captures.push(*stream);
+                self.streams.entry(*stream).or_default().capture = Some((self.captures.len() - 1, None));
             }
             Call::EndCapture { stream, graph } => {
-                let Some((capture, _)) = self.streams.get(&own(stream)).and_then(|stream| stream.capture)
-                else {
+                let Some((capture, _)) = self.streams.get(stream).and_then(|stream| stream.capture) else {
                     return;
                 };
                 let world = World::Capture(capture);
                 let inside = self.nodes.iter().filter(|node| node.world == world);
                 let touched = inside.flat_map(|node| node.touches.iter().cloned()).collect();
-                self.graphs.insert(own(graph), (world, touched, None));
+                self.graphs.insert(*graph, (world, touched, None));
                 for stream in self.streams.values_mut() {
                     stream.capture = stream.capture.filter(|(other, _)| *other != capture);
                 }
             }
             Call::LaunchGraph { graph, stream } => {
-                let (world, touched, last) = self.graphs.get(&own(graph)).cloned().expect("it was captured");
-                let (_, node) = self.operation(i, device, *stream, last, Vec::new());
+                let (world, touched, last) = self.graphs.get(graph).cloned().expect("it was captured");
+                let (_, node) = self.operation(i, *stream, last, Vec::new());
                 self.nodes[node].touches = touched;
                 self.launched.insert(node, world);
-                self.graphs.get_mut(&own(graph)).expect("found above").2 = Some(node);
+                self.graphs.get_mut(graph).expect("found above").2 = Some(node);
             }
             Call::CreateStream(_)
             | Call::DestroyStream(_)
             | Call::CreateEvent { .. }
             | Call::DestroyEvent(_)
             | Call::Register(_)
+            | Call::AllocManaged(_)
             | Call::DestroyGraph(_) => {}
         }
     }

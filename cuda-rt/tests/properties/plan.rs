@@ -26,15 +26,21 @@ impl Plan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) device: u8,
-    /// A named stream, or (the last number) any stream of a pool.
+    /// A named stream, any stream of a pool, or a run-time stream.
     pub(crate) lane: u8,
     pub(crate) x: u8,
     pub(crate) y: u8,
     pub(crate) act: Act,
 }
 
-/// Lanes of a device: three named streams, and a pool.
-pub(crate) const LANES: u8 = 4;
+/// Lanes of a device: three named streams, a pool, and [`WORKERS`] run-time streams.
+pub(crate) const LANES: u8 = FIRST_WORKER + WORKERS;
+
+/// The lane of the first run-time stream.
+pub(crate) const FIRST_WORKER: u8 = 4;
+
+/// Run-time streams of a device.
+pub(crate) const WORKERS: u8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
@@ -64,6 +70,15 @@ pub(crate) enum Act {
         kernel: Kernel,
         panics: bool,
     },
+    /// The lane lends the first part of `x` for reading, and the last part for writing, to another
+    /// stream, which reads the one into the other. Meanwhile the lane copies the first part into a
+    /// new object.
+    LendAll {
+        to: u8,
+        kernel: Kernel,
+    },
+    /// A run-time stream keeps `x`, and `x` is used where it is kept.
+    Kept(Through),
     /// `x` is put into a slot, which two lanes use in turn. The last closure may panic after its
     /// work.
     Slot {
@@ -82,6 +97,17 @@ pub(crate) enum Act {
         host: Option<i8>,
         drops: bool,
     },
+    /// `x` gets managed memory; its former managed memory is dropped in flight.
+    NewManaged {
+        how: Make,
+        len: u8,
+    },
+    /// The pages of the managed memory of `x` move.
+    Prefetch {
+        from: u8,
+        upto: u8,
+        to_host: bool,
+    },
     /// A closure of a pool or a capture panics with `x` inside; `x` is lost.
     Panic {
         captured: bool,
@@ -89,9 +115,9 @@ pub(crate) enum Act {
     },
     /// The lane releases `x`; it stays in transit until a step needs it.
     Release,
-    /// The host waits for `x`, and reads its pinned memory.
+    /// The host waits for `x`, and reads its pinned and managed memory.
     Settle(Settle),
-    /// The host writes the pinned memory of `x`.
+    /// The host writes the pinned and managed memory of `x`.
     Write {
         value: i8,
     },
@@ -126,6 +152,14 @@ pub(crate) enum Act {
         a: u8,
         b: u8,
     },
+    /// A part of `x` is split in several pieces, which are written one by one. Then they are joined
+    /// again, or stay apart. The last piece may become a new object.
+    Divide {
+        part: u8,
+        pieces: u8,
+        value: i8,
+        then: Then,
+    },
     /// `x` gets another part, or loses one.
     Grow {
         how: Make,
@@ -134,9 +168,7 @@ pub(crate) enum Act {
         part: u8,
     },
     /// The pinned memory of `x`, or halves of it, are dropped in flight or replaced.
-    NewHost {
-        split: bool,
-    },
+    NewHost(NewHost),
     Drop,
     Forget,
     /// One lane waits for a mark of another.
@@ -157,6 +189,13 @@ pub(crate) enum Act {
     Take,
     /// The pinned memory of `x` moves to `y` on the other device.
     Ferry,
+    /// A stream of the other device uses the first part of `x`, with the first part of `y`: it gets
+    /// the part itself, or copies from it or to it.
+    Abroad {
+        to: u8,
+        kernel: Kernel,
+        way: Way,
+    },
     /// A driver call will fail.
     Fault {
         call: Call,
@@ -171,6 +210,40 @@ pub(crate) enum Make {
     Filled(i8),
     FromHost(i8),
     Copied,
+    /// A kernel returns twice the first part.
+    Returned,
+}
+
+/// New pinned memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NewHost {
+    /// The first half of the old memory.
+    Half,
+    Zeroed,
+    /// The stream fills memory that was never written.
+    Filled(i8),
+    /// A kernel returns twice the first part, in place.
+    Returned,
+}
+
+/// The use of a bundle that a run-time stream keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Through {
+    /// A run-time stream works on views: the same stream, or another on a loan.
+    View { worker: u8, work: Work },
+    /// A run-time stream reads the first part into the last part of `y`.
+    ByRef { worker: u8, kernel: Kernel },
+    /// The host reads the pinned memory, and writes this value.
+    Host { value: i8 },
+}
+
+/// What becomes of the pieces of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then {
+    Join,
+    Keep,
+    /// The last piece becomes a new object.
+    Leave,
 }
 
 /// The way in which `x` and `y` come to one stream.
@@ -208,11 +281,59 @@ pub(crate) enum Keep {
 /// Work on a list of parts; all numbers are taken modulo the number of objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
-    Fill { to: u8, from: u8, upto: u8, value: i8 },
-    Kernel { kernel: Kernel, from: u8, to: u8 },
-    Add { left: u8, right: u8, to: u8 },
-    Upload { to: u8 },
-    Download { from: u8 },
+    Fill {
+        to: u8,
+        from: u8,
+        upto: u8,
+        value: i8,
+    },
+    Kernel {
+        kernel: Kernel,
+        from: u8,
+        to: u8,
+    },
+    Add {
+        left: u8,
+        right: u8,
+        to: u8,
+    },
+    Upload {
+        to: u8,
+    },
+    Download {
+        from: u8,
+    },
+    Rows {
+        way: Way,
+        from: u8,
+        to: u8,
+        size: [u8; 2],
+        gaps: [u8; 2],
+        offsets: [u8; 2],
+    },
+    /// A kernel or a copy reads pinned memory in place, or writes it.
+    Mapped {
+        way: Way,
+        kernel: Kernel,
+        part: u8,
+    },
+    FillMapped {
+        from: u8,
+        upto: u8,
+        value: i8,
+    },
+    /// A function of the host copies one half of the pinned memory to the other.
+    HostFunction {
+        back: bool,
+    },
+}
+
+/// The direction of a copy, or of work between devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Within,
+    FromHost,
+    ToHost,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -267,6 +388,11 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         10 => (work(), meet()).prop_map(|(work, meet)| Act::Both(work, meet)),
         3 => (0..3u8, work(), any::<bool>()).prop_map(|(to, work, panics)| Act::Lend { to, work, panics }),
         4 => (0..3u8, kernel(), prop::bool::weighted(0.2)).prop_map(|(to, kernel, panics)| Act::LendRef { to, kernel, panics }),
+        3 => (0..3u8, kernel()).prop_map(|(to, kernel)| Act::LendAll { to, kernel }),
+        6 => through().prop_map(Act::Kept),
+        6 => (make(), 0..3u8).prop_map(|(how, len)| Act::NewManaged { how, len }),
+        2 => (0..9u8, 0..9u8, any::<bool>())
+            .prop_map(|(from, upto, to_host)| Act::Prefetch { from, upto, to_host }),
         3 => ([work(), work()], 0..LANES, any::<bool>())
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
         3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
@@ -282,13 +408,16 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         2 => (0..4u8, 0..4u8).prop_map(|(a, b)| Act::Join { a, b }),
         2 => make().prop_map(|how| Act::Grow { how }),
         2 => (0..4u8).prop_map(|part| Act::Shrink { part }),
-        1 => any::<bool>().prop_map(|split| Act::NewHost { split }),
+        2 => (0..4u8, 1..5u8, -9..9i8, then())
+            .prop_map(|(part, pieces, value, then)| Act::Divide { part, pieces, value, then }),
+        2 => new_host().prop_map(Act::NewHost),
         1 => Just(Act::Drop),
         1 => (0..3u8).prop_map(|to| Act::Mark { to }),
         1 => Just(Act::Synchronize),
         1 => Just(Act::Constant),
         1 => kernel().prop_map(|kernel| Act::ReadConstant { kernel }),
         1 => Just(Act::Ferry),
+        4 => (0..LANES, kernel(), way()).prop_map(|(to, kernel, way)| Act::Abroad { to, kernel, way }),
     ];
     let rest = prop_oneof![
         1 => Just(Act::Forget),
@@ -334,7 +463,33 @@ fn make() -> impl Strategy<Value = Make> {
         (-9..9i8).prop_map(Make::Filled),
         (-9..9i8).prop_map(Make::FromHost),
         Just(Make::Copied),
+        Just(Make::Returned),
     ]
+}
+
+fn new_host() -> impl Strategy<Value = NewHost> {
+    prop_oneof![
+        Just(NewHost::Half),
+        Just(NewHost::Zeroed),
+        (-9..9i8).prop_map(NewHost::Filled),
+        Just(NewHost::Returned),
+    ]
+}
+
+fn through() -> impl Strategy<Value = Through> {
+    prop_oneof![
+        3 => (0..WORKERS, work()).prop_map(|(worker, work)| Through::View { worker, work }),
+        2 => (0..WORKERS, kernel()).prop_map(|(worker, kernel)| Through::ByRef { worker, kernel }),
+        1 => (-9..9i8).prop_map(|value| Through::Host { value }),
+    ]
+}
+
+fn then() -> impl Strategy<Value = Then> {
+    prop_oneof![Just(Then::Join), Just(Then::Keep), Just(Then::Leave)]
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    prop_oneof![Just(Way::Within), Just(Way::FromHost), Just(Way::ToHost)]
 }
 
 fn meet() -> impl Strategy<Value = Meet> {
@@ -376,5 +531,10 @@ fn work() -> impl Strategy<Value = Work> {
         2 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(left, right, to)| Work::Add { left, right, to }),
         2 => (0..4u8).prop_map(|to| Work::Upload { to }),
         3 => (0..4u8).prop_map(|from| Work::Download { from }),
+        3 => (way(), 0..4u8, 0..4u8, any::<[u8; 2]>(), any::<[u8; 2]>(), any::<[u8; 2]>())
+            .prop_map(|(way, from, to, size, gaps, offsets)| Work::Rows { way, from, to, size, gaps, offsets }),
+        3 => (way(), kernel(), 0..4u8).prop_map(|(way, kernel, part)| Work::Mapped { way, kernel, part }),
+        1 => (0..9u8, 0..9u8, -9..9i8).prop_map(|(from, upto, value)| Work::FillMapped { from, upto, value }),
+        2 => any::<bool>().prop_map(|back| Work::HostFunction { back }),
     ]
 }

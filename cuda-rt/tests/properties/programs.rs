@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::mpsc::channel;
 
 use cuda_rt::checker::Check;
-use cuda_rt::simulator::{Call, Order, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Gpu, Handoff, Live, Result};
 use proptest::test_runner::TestRunner;
 
@@ -26,25 +26,15 @@ fn orders(seed: u64) -> [SimConfig; 4] {
     ]
 }
 
-/// Runs a plan on two simulated devices. Returns a tally, and the number of driver calls.
+/// Runs a plan on two simulated devices of one host. Returns a tally, and the number of driver calls.
 fn simulate(plan: &Plan, config: &SimConfig, faulty: bool) -> (Tally, u64) {
-    let done = |zero: Simulator, one: Simulator, tally| {
-        let made = [&zero, &one].map(|device| {
-            assert_eq!(device.races(), []);
-            let counters = device.counters();
-            Call::ALL.iter().map(|call| counters.calls(*call)).sum::<u64>()
-        });
-        (tally, made.iter().sum())
-    };
     Device::simulated(config.clone(), |zero| {
-        Device::simulated(config.clone().seed(config.seed ^ 0xff), |one| {
-            let simulators =
-                [zero.simulator(), one.simulator()].map(|simulator| simulator.expect("simulated").clone());
-            let tally = run(plan, (zero, one), (None, None), faulty);
-            let [zero, one] = simulators;
-            done(zero, one, tally)
-        })
-        .expect("no fault yet")
+        let simulator = zero.simulator().expect("simulated").clone();
+        let tally = zero.simulated_peer(|one| run(plan, (zero.clone(), one), (None, None), faulty));
+        assert_eq!(simulator.races(), []);
+        let counters = simulator.counters();
+        let calls = Call::ALL.iter().map(|call| counters.calls(*call)).sum();
+        (tally.expect("no fault yet"), calls)
     })
     .expect("no fault yet")
 }
@@ -91,6 +81,8 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
     );
     result.unwrap_or_else(|error| panic!("{error}"));
     assert!(sum.compared > plans.get(), "too little is looked at");
+    println!("{:?}", sum.counts);
+    sum.counts.judge(plans.get());
 }
 
 const SAFE: Shape = Shape {
@@ -123,29 +115,26 @@ fn one_device_runs_them_one_after_another() {
         );
         eprintln!("SKIPPED ON CUDA: there is no GPU");
     }
-    let done = Cell::new(Tally::default());
-    let result = TestRunner::new(config(60, 4_000)).run(&plan(SAFE), |plan| {
-        let first = gpu.clone();
-        let run = |tally| {
-            let mut sum = done.get();
-            sum += tally;
-            done.set(sum);
-        };
-        if gpu.is_simulated() {
-            let config = SimConfig::new().seed(plan.seed.into());
-            Device::simulated(config, |second| run(run_both(&plan, first, second))).unwrap();
-        } else {
-            // A second instance on the same GPU, with its own streams.
-            Device::with_gpu(0, |second| run(run_both(&plan, first, second))).unwrap();
-        }
-        Ok(())
-    });
-    let Tally { acts, compared, .. } = done.get();
-    println!("{gpu:?}: {acts} acts, {compared} buffers compared");
-    result.unwrap_or_else(|error| panic!("{error}"));
+    if gpu.is_simulated() {
+        gpu.simulated_peer(|second| one_after_another(&gpu, &second))
+            .unwrap();
+    } else {
+        // A second instance on the same GPU, with its own streams.
+        Device::with_gpu(0, |second| one_after_another(&gpu, &second)).unwrap();
+    }
     assert_eq!(gpu.races(), []);
 }
 
-fn run_both<E: Live>(plan: &Plan, first: Device, second: Device<E>) -> Tally {
-    run(plan, (first, second), (Some(on_done), None), false)
+fn one_after_another<E: Live>(first: &Device, second: &Device<E>) {
+    let done = Cell::new(Tally::default());
+    let result = TestRunner::new(config(60, 4_000)).run(&plan(SAFE), |plan| {
+        let mut sum = done.get();
+        let devices = (first.clone(), second.clone());
+        sum += run(&plan, devices, (Some(on_done), None), false);
+        done.set(sum);
+        Ok(())
+    });
+    let Tally { acts, compared, .. } = done.get();
+    println!("{first:?}: {acts} acts, {compared} buffers compared");
+    result.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -1,5 +1,6 @@
 //! A driver that records the calls that pass through it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -59,6 +60,11 @@ impl CallLog {
     }
 }
 
+thread_local! {
+    /// The managed memory that the closure of this thread may write, as address and bytes.
+    static WRITTEN: Cell<Option<(NonNull<c_void>, usize)>> = const { Cell::new(None) };
+}
+
 /// A simulated device whose calls are recorded under one lock, so that the log has the order of the
 /// calls.
 #[derive(Debug)]
@@ -69,9 +75,15 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(config: SimConfig, device: usize, calls: &Arc<Mutex<CallLog>>) -> Arc<Self> {
-        let (inner, calls) = (SimDriver::new(config), Arc::clone(calls));
-        Arc::new(Self { inner, device, calls })
+    /// Two devices of one host.
+    pub(crate) fn two(config: SimConfig, calls: &Arc<Mutex<CallLog>>) -> [Arc<Self>; 2] {
+        let first = SimDriver::new(config);
+        let second = first.another();
+        let recorder = |(device, inner)| {
+            let calls = Arc::clone(calls);
+            Arc::new(Self { inner, device, calls })
+        };
+        [(0, first), (1, second)].map(recorder)
     }
 
     fn calls(&self) -> MutexGuard<'_, CallLog> {
@@ -133,12 +145,27 @@ impl Streams for Recorder {
         wait_event(stream, event) => this.record(call, |_, ()| {
             Some(Call::Wait { stream: stream.0, event: event.0 })
         });
+        // Each host function copies. In a replay a copy of the stream does its work: a thread of
+        // the host that races would be a race of the test itself.
+        launch_host_function(stream, _function, uses) => this.record(call, |calls, ()| {
+            let [from, to] = uses else {
+                assert!(uses.is_empty(), "host functions copy: {uses:?}");
+                return None;
+            };
+            assert!(!from.writes && to.writes && from.bytes == to.bytes, "host functions copy");
+            Some(Call::Copy {
+                direction: Direction::Within,
+                to: calls.place(to.address.0),
+                from: calls.place(from.address.0),
+                bytes: to.bytes,
+                stream: stream.0,
+            })
+        });
     }
 
     cuda_rt::driver::stream_calls! { |_this: &Recorder|
         query_stream(_stream) => unreachable!("plans ask events");
-        launch_host_function(_stream, _function, _uses) => unreachable!("plans have no host functions");
-        lose(_why) => unreachable!("plans have no host functions");
+        lose(_why) => unreachable!("no host function of a plan panics");
         foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
     }
 }
@@ -182,7 +209,32 @@ impl Memory for Recorder {
 
 impl Managed for Recorder {
     cuda_rt::driver::managed_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
-        alloc_managed, free_managed, prefetch, advise, while_mapped,
+        advise,
+    }
+
+    cuda_rt::driver::managed_calls! { |this: &Recorder, call(&SimDriver)|
+        alloc_managed(bytes) => this.record(call, |calls, start| {
+            Some(Call::AllocManaged(calls.begin(address(*start), bytes)))
+        });
+        free_managed(start) => this.record(call, |calls, ()| {
+            Some(Call::FreeManaged(calls.end(address(start))))
+        });
+        prefetch(start, bytes, to, stream) => this.record(call, |calls, ()| {
+            Some(Call::Prefetch { at: calls.place(address(start)), bytes, to, stream: stream.0 })
+        });
+        while_mapped(_body) => {
+            call(&this.inner)?;
+            if let Some((start, len)) = WRITTEN.take() {
+                let mut calls = this.calls();
+                let to = calls.place(address(start));
+                // SAFETY: the closure had this managed memory as a slice to write, and has ended.
+                // Its buffer is still borrowed.
+                let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), len) };
+                let call = Call::HostWrote { to, bytes: bytes.to_vec() };
+                calls.log.entries.push(Entry { device: this.device, call });
+            }
+            Ok(())
+        };
     }
 }
 
@@ -223,17 +275,52 @@ impl Copies for Recorder {
                 stream: stream.0,
             })
         });
-        copy_rows_to_device(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
-        copy_rows_to_host(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
-        copy_rows(_to, _from, _extent, _stream) => unreachable!("plans copy whole ranges");
+        copy_rows_to_device(to, from, extent, stream) => this.record(call, |calls, ()| {
+            Some(Call::CopyRows {
+                direction: Direction::ToDevice,
+                to: (calls.place(to.0.0), to.1),
+                from: (calls.place(address(from.0)), from.1),
+                extent,
+                stream: stream.0,
+            })
+        });
+        copy_rows_to_host(to, from, extent, stream) => this.record(call, |calls, ()| {
+            Some(Call::CopyRows {
+                direction: Direction::ToHost,
+                to: (calls.place(address(to.0)), to.1),
+                from: (calls.place(from.0.0), from.1),
+                extent,
+                stream: stream.0,
+            })
+        });
+        copy_rows(to, from, extent, stream) => this.record(call, |calls, ()| {
+            Some(Call::CopyRows {
+                direction: Direction::Within,
+                to: (calls.place(to.0.0), to.1),
+                from: (calls.place(from.0.0), from.1),
+                extent,
+                stream: stream.0,
+            })
+        });
     }
 }
 
 impl Peers for Recorder {
     cuda_rt::driver::peer_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner }; peer, peer_access }
 
+    cuda_rt::driver::peer_calls! { |this: &Recorder, call(&SimDriver)|
+        copy_peer(to, from, bytes, stream) => this.record(call, |calls, ()| {
+            Some(Call::CopyPeer {
+                to_peer: to.0 != this.inner.peer(),
+                to: calls.place(to.1.0),
+                from: calls.place(from.1.0),
+                bytes,
+                stream: stream.0,
+            })
+        });
+    }
+
     cuda_rt::driver::peer_calls! { |_this: &Recorder|
-        copy_peer(_to, _from, _bytes, _stream) => unreachable!("plans exchange pinned memory only");
         communicator(_ranks) => unreachable!("plans have no collectives");
     }
 }
@@ -298,6 +385,16 @@ unsafe impl Tools for Recorder {
         if let Hint::HostAccess {
             address: start,
             bytes: len,
+            passed,
+            ..
+        } = note
+            && passed.during == "ManagedBuffer::host_mut"
+        {
+            // The elements may be uninitialised now; the end of the closure is recorded.
+            WRITTEN.set(Some((start, len)));
+        } else if let Hint::HostAccess {
+            address: start,
+            bytes: len,
             access,
             passed,
         } = note
@@ -308,8 +405,8 @@ unsafe impl Tools for Recorder {
             let place = calls.place(address(start));
             let call = match passed.during {
                 _ if access == AccessKind::Read => Call::HostReads { from: place, bytes },
-                "Device::pinned" | "Shared::new" | "end of Graph::host" | "Stream::adopt"
-                | "Handoff::ready" => Call::HostWrote { to: place, bytes },
+                "Device::pinned" | "Shared::new" | "end of Graph::host" | "end of Kept::host"
+                | "Stream::adopt" | "Handoff::ready" => Call::HostWrote { to: place, bytes },
                 _ => Call::HostSees { from: place, bytes },
             };
             calls.log.entries.push(Entry {

@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use cuda_rt::checker::at_statement;
 use cuda_rt::checker::{AccessKind, Race, Site};
 use cuda_rt::driver::{
-    DeviceAddress, DriverError, DriverResult, Events, HostMemory, RawEvent, RawGraph, RawStream, Streams,
+    DeviceAddress, DriverError, DriverResult, Events, HostMemory, Managed, Peers, RawEvent, RawGraph,
+    RawStream, Streams,
 };
 use cuda_rt::simulator::SimConfig;
 
@@ -29,11 +30,12 @@ pub(crate) struct Outcome {
 
 struct Replay {
     rigs: [Rig; 2],
-    streams: HashMap<(usize, u64), RawStream>,
-    events: HashMap<(usize, u64), RawEvent>,
-    graphs: HashMap<(usize, u64), RawGraph>,
+    streams: HashMap<u64, RawStream>,
+    events: HashMap<u64, RawEvent>,
+    graphs: HashMap<u64, RawGraph>,
     addresses: Vec<u64>,
     /// Mapped until the end, because a mutant may copy there after its program released the memory.
+    /// Managed memory is not here: the simulated device keeps it mapped after the free.
     hosts: HashMap<usize, HostMemory>,
     wrong: Option<usize>,
 }
@@ -50,7 +52,7 @@ pub(crate) struct Schedule {
 pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, whole: bool) -> Outcome {
     let config = &schedule.config;
     let mut replay = Replay {
-        rigs: [Rig::new(config), Rig::new(config)],
+        rigs: Rig::two(config),
         streams: HashMap::new(),
         events: HashMap::new(),
         graphs: HashMap::new(),
@@ -73,17 +75,14 @@ pub(crate) fn replay(log: &Log, left_out: Option<usize>, schedule: &Schedule, wh
         if schedule.pauses.contains(&i) {
             // The call made last comes first, with the work that it needs.
             if let Some(stream) = Log::stream(&entry.call) {
-                let stream = replay.streams[&(entry.device, stream)];
+                let stream = replay.streams[&stream];
                 replay.rigs[entry.device].simulator().run_stream(stream);
             }
-            replay.rigs.iter().for_each(|rig| rig.simulator().run_pending());
+            replay.rigs[0].simulator().run_pending();
         }
     }
-    let races: Vec<Race> = replay
-        .rigs
-        .iter()
-        .flat_map(|rig| rig.simulator().races())
-        .collect();
+    // The devices of one host have one checker.
+    let races: Vec<Race> = replay.rigs[0].simulator().races();
     let side = |party: &cuda_rt::checker::Party| match party.operation.site {
         Site::Statement(entry) => (entry, party.access == AccessKind::Write),
         ref other => panic!("every call is made at a statement, not at {other:?}"),
@@ -104,7 +103,13 @@ impl Replay {
     }
 
     fn host(&self, place: Place) -> NonNull<c_void> {
-        let start = self.hosts[&place.life].address();
+        let start = self.hosts.get(&place.life).map_or_else(
+            || {
+                let address = self.addresses[place.life] as usize;
+                NonNull::new(std::ptr::with_exposed_provenance_mut(address)).expect("managed memory")
+            },
+            HostMemory::address,
+        );
         // SAFETY: a place lies inside its life, and a life is one mapping.
         unsafe { start.byte_add(place.offset as usize) }
     }
@@ -113,17 +118,16 @@ impl Replay {
     fn entry(&mut self, log: &Log, i: usize, Entry { device, call }: &Entry) -> DriverResult<()> {
         let device = *device;
         let rig = self.rigs[device].clone();
-        let own = |handle: &u64| (device, *handle);
-        let stream = |replay: &Self, stream: &u64| replay.streams[&own(stream)];
-        let event = |replay: &Self, event: &u64| replay.events[&own(event)];
+        let stream = |replay: &Self, stream: &u64| replay.streams[stream];
+        let event = |replay: &Self, event: &u64| replay.events[event];
         match call {
             Call::CreateStream(made) => {
-                self.streams.insert(own(made), rig.0.create_stream(0)?);
+                self.streams.insert(*made, rig.0.create_stream(0)?);
             }
             Call::DestroyStream(at) => rig.destroy_stream(stream(self, at))?,
             Call::SynchronizeStream(at) => rig.synchronize_stream(stream(self, at))?,
             Call::CreateEvent { event, timing } => {
-                self.events.insert(own(event), rig.0.create_event(*timing)?);
+                self.events.insert(*event, rig.0.create_event(*timing)?);
             }
             Call::DestroyEvent(gone) => rig.destroy_event(event(self, gone))?,
             Call::Record {
@@ -150,6 +154,56 @@ impl Replay {
                 self.hosts.insert(*life, memory);
             }
             Call::Unregister(life) => rig.unregister_host(&self.hosts[life])?,
+            Call::AllocManaged(life) => {
+                let start = rig.0.alloc_managed(log.lives[*life] as usize)?;
+                self.addresses[*life] = start.as_ptr().expose_provenance() as u64;
+            }
+            Call::FreeManaged(life) => {
+                rig.free_managed(self.host(Place {
+                    life: *life,
+                    offset: 0,
+                }))?;
+            }
+            Call::Prefetch {
+                at,
+                bytes,
+                to,
+                stream: on,
+            } => rig.prefetch(self.host(*at), *bytes, *to, stream(self, on))?,
+            Call::CopyPeer {
+                to_peer,
+                to,
+                from,
+                bytes,
+                stream: at,
+            } => {
+                let peer = |there: bool| self.rigs[device ^ usize::from(there)].0.peer();
+                let [to, from] = [(to, *to_peer), (from, !to_peer)]
+                    .map(|(place, there)| (peer(there), DeviceAddress(self.address(*place))));
+                rig.copy_peer(to, from, *bytes, stream(self, at))?;
+            }
+            Call::CopyRows {
+                direction,
+                to,
+                from,
+                extent,
+                stream: at,
+            } => {
+                let [device_to, device_from] =
+                    [to, from].map(|(place, pitch)| (DeviceAddress(self.address(*place)), *pitch));
+                let stream = stream(self, at);
+                match direction {
+                    Direction::ToDevice => {
+                        let from = (self.host(from.0), from.1);
+                        rig.copy_rows_to_device(device_to, from, *extent, stream)?;
+                    }
+                    Direction::ToHost => {
+                        let to = (self.host(to.0), to.1);
+                        rig.copy_rows_to_host(to, device_from, *extent, stream)?;
+                    }
+                    Direction::Within => rig.copy_rows(device_to, device_from, *extent, stream)?,
+                }
+            }
             Call::Copy {
                 direction,
                 to,
@@ -186,12 +240,12 @@ impl Replay {
             Call::BeginCapture(at) => rig.begin_capture(stream(self, at))?,
             Call::EndCapture { stream: at, graph } => {
                 let made = rig.end_capture(stream(self, at))?;
-                self.graphs.insert(own(graph), made);
+                self.graphs.insert(*graph, made);
             }
             Call::LaunchGraph { graph, stream: at } => {
-                rig.launch_graph(self.graphs[&own(graph)], stream(self, at))?
+                rig.launch_graph(self.graphs[graph], stream(self, at))?
             }
-            Call::DestroyGraph(graph) => rig.destroy_graph(self.graphs[&own(graph)])?,
+            Call::DestroyGraph(graph) => rig.destroy_graph(self.graphs[graph])?,
             Call::HostWrote { to, bytes } => {
                 rig.note_host_access(self.host(*to), bytes.len(), AccessKind::Write);
                 let place = self.host(*to).cast::<u8>().as_ptr();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use cuda_rt::checker::{AccessKind, Check};
 use cuda_rt::driver::{
-    CallSite, Copies, DeviceAddress, DriverResult, Events, Graphs, Hint, HostMemory, Kernels, Memory,
-    RawEvent, RawGraph, RawStream, Streams, Tools,
+    CallSite, Copies, CopyExtent, DeviceAddress, DriverResult, Events, Graphs, Hint, HostMemory, Kernels,
+    Location, Managed, Memory, Peers, Pitch, RawEvent, RawGraph, RawPeer, RawStream, Streams, Tools,
 };
 use cuda_rt::kernel::{Kernel, LaunchShape};
 use cuda_rt::simulator::{SimConfig, SimDriver, Simulator};
@@ -31,8 +31,14 @@ macro_rules! forward {
 
 impl Rig {
     /// Races are recorded, not denied: a replay continues after the first.
-    pub(crate) fn new(config: &SimConfig) -> Self {
-        Self(SimDriver::new(config.clone().check(Check::Record)))
+    /// The two devices are of one host, and reach each other's memory.
+    pub(crate) fn two(config: &SimConfig) -> [Self; 2] {
+        let first = SimDriver::new(config.clone().check(Check::Record));
+        let second = first.another();
+        for (one, other) in [(&first, &second), (&second, &first)] {
+            one.peer_access(other.peer()).expect("devices of one host");
+        }
+        [Self(first), Self(second)]
     }
 
     pub(crate) fn simulator(&self) -> &Simulator {
@@ -67,6 +73,32 @@ impl Rig {
         fn copy_to_device(to: DeviceAddress, from: NonNull<c_void>, bytes: usize, stream: RawStream) -> ();
         fn copy_to_host(to: NonNull<c_void>, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
         fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
+        fn copy_rows_to_device(
+            to: (DeviceAddress, Pitch),
+            from: (NonNull<c_void>, Pitch),
+            extent: CopyExtent,
+            stream: RawStream
+        ) -> ();
+        fn copy_rows_to_host(
+            to: (NonNull<c_void>, Pitch),
+            from: (DeviceAddress, Pitch),
+            extent: CopyExtent,
+            stream: RawStream
+        ) -> ();
+        fn copy_rows(
+            to: (DeviceAddress, Pitch),
+            from: (DeviceAddress, Pitch),
+            extent: CopyExtent,
+            stream: RawStream
+        ) -> ();
+        fn copy_peer(
+            to: (RawPeer, DeviceAddress),
+            from: (RawPeer, DeviceAddress),
+            bytes: usize,
+            stream: RawStream
+        ) -> ();
+        fn free_managed(address: NonNull<c_void>) -> ();
+        fn prefetch(address: NonNull<c_void>, bytes: usize, to: Location, stream: RawStream) -> ();
         fn fill(to: DeviceAddress, pattern: &[u8], count: usize, stream: RawStream) -> ();
         fn launch(
             kernel: &'static Kernel,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use cuda_rt::driver::ErrorCode;
+use cuda_rt::driver::{ErrorCode, PeerAccess};
 use cuda_rt::{Device, Live};
 
 use crate::object::{Lanes, Object, State};
-use crate::plan::{Act, Make, Plan, Settle, Step};
+use crate::plan::{Act, Kernel, Make, Plan, Settle, Step, Way};
 use crate::side::{Closure, Recipe, Side, Tally, on_lane};
 
 /// An object on its way to another thread.
@@ -66,12 +66,11 @@ pub(crate) fn run<D: Live, E: Live>(
     for gpu in [zero.gpu.simulator(), one.gpu.simulator()].into_iter().flatten() {
         gpu.clear_faults();
     }
-    done.into_iter()
-        .map(Thread::audit)
-        .fold(Tally::default(), |mut sum, tally| {
-            sum += tally;
-            sum
-        })
+    let mut sum = Tally::default();
+    done.into_iter().map(Thread::audit).for_each(|tally| sum += tally);
+    sum.counts += zero.counters.counts();
+    sum.counts += one.counters.counts();
+    sum
 }
 
 impl<D: Live, E: Live> Thread<D, E> {
@@ -128,6 +127,13 @@ impl<D: Live, E: Live> Thread<D, E> {
                 0 => ferry(&mut self.zero, step.x, &mut self.one, step.y),
                 _ => ferry(&mut self.one, step.x, &mut self.zero, step.y),
             },
+            Act::Abroad { to, kernel, way } => {
+                let (x, y, there, here) = (step.x, step.y, step.lane, to);
+                match step.device {
+                    0 => abroad((&mut self.zero, x, there), (&mut self.one, y, here), kernel, way),
+                    _ => abroad((&mut self.one, x, there), (&mut self.zero, y, here), kernel, way),
+                }
+            }
             _ => {}
         }
     }
@@ -168,6 +174,32 @@ fn ferry<D: Live, E: Live>(from: &mut Side<D>, x: u8, to: &mut Side<E>, y: u8) {
                 .unwrap_or_else(|refused| panic!("{}", refused.error)),
         );
         target.expected.host = source.expected.host.take();
+    }
+}
+
+/// A stream of the device `to` uses the first part of `x` of the device `from`.
+fn abroad<D: Live, E: Live>(
+    (from, x, there): (&mut Side<D>, u8, u8),
+    (to, y, here): (&mut Side<E>, u8, u8),
+    kernel: Kernel,
+    way: Way,
+) {
+    let (Some(x), Some(y)) = (from.index(x), to.index(y)) else {
+        return;
+    };
+    // Two instances of one GPU, or GPUs without a link.
+    if !matches!(to.lanes.gpu.peer_access(&from.lanes.gpu), Ok(PeerAccess::Direct)) {
+        return;
+    }
+    let Some(part) = on_lane!(from.lanes, there, |stream| from.lend_abroad(stream, x)) else {
+        return;
+    };
+    if let Some(part) = on_lane!(to.lanes, here, |stream| to
+        .use_abroad(stream, y, part, kernel, way))
+    {
+        // It comes back on another stream than it left from.
+        let lane = there.wrapping_add(here);
+        on_lane!(from.lanes, lane, |stream| from.take_back(stream, x, part));
     }
 }
 
@@ -218,6 +250,21 @@ impl<D: Live> Side<D> {
             Act::Both(work, meet) => on!(|stream| self.both(stream, x, other, work, meet)),
             Act::Lend { to, work, panics } => on!(|stream| self.lend(stream, x, to, work, panics)),
             Act::LendRef { to, kernel, panics } => on!(|stream| self.lend_ref(stream, x, to, kernel, panics)),
+            Act::LendAll { to, kernel } => on!(|stream| self.lend_all(stream, x, to, kernel)),
+            Act::Kept(how) => self.kept(x, other, lane, how),
+            Act::NewManaged { how, len } => {
+                let len = [4, 16, 24][usize::from(len) % 3];
+                on!(|stream| self.new_managed(stream, x, how, len));
+            }
+            Act::Prefetch { from, upto, to_host } => {
+                on!(|stream| self.prefetch(stream, x, [from, upto], to_host));
+            }
+            Act::Divide {
+                part,
+                pieces,
+                value,
+                then,
+            } => on!(|stream| self.divide(stream, x, part, (pieces, value), then)),
             Act::Slot { works, next, panics } => self.slot(x, lane, next, works, panics),
             Act::Graph {
                 works,
@@ -275,7 +322,7 @@ impl<D: Live> Side<D> {
             Act::Join { a, b } => on!(|stream| self.join(stream, x, a, b)),
             Act::Grow { how } => on!(|stream| self.grow(stream, x, how)),
             Act::Shrink { part } => on!(|stream| self.shrink(stream, x, part)),
-            Act::NewHost { split } => on!(|stream| self.new_host(stream, x, split)),
+            Act::NewHost(how) => on!(|stream| self.new_host(stream, x, how)),
             Act::Drop => self.drop(x),
             Act::Forget => self.forget(x),
             Act::Mark { to } => on!(|stream| self.mark(stream, to)),
@@ -284,7 +331,7 @@ impl<D: Live> Side<D> {
             Act::Trim => self.trim(),
             Act::Slice { part } => on!(|stream| self.slice(stream, x, part)),
             // These acts concern several threads or devices: see `Thread::mail`.
-            Act::Give { .. } | Act::Take | Act::Ferry => {}
+            Act::Give { .. } | Act::Take | Act::Ferry | Act::Abroad { .. } => {}
         }
     }
 }

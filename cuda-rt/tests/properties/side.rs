@@ -3,7 +3,9 @@
 //! An act that the device refuses changes nothing in the model either. Its arguments are then where
 //! the error left them. Without injected faults no act may be refused.
 
+mod abroad;
 mod graph;
+mod kept;
 mod parts;
 mod sharing;
 mod together;
@@ -14,9 +16,10 @@ use std::sync::Arc;
 
 use cuda_rt::{Constant, DeviceBuffer, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream, StreamTag};
 
-use crate::object::{Buffers, Expected, First, IdleBundle, Instead, Lane, Lanes, Object, State};
+use crate::counts::{Counts, Kind};
+use crate::object::{Buffers, Expected, First, IdleBundle, Instead, Lane, Lanes, Object, State, Unified};
 use crate::plan::{Settle, Work};
-use crate::work::{apply, enqueue, resolve};
+use crate::work::{Op, apply, enqueue, resolve};
 
 pub(crate) use graph::Recipe;
 
@@ -44,6 +47,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Graphs that were updated.
     pub(crate) updated: u64,
+    /// What was done on both devices.
+    pub(crate) counts: Counts,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -52,6 +57,7 @@ impl std::ops::AddAssign for Tally {
         self.compared += other.compared;
         self.refused += other.refused;
         self.updated += other.updated;
+        self.counts += other.counts;
     }
 }
 
@@ -71,6 +77,11 @@ macro_rules! on_lane {
             2 => {
                 let $stream = &lanes.third;
                 $body
+            }
+            worker if worker >= crate::plan::FIRST_WORKER => {
+                let worker = &lanes.workers[usize::from(worker - crate::plan::FIRST_WORKER)];
+                let done = worker.run_on(&lanes.gpu, |$stream| $body);
+                done.expect("a stream of this device")
             }
             _ => {
                 let Ok(result) = lanes
@@ -116,6 +127,7 @@ fn one_part<S: StreamTag>(part: DeviceBuffer<f32, S>) -> Buffers<S> {
     Buffers {
         parts: vec![part],
         host: None,
+        unified: Unified::Absent,
         number: 0,
     }
 }
@@ -129,41 +141,38 @@ fn catch<R>(body: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Gives `work` to a stream. If the stream accepts it, gives it to the model too.
-fn work_on<S: Lane<D>, D: Live>(
+/// Gives `work` to a stream. If the stream accepts it, gives it to the model too, and returns it.
+fn work_on<S: StreamTag>(
     stream: &Stream<S>,
     work: Work,
     bundles: &mut [&mut Buffers<S>],
     expected: &mut [&mut Expected],
-) -> Result<()> {
-    let lens: Vec<usize> = expected
-        .iter()
-        .flat_map(|expected| expected.parts.iter().map(Vec::len))
-        .collect();
+) -> Result<Option<Op>> {
+    let lens: Vec<usize> = expected.iter().flat_map(|expected| expected.lens()).collect();
     let with_host = expected.iter().position(|expected| expected.host.is_some());
-    let host_len = with_host
-        .and_then(|index| expected[index].host.as_ref())
-        .map(Vec::len);
-    let Some(op) = resolve(work, &lens, host_len) else {
-        return Ok(());
+    let host = with_host.and_then(|index| expected[index].pinned());
+    let Some(op) = resolve(work, &lens, host) else {
+        return Ok(None);
     };
     let (mut parts, mut host) = (Vec::new(), None);
     for (index, bundle) in bundles.iter_mut().enumerate() {
-        parts.extend(bundle.parts.iter_mut().map(|part| &mut **part));
+        let (slices, pinned) = bundle.slices();
+        parts.extend(slices);
         if Some(index) == with_host {
-            host = bundle.host.as_deref_mut();
+            host = pinned;
         }
     }
     enqueue(stream, op, &mut parts, host)?;
     let (mut parts, mut host) = (Vec::new(), None);
     for (index, expected) in expected.iter_mut().enumerate() {
-        parts.extend(expected.parts.iter_mut());
+        let (slices, pinned) = expected.slices();
+        parts.extend(slices);
         if Some(index) == with_host {
-            host = expected.host.as_mut();
+            host = pinned;
         }
     }
     apply(op, &mut parts, host);
-    Ok(())
+    Ok(Some(op))
 }
 
 impl<D: Live> Side<D> {
@@ -194,6 +203,25 @@ impl<D: Live> Side<D> {
         result.inspect_err(|error| self.refused(error)).ok()
     }
 
+    /// Counts work that a stream accepted for `expected`.
+    fn worked(&mut self, result: Result<Option<Op>>, expected: &[&Expected]) {
+        let Some(Some(op)) = self.note(result) else {
+            return;
+        };
+        self.did(op.kind());
+        let mut number = 0;
+        for expected in expected {
+            number += expected.lens().len();
+            if expected.managed.is_some() && op.uses(number - 1) {
+                self.did(Kind::ManagedWork);
+            }
+        }
+    }
+
+    fn did(&self, kind: Kind) {
+        self.lanes.counters.did(kind);
+    }
+
     pub(crate) fn index(&self, number: u8) -> Option<usize> {
         usize::from(number).checked_rem(self.objects.len())
     }
@@ -215,7 +243,7 @@ impl<D: Live> Side<D> {
         let expected = Expected {
             parts: vec![values],
             blocks: vec![(self.blocks, 0)],
-            host: None,
+            ..Expected::default()
         };
         self.objects.push(Object { state, expected });
         if let Some(error) = error {
@@ -255,7 +283,7 @@ impl<D: Live> Side<D> {
     pub(crate) fn work<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, work: Work) {
         self.with(stream, x, |side, bundle, expected| {
             let result = work_on(stream, work, &mut [bundle], &mut [expected]);
-            side.note(result);
+            side.worked(result, &[expected]);
         });
     }
 

@@ -1,9 +1,10 @@
 //! Work on a list of parts: on a stream, and on plain vectors.
 
-use cuda_rt::{DeviceSlice, Grid1, PinnedSlice, Result, Stream, StreamTag};
+use cuda_rt::{DeviceSlice, Grid1, Layout2, PinnedSlice, Result, Stream, StreamTag};
 use device_kernels::{add, process, saxpy, scale};
 
-use crate::plan::{Kernel, Work};
+use crate::counts::Kind;
+use crate::plan::{Kernel, Way, Work};
 
 /// Work with its numbers resolved: the operation and its elements. Both sides below follow it.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,89 @@ pub(crate) enum Op {
         from: usize,
         len: usize,
     },
+    /// Rows of the source, and rows of the destination; of two parts, or of a part and pinned
+    /// memory.
+    Rows {
+        way: Way,
+        from: usize,
+        to: usize,
+        rows: [Layout2; 2],
+    },
+    /// Pinned memory that a kernel or a copy reaches in place. `Within` reads its first half and
+    /// writes its second half.
+    Mapped {
+        way: Way,
+        kernel: Kernel,
+        part: usize,
+        len: usize,
+    },
+    FillMapped {
+        start: usize,
+        end: usize,
+        value: f32,
+    },
+    /// A function of the host copies `half` elements of pinned memory to the next `half` elements,
+    /// or back.
+    HostFunction {
+        half: usize,
+        back: bool,
+    },
+}
+
+impl Op {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Fill { .. } => Kind::Fill,
+            Self::Kernel { .. } => Kind::Kernel,
+            Self::Add { .. } => Kind::Add,
+            Self::Upload { .. } => Kind::Upload,
+            Self::Download { .. } => Kind::Download,
+            Self::Rows { way: Way::Within, .. } => Kind::CopyRows,
+            Self::Rows {
+                way: Way::FromHost, ..
+            } => Kind::UploadRows,
+            Self::Rows { way: Way::ToHost, .. } => Kind::DownloadRows,
+            Self::Mapped {
+                way: Way::FromHost, ..
+            } => Kind::ReadMapped,
+            Self::Mapped { .. } => Kind::WriteMapped,
+            Self::FillMapped { .. } => Kind::FillMapped,
+            Self::HostFunction { .. } => Kind::HostFunction,
+        }
+    }
+
+    /// The kind of the work inside a graph, if it is counted there.
+    pub(crate) fn kind_in_graph(self) -> Option<Kind> {
+        match self {
+            Self::Rows { .. } => Some(Kind::RowsInGraph),
+            Self::Mapped { .. } | Self::FillMapped { .. } => Some(Kind::MappedInGraph),
+            Self::HostFunction { .. } => Some(Kind::HostFunctionInGraph),
+            _ => None,
+        }
+    }
+
+    /// Whether the work reads or writes the part with this number.
+    pub(crate) fn uses(self, number: usize) -> bool {
+        match self {
+            Self::Fill { to, .. } | Self::Upload { to, .. } => to == number,
+            Self::Download { from, .. } => from == number,
+            Self::Kernel { from, to, .. } => from == number || to == number,
+            Self::Add { left, right, to, .. } => [left, right, to].contains(&number),
+            Self::Rows { way, from, to, .. } => {
+                (way != Way::FromHost && from == number) || (way != Way::ToHost && to == number)
+            }
+            Self::Mapped { way, part, .. } => way != Way::Within && part == number,
+            Self::FillMapped { .. } | Self::HostFunction { .. } => false,
+        }
+    }
+}
+
+/// Some rows of memory with `len` elements; `None` if they do not fit.
+fn rows(len: usize, [width, height]: [usize; 2], gap: u8, offset: u8) -> Option<Layout2> {
+    let stride = width + usize::from(gap) % 3;
+    let room = len.checked_sub((height - 1) * stride + width)?;
+    let offset = usize::from(offset) % (room + 1);
+    Some(Layout2::packed(width, height).with_stride(stride).at(offset))
 }
 
 /// The meaning of `work` for parts of these lengths; `None` if it has no meaning.
@@ -89,6 +173,55 @@ pub(crate) fn resolve(work: Work, parts: &[usize], host: Option<usize>) -> Optio
                 len: parts[from].min(host?),
             }
         }
+        Work::Rows {
+            way,
+            from,
+            to,
+            size: [width, height],
+            gaps,
+            offsets,
+        } => {
+            let (from, to) = (part(from), part(to));
+            let size = [1 + usize::from(width) % 4, 1 + usize::from(height) % 3];
+            let lens = match way {
+                Way::Within => (from != to).then_some([parts[from], parts[to]])?,
+                Way::FromHost => [host?, parts[to]],
+                Way::ToHost => [parts[from], host?],
+            };
+            let rows = [
+                rows(lens[0], size, gaps[0], offsets[0])?,
+                rows(lens[1], size, gaps[1], offsets[1])?,
+            ];
+            Op::Rows { way, from, to, rows }
+        }
+        Work::Mapped {
+            way,
+            kernel,
+            part: number,
+        } => {
+            let (host, part) = (host?, part(number));
+            let len = match way {
+                Way::Within => host / 2,
+                Way::FromHost | Way::ToHost => host.min(parts[part]),
+            };
+            Op::Mapped {
+                way,
+                kernel,
+                part,
+                len,
+            }
+        }
+        Work::FillMapped { from, upto, value } => {
+            let host = host?;
+            let place = |eighths: u8| host * usize::from(eighths) / 8;
+            let (start, end) = (place(from.min(upto)), place(from.max(upto)));
+            let value = f32::from(value);
+            Op::FillMapped { start, end, value }
+        }
+        Work::HostFunction { back } => {
+            let half = host? / 2;
+            Op::HostFunction { half, back }
+        }
     })
 }
 
@@ -132,6 +265,57 @@ pub(crate) fn enqueue<S: StreamTag>(
         Op::Download { from, len } => {
             let host = host.expect("resolved");
             stream.copy_to_host(&parts[from][..len], &mut host[..len])
+        }
+        Op::Rows {
+            way,
+            from,
+            to,
+            rows: [read, written],
+        } => match (way, host) {
+            (Way::Within, _) => {
+                let [from, to] = parts.get_disjoint_mut([from, to]).expect("resolved apart");
+                stream.copy_rows(from, read, to, written)
+            }
+            (Way::FromHost, host) => {
+                stream.copy_rows_to_device(host.expect("resolved"), read, parts[to], written)
+            }
+            (Way::ToHost, host) => {
+                stream.copy_rows_to_host(parts[from], read, host.expect("resolved"), written)
+            }
+        },
+        Op::Mapped {
+            way,
+            kernel,
+            part,
+            len,
+        } => {
+            let host = host.expect("resolved");
+            match way {
+                Way::Within => {
+                    let (from, to) = host.split_at_mut(len);
+                    let to = stream.mapped_mut(&mut to[..len])?;
+                    read(stream, kernel, stream.mapped(from)?, to)
+                }
+                Way::FromHost => {
+                    let from = stream.mapped(&host[..len])?;
+                    read(stream, kernel, from, &mut parts[part][..len])
+                }
+                Way::ToHost => {
+                    let to = stream.mapped_mut(&mut host[..len])?;
+                    read(stream, kernel, &parts[part][..len], to)
+                }
+            }
+        }
+        Op::FillMapped { start, end, value } => {
+            let host = host.expect("resolved");
+            stream.fill(stream.mapped_mut(&mut host[start..end])?, value)
+        }
+        Op::HostFunction { half, back } => {
+            let (first, second) = host.expect("resolved").split_at_mut(half);
+            let (from, to) = if back { (second, first) } else { (first, second) };
+            stream.host_fn((&from[..half], &mut to[..half]), |(from, to)| {
+                to.copy_from_slice(from)
+            })
         }
     }
 }
@@ -182,6 +366,51 @@ pub(crate) fn apply(op: Op, parts: &mut [&mut Vec<f32>], host: Option<&mut Vec<f
         }
         Op::Upload { to, len } => parts[to][..len].copy_from_slice(&host.expect("resolved")[..len]),
         Op::Download { from, len } => host.expect("resolved")[..len].copy_from_slice(&parts[from][..len]),
+        Op::Rows {
+            way,
+            from,
+            to,
+            rows: [read, written],
+        } => match (way, host) {
+            (Way::Within, _) => {
+                let [from, to] = parts.get_disjoint_mut([from, to]).expect("resolved apart");
+                apply_rows(read, from, written, to);
+            }
+            (Way::FromHost, host) => apply_rows(read, host.expect("resolved"), written, parts[to]),
+            (Way::ToHost, host) => apply_rows(read, parts[from], written, host.expect("resolved")),
+        },
+        Op::Mapped {
+            way,
+            kernel,
+            part,
+            len,
+        } => {
+            let host = host.expect("resolved");
+            match way {
+                Way::Within => {
+                    let (from, to) = host.split_at_mut(len);
+                    apply_read(kernel, from, &mut to[..len]);
+                }
+                Way::FromHost => apply_read(kernel, &host[..len], &mut parts[part][..len]),
+                Way::ToHost => apply_read(kernel, &parts[part][..len], &mut host[..len]),
+            }
+        }
+        Op::FillMapped { start, end, value } => host.expect("resolved")[start..end].fill(value),
+        Op::HostFunction { half, back } => {
+            let (first, second) = host.expect("resolved").split_at_mut(half);
+            let second = &mut second[..half];
+            let (from, to) = if back { (second, first) } else { (first, second) };
+            to.copy_from_slice(from);
+        }
+    }
+}
+
+fn apply_rows(read: Layout2, from: &[f32], written: Layout2, to: &mut [f32]) {
+    for row in 0..read.height {
+        for column in 0..read.width {
+            to[written.offset + row * written.stride + column] =
+                from[read.offset + row * read.stride + column];
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cuda_rt::{Error, Live, Stream};
 
 use super::{Side, catch, panic_on_purpose, work_on};
-use crate::object::{FORKED, Lane, State, WRITTEN};
+use crate::counts::Kind;
+use crate::object::{FORKED, Lane, State, WRITTEN, slices};
 use crate::plan::Work;
 use crate::work::{apply, apply_read, enqueue, resolve};
 
@@ -28,8 +29,7 @@ pub(crate) struct Recipe {
 macro_rules! body {
     ($inner:expr, $views:expr, $ops:expr, $fork:expr) => {{
         let (inner, mut views) = ($inner, $views);
-        let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
-        let mut host = views.host.as_deref_mut();
+        let (mut parts, mut host) = slices!(&mut views);
         for op in $ops.into_iter().flatten() {
             enqueue(inner, op, &mut parts, host.as_deref_mut())?;
         }
@@ -52,8 +52,9 @@ impl<D: Live> Side<D> {
             Err(instead) => return self.put(x, instead),
         };
         let expected = self.objects[x].expected.clone();
-        let lens: Vec<usize> = expected.parts.iter().map(Vec::len).collect();
-        let host = expected.host.as_ref().map(Vec::len);
+        let (lens, host) = (expected.lens(), expected.pinned());
+        // The number of the managed memory.
+        let managed = expected.managed.as_ref().map(|_| lens.len() - 1);
         let mut ops = graph.works.map(|work| resolve(work, &lens, host));
         let captured = catch(|| {
             stream.capture(bundle, |inner, views| {
@@ -71,14 +72,15 @@ impl<D: Live> Side<D> {
         for launch in 0..graph.launches {
             let launched = captured.launch(stream);
             if self.note(launched).is_some() {
+                let (mut parts, mut pinned) = expected.slices();
                 for op in ops.into_iter().flatten() {
-                    apply(
-                        op,
-                        &mut expected.parts.iter_mut().collect::<Vec<_>>(),
-                        expected.host.as_mut(),
-                    );
+                    apply(op, &mut parts, pinned.as_deref_mut());
+                    op.kind_in_graph().into_iter().for_each(|kind| self.did(kind));
+                    if managed.is_some_and(|managed| op.uses(managed)) {
+                        self.did(Kind::ManagedInGraph);
+                    }
                 }
-                if let (Some(_), Some((last, others))) = (graph.fork, expected.parts.split_last_mut()) {
+                if let (Some(_), Some((last, others))) = (graph.fork, parts.split_last_mut()) {
                     let copy = last.clone();
                     if let Some(first) = others.first_mut() {
                         apply_read(FORKED, first, last);
@@ -91,14 +93,11 @@ impl<D: Live> Side<D> {
             let between = graph.between.and_then(|work| resolve(work, &lens, host));
             if let (0, Some(op)) = (launch, between) {
                 let mut views = captured.views();
-                let mut parts: Vec<_> = views.parts.iter_mut().map(|part| &mut **part).collect();
-                let result = enqueue(stream, op, &mut parts, views.host.as_deref_mut());
+                let (mut parts, pinned) = slices!(&mut views);
+                let result = enqueue(stream, op, &mut parts, pinned);
                 if self.note(result).is_some() {
-                    apply(
-                        op,
-                        &mut expected.parts.iter_mut().collect::<Vec<_>>(),
-                        expected.host.as_mut(),
-                    );
+                    let (mut parts, pinned) = expected.slices();
+                    apply(op, &mut parts, pinned);
                 }
             }
             if let (0, Some(value)) = (launch, graph.host) {

@@ -1,26 +1,41 @@
 //! Parts are added, removed, split and joined.
 
-use cuda_rt::{DeviceBuffer, Live, Result, Stream};
+use cuda_rt::driver::Location;
+use cuda_rt::{DeviceBuffer, Grid1, Live, ManagedBuffer, PinnedBuffer, Result, Stream};
+use device_kernels::add;
 
-use super::Side;
-use crate::object::{Buffers, Expected, Lane, Object};
-use crate::plan::Make;
+use super::{Side, one_part};
+use crate::counts::Kind;
+use crate::object::{Buffers, Expected, Lane, Object, Unified};
+use crate::plan::{Make, NewHost, Then};
+
+/// A part and its values, from which a new memory may be made.
+type Source<'a, S> = Option<(&'a DeviceBuffer<f32, S>, &'a Vec<f32>)>;
+
+/// The values of a kernel that returns twice its input.
+fn doubled(values: &[f32]) -> Vec<f32> {
+    values.iter().map(|value| value + value).collect()
+}
 
 impl<D: Live> Side<D> {
+    /// Values that all differ, so that wrong bytes are always other bytes.
+    fn values(&self, value: i8, len: usize) -> Vec<f32> {
+        let base = f32::from(value) + self.blocks as f32 / 8.0;
+        (0..len).map(|i| base + i as f32).collect()
+    }
+
     /// A part of `len` elements, on the stream.
     fn part<S: Lane<D>>(
         &self,
         stream: &Stream<S>,
         how: Make,
         len: usize,
-        source: Option<(&DeviceBuffer<f32, S>, &Vec<f32>)>,
+        source: Source<'_, S>,
     ) -> Result<(DeviceBuffer<f32, S>, Vec<f32>)> {
         Ok(match (how, source) {
             (Make::Zeroed, _) => (stream.alloc_zeroed(len)?, vec![0.0; len]),
             (Make::FromHost(value), _) => {
-                // All values differ, so that wrong bytes are always other bytes.
-                let base = f32::from(value) + self.blocks as f32 / 8.0;
-                let values: Vec<f32> = (0..len).map(|i| base + i as f32).collect();
+                let values = self.values(value, len);
                 let source = stream.adopt(self.lanes.gpu.pinned_from(&values)?)?;
                 (stream.init_from_host(stream.alloc_uninit(len)?, &source)?, values)
             }
@@ -28,7 +43,13 @@ impl<D: Live> Side<D> {
                 stream.init_from(stream.alloc_uninit(part.len())?, part)?,
                 values.clone(),
             ),
-            (Make::Filled(_) | Make::Copied, _) => {
+            (Make::Returned, Some((part, values))) => {
+                let returned = stream.alloc_uninit(part.len())?;
+                let returned = add(stream, Grid1::covering(part.len()), part, part, returned)?;
+                self.did(Kind::Returned);
+                (returned, doubled(values))
+            }
+            (Make::Filled(_) | Make::Copied | Make::Returned, _) => {
                 let value = if let Make::Filled(value) = how {
                     f32::from(value)
                 } else {
@@ -54,6 +75,7 @@ impl<D: Live> Side<D> {
             Buffers {
                 parts: Vec::new(),
                 host: None,
+                unified: Unified::Absent,
                 number: self.blocks as u32,
             },
             Expected::default(),
@@ -111,24 +133,180 @@ impl<D: Live> Side<D> {
         });
     }
 
-    pub(crate) fn new_host<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, split: bool) {
+    pub(crate) fn new_host<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, how: NewHost) {
         self.with(stream, x, |side, bundle, expected| {
-            if let (true, Some(host), Some(values)) = (split, &mut bundle.host, &mut expected.host) {
+            if let (NewHost::Half, Some(host), Some(values)) = (how, &mut bundle.host, &mut expected.host) {
                 let mid = values.len() / 2;
                 drop(host.split_off(mid));
                 values.truncate(mid);
                 return;
             }
-            let made = side
-                .lanes
-                .gpu
-                .pinned::<f32>(8)
-                .and_then(|idle| stream.adopt(idle));
-            if let Some(host) = side.note(made) {
+            let source = bundle.parts.first().zip(expected.parts.first());
+            let made = side.pinned(stream, how, source);
+            if let Some((host, values)) = side.note(made) {
                 bundle.host = Some(host);
-                expected.host = Some(vec![0.0; 8]);
+                expected.host = Some(values);
             }
         });
+    }
+
+    fn pinned<S: Lane<D>>(
+        &self,
+        stream: &Stream<S>,
+        how: NewHost,
+        source: Source<'_, S>,
+    ) -> Result<(PinnedBuffer<f32, S>, Vec<f32>)> {
+        const LEN: usize = 8;
+        let gpu = &self.lanes.gpu;
+        Ok(match (how, source) {
+            (NewHost::Filled(value), _) => {
+                let host = stream.adopt(gpu.pinned_uninit(LEN)?)?;
+                let host = stream.init_host_filled(host, f32::from(value))?;
+                self.did(Kind::FilledPinned);
+                (host, vec![f32::from(value); LEN])
+            }
+            (NewHost::Returned, Some((part, values))) => {
+                let output = stream.mapped_output(stream.adopt(gpu.pinned_uninit(part.len())?)?)?;
+                let host = add(stream, Grid1::covering(part.len()), part, part, output)?;
+                self.did(Kind::ReturnedMapped);
+                (host, doubled(values))
+            }
+            _ => (stream.adopt(gpu.pinned(LEN)?)?, vec![0.0; LEN]),
+        })
+    }
+
+    pub(crate) fn new_managed<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, how: Make, len: usize) {
+        // Not every GPU has it.
+        if !self.lanes.gpu.properties().concurrent_managed_access {
+            return;
+        }
+        self.with(stream, x, |side, bundle, expected| {
+            let source = bundle.parts.first().zip(expected.parts.first());
+            let made = side.managed(stream, how, len, source);
+            if let Some((managed, values)) = side.note(made) {
+                side.blocks += 1;
+                bundle.unified = Unified::Managed(managed);
+                expected.managed = Some(values);
+            }
+        });
+    }
+
+    fn managed<S: Lane<D>>(
+        &self,
+        stream: &Stream<S>,
+        how: Make,
+        len: usize,
+        source: Source<'_, S>,
+    ) -> Result<(ManagedBuffer<f32, S>, Vec<f32>)> {
+        let gpu = &self.lanes.gpu;
+        let (kind, managed, values) = match (how, source) {
+            (Make::Zeroed, _) => (
+                Kind::ManagedZeroed,
+                stream.adopt(gpu.managed(len)?)?,
+                vec![0.0; len],
+            ),
+            (Make::Filled(value), _) => {
+                let managed = stream.adopt(gpu.managed_uninit(len)?)?;
+                let managed = stream.init_managed_filled(managed, f32::from(value))?;
+                (Kind::ManagedFilled, managed, vec![f32::from(value); len])
+            }
+            (Make::Returned, Some((part, values))) => {
+                let managed = stream.adopt(gpu.managed_uninit(part.len())?)?;
+                let managed = add(stream, Grid1::covering(part.len()), part, part, managed)?;
+                (Kind::ManagedReturned, managed, doubled(values))
+            }
+            (Make::FromHost(_) | Make::Copied | Make::Returned, _) => {
+                let value = if let Make::FromHost(value) = how { value } else { 3 };
+                let values = self.values(value, len);
+                let managed = stream.adopt(gpu.managed_from(&values)?)?;
+                (Kind::ManagedFromHost, managed, values)
+            }
+        };
+        self.did(kind);
+        Ok((managed, values))
+    }
+
+    pub(crate) fn prefetch<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        [from, upto]: [u8; 2],
+        to_host: bool,
+    ) {
+        if self.objects[x].expected.managed.is_none() {
+            self.new_managed(stream, x, Make::Filled(5), 16);
+        }
+        self.with(stream, x, |side, bundle, _| {
+            if let Unified::Managed(managed) = &bundle.unified {
+                let place = |eighths: u8| managed.len() * usize::from(eighths) / 8;
+                let range = place(from.min(upto))..place(from.max(upto));
+                let to = if to_host { Location::Host } else { Location::Device };
+                if side.note(stream.prefetch(managed, range, to)).is_some() {
+                    side.did(Kind::Prefetch);
+                }
+            }
+        });
+    }
+
+    /// Splits a part in pieces and writes each piece.
+    pub(crate) fn divide<S: Lane<D>>(
+        &mut self,
+        stream: &Stream<S>,
+        x: usize,
+        part: u8,
+        (pieces, value): (u8, i8),
+        then: Then,
+    ) {
+        let made = self.with(stream, x, |side, bundle, expected| {
+            let part = usize::from(part).checked_rem(bundle.parts.len())?;
+            let (block, mut start) = expected.blocks.remove(part);
+            let mut values = expected.parts.remove(part);
+            let mut pieces = bundle.parts.remove(part).split_into(usize::from(pieces));
+            side.did(Kind::SplitInto);
+            let mut divided = Vec::new();
+            for (number, piece) in pieces.iter_mut().enumerate() {
+                let rest = values.split_off(piece.len());
+                let value = f32::from(value) + number as f32 / 4.0;
+                if side.note(stream.fill(piece, value)).is_some() {
+                    values.fill(value);
+                }
+                divided.push((std::mem::replace(&mut values, rest), (block, start)));
+                start += piece.len();
+            }
+            assert!(values.is_empty(), "the pieces are the part");
+            let mut left = None;
+            match then {
+                Then::Join => {
+                    // In another order the pieces are not joined.
+                    let full = pieces.iter().filter(|piece| !piece.is_empty()).count();
+                    if full > 1 {
+                        pieces.rotate_left(1);
+                        let refused = DeviceBuffer::try_join_all(pieces).expect_err("not in order");
+                        pieces = refused.value;
+                        pieces.rotate_right(1);
+                    }
+                    let joined = DeviceBuffer::try_join_all(pieces);
+                    let joined = joined.unwrap_or_else(|refused| panic!("{}", refused.error));
+                    side.did(Kind::JoinAll);
+                    bundle.parts.push(joined);
+                    expected.blocks.push(divided[0].1);
+                    let values = divided.into_iter().flat_map(|(values, _)| values);
+                    expected.parts.push(values.collect());
+                    return None;
+                }
+                Then::Leave => left = pieces.pop().zip(divided.pop()),
+                Then::Keep => {}
+            }
+            bundle.parts.extend(pieces);
+            for (values, block) in divided {
+                expected.parts.push(values);
+                expected.blocks.push(block);
+            }
+            left.map(|(piece, (values, _))| (S::keep(stream, one_part(piece)), values))
+        });
+        if let Some(Some((instead, values))) = made {
+            self.made(instead, values);
+        }
     }
 
     pub(crate) fn split<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, part: u8, at: u8) {

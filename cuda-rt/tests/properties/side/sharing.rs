@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cuda_rt::{Constant, Live, Shared, Stream};
 
 use super::{Side, one_part};
-use crate::object::{Lane, State};
+use crate::counts::Kind;
+use crate::object::{Lane, State, Unified};
 use crate::plan::{Keep, Kernel, Settle};
 use crate::work::{apply_read, read};
 
@@ -98,6 +99,7 @@ impl<D: Live> Side<D> {
             return;
         };
         let wanted = self.objects[x].expected.host.clone();
+        let managed = self.objects[x].expected.managed.clone();
         let early = host_first.then(|| shared.host());
         let copied = stream.lease(&shared).and_then(|lease| {
             let Some(host) = lease.view().host else {
@@ -110,6 +112,12 @@ impl<D: Live> Side<D> {
         let host = early.unwrap_or_else(|| shared.host());
         if let Some(host) = self.note(host) {
             self.compare(host.host.as_deref(), wanted.as_deref());
+            self.did(Kind::HostLease);
+            if let Unified::Managed(seen) = &host.unified {
+                let seen = self.note(seen.to_vec());
+                self.compare(seen.as_deref(), managed.as_deref());
+                self.did(Kind::ManagedShared);
+            }
         }
         self.put(x, (State::Shared(shared, leases), None));
         if let (Some(Some(copy)), Some(values)) = (self.note(copied), wanted) {

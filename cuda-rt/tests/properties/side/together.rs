@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cuda_rt::{Handoff, Live, Slot, Stream};
 
 use super::{Side, catch, on_lane, on_named, one_part, panic_on_purpose, work_on};
+use crate::counts::Kind;
 use crate::object::{Buffers, IdleBundle, Lane, Owned, State};
 use crate::plan::{Kernel, Meet, Work};
 use crate::work::{Op, apply, apply_read, enqueue, read, resolve};
@@ -28,7 +29,7 @@ impl<D: Live> Side<D> {
         let mut expected = [x, y].map(|i| std::mem::take(&mut self.objects[i].expected));
         let [a, b] = &mut expected;
         let result = work_on(stream, work, &mut [&mut first, &mut second], &mut [a, b]);
-        self.note(result);
+        self.worked(result, &[a, b]);
         for ((i, bundle), expected) in [(x, first), (y, second)].into_iter().zip(expected) {
             self.objects[i].expected = expected;
             self.put(i, S::keep(stream, bundle));
@@ -163,6 +164,7 @@ impl<D: Live> Side<D> {
             });
             if applied {
                 apply(op, &mut [values], None);
+                side.did(Kind::Lend);
             }
             if let Some(result) = result {
                 side.note(result.flatten());
@@ -209,12 +211,46 @@ impl<D: Live> Side<D> {
             });
             if let (Some(len), Some(last)) = (owner_reads, last_values) {
                 apply_read(kernel, &values[..len], &mut last[..len]);
+                side.did(Kind::LendRef);
             }
             let filled = stream.fill(part, 3.5);
             if side.note(filled).is_some() {
                 values.fill(3.5);
             }
             made.map(|instead| (instead, copied))
+        });
+        if let Some(Some((instead, values))) = made {
+            self.made(instead, values);
+        }
+    }
+
+    /// Another stream reads the first part into the last part, while the stream copies the first
+    /// part.
+    pub(crate) fn lend_all<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, to: u8, kernel: Kernel) {
+        let lanes = Arc::clone(&self.lanes);
+        let made = self.with(stream, x, |side, bundle, expected| {
+            let [first, .., last] = &mut bundle.parts[..] else {
+                return None;
+            };
+            let [values, .., last_values] = &mut expected.parts[..] else {
+                return None;
+            };
+            let len = values.len().min(last_values.len());
+            let (mut applied, mut copy) = (false, None);
+            let result = on_named!(lanes, to, |borrower| {
+                stream.lend_all(borrower, (&*first, &mut *last), |(lent, mut last)| {
+                    read(borrower, kernel, &lent[..len], &mut last[..len])?;
+                    applied = true;
+                    copy = Some(stream.init_from(stream.alloc_uninit(first.len())?, first)?);
+                    Ok(())
+                })
+            });
+            if applied {
+                apply_read(kernel, &values[..len], &mut last_values[..len]);
+                side.did(Kind::LendAll);
+            }
+            side.note(result.flatten());
+            copy.map(|copy| (S::keep(stream, one_part(copy)), values.clone()))
         });
         if let Some(Some((instead, values))) = made {
             self.made(instead, values);
@@ -240,7 +276,7 @@ impl<D: Live> Side<D> {
                 }))
             });
             if let Some(result) = result {
-                self.note(result.flatten());
+                self.worked(result.flatten(), &[&expected]);
             }
         }
         let seen = slot.host(|bundle| bundle.host.as_deref().map(<[f32]>::to_vec));

@@ -9,7 +9,8 @@ use cuda_rt::{Live, Query, Stream};
 
 use super::{Side, on_named};
 use crate::block_on::block_on;
-use crate::object::{Instead, Lane, Object, State};
+use crate::counts::Kind;
+use crate::object::{Instead, Lane, Object, State, Unified};
 use crate::plan::Settle;
 
 impl<D: Live> Side<D> {
@@ -73,21 +74,48 @@ impl<D: Live> Side<D> {
         let Object { state, expected } = &self.objects[x];
         let State::Idle(idle) = state else { return false };
         let (seen, wanted) = (idle.host.as_deref().map(<[f32]>::to_vec), expected.host.clone());
+        let managed = match &idle.unified {
+            Unified::Managed(managed) => Some((managed.to_vec(), expected.managed.clone())),
+            Unified::Absent => None,
+        };
         self.compare(seen.as_deref(), wanted.as_deref());
+        if let Some((seen, wanted)) = managed
+            && let Some(seen) = self.note(seen)
+        {
+            self.compare(Some(&seen), wanted.as_deref());
+            self.did(Kind::ManagedSeen);
+        }
         true
     }
 
     pub(crate) fn write(&mut self, x: usize, value: i8) {
-        if self.settle(x, Settle::Synchronize)
-            && let Object {
-                state: State::Idle(idle),
-                expected,
-            } = &mut self.objects[x]
-            && let (Some(host), Some(values)) = (&mut idle.host, &mut expected.host)
-        {
-            for (i, (seen, expected)) in host.iter_mut().zip(values).enumerate() {
-                *seen = f32::from(value) + 2.0 * i as f32;
-                *expected = *seen;
+        if !self.settle(x, Settle::Synchronize) {
+            return;
+        }
+        let Object {
+            state: State::Idle(idle),
+            expected,
+        } = &mut self.objects[x]
+        else {
+            return;
+        };
+        let values = |scale: f32| (0..).map(move |i| f32::from(value) + scale * i as f32);
+        let write = |to: &mut [f32], scale| {
+            to.iter_mut()
+                .zip(values(scale))
+                .for_each(|(to, value)| *to = value)
+        };
+        if let (Some(host), Some(expected)) = (&mut idle.host, &mut expected.host) {
+            write(host, 2.0);
+            write(expected, 2.0);
+        }
+        if let (Unified::Managed(managed), Some(expected)) = (&mut idle.unified, &mut expected.managed) {
+            let written = managed.host_mut(|managed| write(managed, 3.0));
+            if written.is_ok() {
+                write(expected, 3.0);
+            }
+            if self.note(written).is_some() {
+                self.did(Kind::ManagedWritten);
             }
         }
     }

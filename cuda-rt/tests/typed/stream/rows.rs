@@ -330,3 +330,60 @@ fn graphs_replay_rows_and_refuse_to_change_them() {
         assert_eq!(compute.copy_to_vec(&graph.views().1).unwrap(), [1, 2, 8, 4, 5, 8]);
     });
 }
+
+/// Managed memory, and pinned memory in place, on either side.
+#[test]
+fn rows_of_host_memory_that_the_device_reaches_are_copied() {
+    for_each_device(|gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let values: Vec<u32> = (0..18).collect();
+        let rows = Layout2::packed(2, 3).with_stride(6).at(3);
+        let expected = [3, 4, 9, 10, 15, 16];
+        let packed = Layout2::packed(2, 3);
+
+        let pinned = compute.adopt(gpu.pinned_from(&values).unwrap()).unwrap();
+        let mut to = compute.adopt(gpu.pinned::<u32>(6).unwrap()).unwrap();
+        let (from, mapped) = (
+            compute.mapped(&pinned).unwrap(),
+            compute.mapped_mut(&mut to).unwrap(),
+        );
+        compute.copy_rows(from, rows, mapped, packed).unwrap();
+        assert_eq!(*compute.release(to).unwrap().synchronize().unwrap(), expected);
+
+        if gpu.properties().concurrent_managed_access {
+            let source = compute.adopt(gpu.managed_from(&values).unwrap()).unwrap();
+            let mut device = compute.alloc_zeroed::<u32>(6).unwrap();
+            compute.copy_rows(&source, rows, &mut device, packed).unwrap();
+            assert_eq!(compute.copy_to_vec(&device).unwrap(), expected);
+            let mut back = compute.adopt(gpu.managed_from(&[7; 18]).unwrap()).unwrap();
+            compute.copy_rows(&device, packed, &mut back, rows).unwrap();
+            let back = compute.release(back).unwrap().synchronize().unwrap();
+            let back = back.to_vec().unwrap();
+            assert_eq!(back[..5], [7, 7, 7, 3, 4]);
+            assert_eq!(back[14..], [7, 15, 16, 7]);
+        }
+    });
+}
+
+/// Memory of another device, which this device reaches.
+#[test]
+fn rows_of_a_peers_memory_are_copied() {
+    Device::simulated(SimConfig::new(), |first| {
+        first
+            .simulated_peer(|second| {
+                let (here, there) = (
+                    first.stream::<Compute<_>>().unwrap(),
+                    second.stream::<Compute<_>>().unwrap(),
+                );
+                let theirs = there.alloc_from_slice(&(0..18).collect::<Vec<u32>>()).unwrap();
+                let theirs = here.acquire_peer(there.release(theirs).unwrap()).unwrap();
+                let mut ours = here.alloc_zeroed::<u32>(4).unwrap();
+                let rows = Layout2::packed(2, 2).with_stride(6);
+                here.copy_rows(&theirs, rows, &mut ours, Layout2::packed(2, 2))
+                    .unwrap();
+                assert_eq!(here.copy_to_vec(&ours).unwrap(), [0, 1, 6, 7]);
+            })
+            .unwrap();
+    })
+    .unwrap();
+}
