@@ -82,16 +82,3 @@ impl fmt::Display for GridError {
 }
 
 impl StdError for GridError {}
-
-impl GridError {
-    /// The error of a launch of `kernel` with the grid.
-    #[cold]
-    pub(crate) fn of(self, kernel: &'static Kernel) -> Error {
-        Error::Grid {
-            kernel: kernel.name,
-            file: kernel.file,
-            line: kernel.line,
-            why: self,
-        }
-    }
-}
