@@ -5,7 +5,7 @@
 use cuda_rt::kernel::{Extent, Position};
 use device_std::rt::SimulatedLaunch;
 
-fn all<P: Position>(grid: &P::Grid) -> cuda_rt::Result<()> {
+fn all<P: Position>(grid: &P::Grid) -> Result<(), cuda_rt::GridError> {
     let shape = P::shape(grid, None, 0)?;
     let launch = SimulatedLaunch {
         extent: Extent { x: 8, y: 1, z: 1 },
