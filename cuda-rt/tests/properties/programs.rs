@@ -26,7 +26,8 @@ fn orders(seed: u64) -> [SimConfig; 4] {
     ]
 }
 
-/// Runs a plan on two simulated devices of one host. Returns a tally, and the number of driver calls.
+/// Runs a plan on two simulated devices of one host. Returns a tally, and the number of driver
+/// calls.
 fn simulate(plan: &Plan, config: &SimConfig, faulty: bool) -> (Tally, u64) {
     Device::simulated(config.clone(), |zero| {
         let simulator = zero.simulator().expect("simulated").clone();
