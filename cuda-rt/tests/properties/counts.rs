@@ -73,8 +73,8 @@ impl Counts {
     }
 }
 
-/// The number of plans in which each kind occurs, by experience many times.
-const ENOUGH: u64 = 100;
+/// The number of plans in which each kind occurs, by experience in ten plans or more.
+const ENOUGH: u64 = 300;
 
 /// Counts that the threads of a plan share.
 #[derive(Debug)]

@@ -395,7 +395,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
             .prop_map(|(from, upto, to_host)| Act::Prefetch { from, upto, to_host }),
         3 => ([work(), work()], 0..LANES, any::<bool>())
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
-        3 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
+        5 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
             .prop_map(|(works, fork, launches, between, update, host, drops)| Act::Graph { works, fork, launches, between, update, host, drops }),
         3 => Just(Act::Release),
         4 => settle().prop_map(Act::Settle),
@@ -528,13 +528,13 @@ fn work() -> impl Strategy<Value = Work> {
     prop_oneof![
         2 => (0..4u8, 0..9u8, 0..9u8, -9..9i8).prop_map(|(to, from, upto, value)| Work::Fill { to, from, upto, value }),
         6 => (kernel(), 0..4u8, 0..4u8).prop_map(|(kernel, from, to)| Work::Kernel { kernel, from, to }),
-        2 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(left, right, to)| Work::Add { left, right, to }),
+        4 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(left, right, to)| Work::Add { left, right, to }),
         2 => (0..4u8).prop_map(|to| Work::Upload { to }),
         3 => (0..4u8).prop_map(|from| Work::Download { from }),
         3 => (way(), 0..4u8, 0..4u8, any::<[u8; 2]>(), any::<[u8; 2]>(), any::<[u8; 2]>())
             .prop_map(|(way, from, to, size, gaps, offsets)| Work::Rows { way, from, to, size, gaps, offsets }),
         3 => (way(), kernel(), 0..4u8).prop_map(|(way, kernel, part)| Work::Mapped { way, kernel, part }),
         1 => (0..9u8, 0..9u8, -9..9i8).prop_map(|(from, upto, value)| Work::FillMapped { from, upto, value }),
-        2 => any::<bool>().prop_map(|back| Work::HostFunction { back }),
+        4 => any::<bool>().prop_map(|back| Work::HostFunction { back }),
     ]
 }

@@ -95,7 +95,7 @@ const SAFE: Shape = Shape {
 
 #[test]
 fn every_order_computes_the_models_result_without_a_race() {
-    property(config(150, 10_000), SAFE);
+    property(config(300, 10_000), SAFE);
 }
 
 /// Some calls fail: no wrong byte is shown, and every value that an error returns can be used.

@@ -92,6 +92,12 @@ impl<D: Live, E: Live> Thread<D, E> {
             1,
             true
         ));
+        on_lane!(self.one.lanes, 2, |stream| self.one.new_managed(
+            stream,
+            0,
+            Make::FromHost(2),
+            16
+        ));
         for step in steps {
             match step.device {
                 0 => self.zero.step(*step),
