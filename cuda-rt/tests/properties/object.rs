@@ -3,7 +3,7 @@
 
 use cuda_rt::{
     AnyDevice, AnyStream, Branded, Captured, Device, DeviceBuffer, DeviceSlice, Error, Handoff, Idle, Kept,
-    Lease, Live, ManagedBuffer, PinnedBuffer, PinnedSlice, Place, Pooled, Priority, Shared, Stream,
+    Lease, Live, ManagedBuffer, Metadata, PinnedBuffer, PinnedSlice, Place, Pooled, Priority, Shared, Stream,
     StreamPool, StreamTag,
 };
 
@@ -23,6 +23,8 @@ pub(crate) struct Buffers<P: Place = Idle> {
     pub(crate) parts: Vec<DeviceBuffer<f32, P>>,
     pub(crate) host: Option<PinnedBuffer<f32, P>>,
     pub(crate) unified: Unified<P>,
+    /// One letter for each time that the host wrote the memory.
+    pub(crate) label: Metadata<String, P>,
     #[resource(plain)]
     pub(crate) number: u32,
 }
@@ -321,6 +323,7 @@ pub(crate) struct Expected {
     pub(crate) blocks: Vec<(u64, usize)>,
     pub(crate) host: Option<Vec<f32>>,
     pub(crate) managed: Option<Vec<f32>>,
+    pub(crate) label: String,
 }
 
 impl Expected {

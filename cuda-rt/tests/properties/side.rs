@@ -14,7 +14,9 @@ mod waiting;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use cuda_rt::{Constant, DeviceBuffer, Error, Handoff, Idle, Live, PinnedBuffer, Result, Stream, StreamTag};
+use cuda_rt::{
+    Constant, DeviceBuffer, Error, Handoff, Idle, Live, Metadata, PinnedBuffer, Result, Stream, StreamTag,
+};
 
 use crate::counts::{Counts, Kind};
 use crate::object::{Buffers, Expected, First, IdleBundle, Instead, Lane, Lanes, Object, State, Unified};
@@ -128,6 +130,7 @@ fn one_part<S: StreamTag>(part: DeviceBuffer<f32, S>) -> Buffers<S> {
         parts: vec![part],
         host: None,
         unified: Unified::Absent,
+        label: Metadata::new(String::new()),
         number: 0,
     }
 }

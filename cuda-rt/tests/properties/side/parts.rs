@@ -1,7 +1,7 @@
 //! Parts are added, removed, split and joined.
 
 use cuda_rt::driver::Location;
-use cuda_rt::{DeviceBuffer, Grid1, Live, ManagedBuffer, PinnedBuffer, Result, Stream};
+use cuda_rt::{DeviceBuffer, Grid1, Live, ManagedBuffer, Metadata, PinnedBuffer, Result, Stream};
 use device_kernels::add;
 
 use super::{Side, one_part};
@@ -76,6 +76,7 @@ impl<D: Live> Side<D> {
                 parts: Vec::new(),
                 host: None,
                 unified: Unified::Absent,
+                label: Metadata::new(String::new()),
                 number: self.blocks as u32,
             },
             Expected::default(),

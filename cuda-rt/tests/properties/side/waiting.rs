@@ -78,6 +78,7 @@ impl<D: Live> Side<D> {
             Unified::Managed(managed) => Some((managed.to_vec(), expected.managed.clone())),
             Unified::Absent => None,
         };
+        assert_eq!(*idle.label, expected.label);
         self.compare(seen.as_deref(), wanted.as_deref());
         if let Some((seen, wanted)) = managed
             && let Some(seen) = self.note(seen)
@@ -99,6 +100,8 @@ impl<D: Live> Side<D> {
         else {
             return;
         };
+        idle.label.make_mut().push('w');
+        expected.label.push('w');
         let values = |scale: f32| (0..).map(move |i| f32::from(value) + scale * i as f32);
         let write = |to: &mut [f32], scale| {
             to.iter_mut()
