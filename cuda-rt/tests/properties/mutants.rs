@@ -236,7 +236,7 @@ fn each_edge_that_is_left_out_is_reported_and_shows() {
         updates: false,
     };
     let total = Cell::new(Count::default());
-    let result = TestRunner::new(config(32, 1_500)).run(&plan(shape), |plan| {
+    let result = TestRunner::new(config(20, 1_500)).run(&plan(shape), |plan| {
         let mut count = total.get();
         mutants_of(&plan, &mut count);
         total.set(count);
