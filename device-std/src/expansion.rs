@@ -34,9 +34,11 @@
 /// scalar for the length of its output, and wrote beyond it; another entry wrote to a buffer that
 /// its row called an input.
 ///
-/// All types are single names. Each name of a parameter is bound with `mut`, so it is a variable
-/// even if the user's crate has a constant of this name. Nothing but a launch can call the entry:
-/// rustc refuses calls of functions with its ABI.
+/// All types are single names. Each name is bound with `mut`: rustc then refuses a constant of the
+/// user's crate that has this name (E0530), where a name alone would be a pattern of the constant.
+/// Counterexample: a constant `start` of type `&mut [T; 0]` was a pattern that always fits, and its
+/// address took the place of the buffer's. Nothing but a launch can call the entry: rustc refuses
+/// calls of functions with its ABI.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
@@ -90,65 +92,65 @@ macro_rules! __entry {
             )*
             // Types stand outside the `unsafe` blocks, and only locals of this macro inside: no
             // name that the user's crate can define is resolved in a block.
-            $($(let $slice: &'k [$slice_element] = {
-                let (start, len) = ($slice, $slice_len);
+            $($(let mut $slice: &'k [$slice_element] = {
+                let (mut start, mut len) = ($slice, $slice_len);
                 // SAFETY: the layout table says that these two parameters are the address and
                 // length of elements of this type which nobody writes. A launch passes them: the
                 // host compared the table with its own.
                 unsafe { $crate::rt::entry::slice(start, len) }
             };)?)*
-            $($(let $output: $output_type<'k> = {
-                let (start, len) = ($output, $output_len);
+            $($(let mut $output: $output_type<'k> = {
+                let (mut start, mut len) = ($output, $output_len);
                 // SAFETY: the layout table says that these two parameters are the address and
                 // length of an output of this type, which only this launch uses.
                 unsafe { $crate::rt::entry::exclusive(start, len) }
             };)?)*
-            $($(let $atomic: $atomic_type<'k> = {
-                let (start, len) = ($atomic, $atomic_len);
+            $($(let mut $atomic: $atomic_type<'k> = {
+                let (mut start, mut len) = ($atomic, $atomic_len);
                 // SAFETY: the layout table says that these two parameters are the address and
                 // length of an output of this type, which only this launch uses.
                 unsafe { $crate::rt::entry::atomic(start, len) }
             };)?)*
-            let offset = 0;
+            let mut offset = 0;
             $($(
-                let $shared: $shared_type<'k> = {
+                let mut $shared: $shared_type<'k> = {
                     // SAFETY: the layout table has the size of each argument in shared memory, and
                     // a launch has as much. Each argument begins where the one before it ends.
                     unsafe { $crate::rt::entry::shared(offset) }
                 };
-                let offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
+                let mut offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
             )?)*
             let _ = offset;
-            $(let $block: $crate::Block<'k, $crate::$dimensions> = {
-                let size = [$x, $y];
+            $(let mut $block: $crate::Block<'k, $crate::$dimensions> = {
+                let mut size = [$x, $y];
                 // SAFETY: the layout table has this `size`, and the dimensions. This is the only
                 // block of the thread: the table has one row for index and block.
                 unsafe { $crate::rt::entry::block(size, extent) }
             };
-            let place = || $crate::rt::HasPlace::place(&$block);)?
+            let mut place = || $crate::rt::HasPlace::place(&$block);)?
             $(
-                let current: $crate::__private::core::option::Option<$crate::$of<'k>> =
+                let mut current: $crate::__private::core::option::Option<$crate::$of<'k>> =
                     // SAFETY: the launch has this extent, and by the layout table the dimensions of
                     // the index.
                     unsafe { $crate::rt::entry::index(extent) };
-                let $crate::__private::core::option::Option::Some($index) = current else {
+                let $crate::__private::core::option::Option::Some(mut $index) = current else {
                     return;
                 };
-                let place = || $crate::rt::HasPlace::place(&$index);
+                let mut place = || $crate::rt::HasPlace::place(&$index);
             )?
             $($(
-                let place = place();
-                let runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
+                let mut place = place();
+                let mut runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
                 if !runs($returned, $returned_len, &place) {
                     return;
                 }
             )?)*
             // In a closure, because `return` is an identifier to a macro: as the name of the
             // function it would leave the entry before the value is written.
-            let _value = (|| $function($($given),*))();
+            let mut _value = (|| $function($($given),*))();
             $($(
-                let write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
-                let (start, len) = ($returned, $returned_len);
+                let mut write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
+                let (mut start, mut len) = ($returned, $returned_len);
                 // SAFETY: the layout table says that these two parameters are the address and
                 // length of an output for what the function returns, which only this launch uses.
                 // `place` was made from this thread's own index or block, and `runs` holds.

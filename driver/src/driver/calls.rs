@@ -111,7 +111,7 @@ macro_rules! group {
                         ) -> &$d Inner {
                             $d inner
                         }
-                        let inner = __inner(self);
+                        let inner @ _ = __inner(self);
                         // SAFETY: the same contract.
                         $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
                     }

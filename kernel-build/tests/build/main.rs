@@ -222,6 +222,24 @@ fn a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one() {
     assert_eq!(tables(&honest), tables(&hostile));
 }
 
+/// With a constant for a pattern, the entry wrote behind the constant's address.
+#[test]
+fn constants_of_the_crate_do_not_stand_for_variables_of_an_entry() {
+    const KERNEL: &str = "
+        #[kernel]
+        pub fn twice(i: Index1, mut output: PerThread<u32>) {
+            if let Some(out) = output.get_mut(i) { *out *= 2; }
+        }";
+    for constant in ["const start: &mut [u32; 0] = &mut [];", "const len: usize = 1;"] {
+        let package = package("constants", &format!("{constant}{KERNEL}"));
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("E0530") && error.contains(constant), "{error}");
+    }
+}
+
 #[test]
 fn each_architecture_is_a_module_with_the_same_entries() {
     let package = package("two-architectures", SCALE);

@@ -174,25 +174,20 @@ fn paths(name: &str, tokens: &[Token], faults: &mut Vec<String>) {
     }
 }
 
-/// Names that a right side defines itself: locals, parameters, constants, generic parameters.
+/// Names that a right side defines itself: locals, parameters, constants, generic parameters. A
+/// local counts only behind `mut` or before `@`: a name alone is a pattern of the user's constant of
+/// this name, if there is one (H42).
 fn own_names(tokens: &[Token]) -> BTreeSet<String> {
     let mut own = BTreeSet::new();
     for (at, token) in tokens.iter().enumerate() {
         let Token::Name(word) = token else { continue };
         let next = |offset: usize| tokens.get(at + offset);
         match (word.as_str(), next(1), next(2)) {
-            ("let" | "const" | "mut", Some(Token::Name(name)), _) => {
+            ("const" | "mut", Some(Token::Name(name)), _) => {
                 own.insert(name.clone());
             }
-            // `let (start, len) = ..`
-            ("let", Some(Token::Open), _) => {
-                let names = tokens[at + 2..]
-                    .iter()
-                    .take_while(|token| **token != Token::Close);
-                own.extend(names.filter_map(|token| match token {
-                    Token::Name(name) => Some(name.clone()),
-                    _ => None,
-                }));
+            (name, Some(Token::Other(at)), _) if at == "@" => {
+                own.insert(name.to_owned());
             }
             // A function inside a body.
             ("fn", Some(Token::Name(name)), _) if name.starts_with("__") => {

@@ -121,7 +121,6 @@ fn by_size(types: &mut Types<'_>, number: usize) -> (String, bool) {
 }
 
 fn by_type(types: &mut Types<'_>) -> String {
-    let inner = types.of_size(1, 16).name;
     let ty = types.random.pick(&[
         "char",
         "core::cmp::Ordering",
@@ -133,7 +132,11 @@ fn by_type(types: &mut Types<'_>) -> String {
         "*",
     ]);
     match types.random.below(4) {
-        0 => format!("refused: [{inner}; {}]", types.random.below(4)),
+        0 => format!(
+            "refused: [{}; {}]",
+            ty.replace('*', "core::time::Duration"),
+            types.random.within(1, 4)
+        ),
         1 => format!("refused: &[{}]", ty.replace('*', "bool")),
         2 => format!("refused: PerThread<{}>", ty.replace('*', "bool")),
         _ => format!("refused: {}", ty.replace('*', "core::time::Duration")),
