@@ -175,8 +175,8 @@ fn paths(name: &str, tokens: &[Token], faults: &mut Vec<String>) {
 }
 
 /// Names that a right side defines itself: locals, parameters, constants, generic parameters. A
-/// local counts only behind `mut` or before `@`: a name alone is a pattern of the user's constant of
-/// this name, if there is one (H42).
+/// local counts only behind `mut` or before `@`: a name alone is a pattern of the user's constant
+/// of this name, if there is one (H42).
 fn own_names(tokens: &[Token]) -> BTreeSet<String> {
     let mut own = BTreeSet::new();
     for (at, token) in tokens.iter().enumerate() {
