@@ -209,7 +209,7 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// calls, or changes a copy or a fill in a graph that allocates;
     /// [`Error::Driver`](crate::Error::Driver): CUDA refuses some changes of copies and fills
     /// (`GRAPH_EXEC_UPDATE_FAILURE`), for example of a fill beside a copy of rows (driver 580, in
-    /// one of two runs). On an error the graph keeps its previous contents. Two failures leave the
+    /// most runs). On an error the graph keeps its previous contents. Two failures leave the
     /// contents unknown: a call fails after some launches were changed, and changing them back
     /// fails too; or `cuGraphExecUpdate` fails, and CUDA does not say that nothing was changed.
     /// Every later launch then returns that error.
