@@ -233,7 +233,6 @@ fn functions_compile_to_the_documented_instructions() {
         ("atomic_u32", "atom.global.add.u32", 1),
         ("atomic_u32", "atom.relaxed.gpu.global.cas.b32", 2),
         ("atomic_u32", "fence.acq_rel.gpu", 1),
-        ("atomic_u32_system", "atom.relaxed.sys.global.add.u32", 1),
         ("shared_atomic_u32", "atom.shared.add.u32", 1),
         ("atomic_f32", "atom.relaxed.gpu.global.add.f32", 1),
         ("shared_atomic_f64", "atom.relaxed.cta.shared.add.f64", 1),

@@ -32,16 +32,18 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
     let functions = module.functions.iter();
     for (name, body) in functions.filter_map(|function| Some((function.name, function.body.as_ref()?))) {
         check_exits(body)?;
-        let ends = body
-            .statements
-            .last()
-            .and_then(always)
-            .is_some_and(|(_, effect)| {
-                matches!(
-                    effect,
-                    Effect::Return | Effect::Exit | Effect::Trap | Effect::Branch
-                )
-            });
+        // With source lines, LLVM ends a function with a label that no instruction names.
+        let is_code = |statement: &&Statement<'_>| match statement {
+            Statement::Label(label, _) => is_named(body, label),
+            Statement::Instruction(_) => true,
+        };
+        let last = body.statements.iter().rfind(is_code);
+        let ends = last.and_then(always).is_some_and(|(_, effect)| {
+            matches!(
+                effect,
+                Effect::Return | Effect::Exit | Effect::Trap | Effect::Branch
+            )
+        });
         if !ends {
             return text(
                 0,
@@ -50,6 +52,17 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Whether an instruction names the label.
+fn is_named(body: &Body<'_>, label: &str) -> bool {
+    body.statements.iter().any(|statement| match statement {
+        Statement::Label(..) => false,
+        Statement::Instruction(instruction) => instruction
+            .text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || "_$%".contains(c)))
+            .any(|word| word == label),
+    })
 }
 
 fn check_exits(body: &Body<'_>) -> Result<(), Refusal> {
@@ -129,11 +142,16 @@ mod tests {
             ".func runs() { .reg .b32 %r<2>; mov.b32 %r1, 0; }\n",
             ".func runs() { }\n",
             ".func runs() { .reg .pred %p<2>; setp.eq.s32 %p1, 0, 0; @%p1 ret; }\n",
-            ".func runs() { ret; L: }\n",
+            ".func runs() { .reg .pred %p<2>; setp.eq.s32 %p1, 0, 0; @%p1 bra L; ret; L: }\n",
         ] {
             returning(function, "call.uni runs, ();").refused("behind the last instruction of `runs`");
         }
-        returning(".func loops() { L: pmevent 7; bra L; }\n", "call.uni loops, ();").accepted();
+        for function in [
+            ".func loops() { L: pmevent 7; bra L; }\n",
+            ".func loops() { ret; L: }\n",
+        ] {
+            returning(function, "call.uni loops, ();").accepted();
+        }
     }
 
     #[test]
