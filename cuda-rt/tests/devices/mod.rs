@@ -8,12 +8,17 @@ mod cases;
 /// Number of adversarial orders in which each test runs.
 const SEEDS: u64 = 24;
 
-/// Runs `body` on a simulated device for each of several seeds, and on every GPU. Without a GPU it
-/// prints a message; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
-pub(crate) fn for_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
+/// Runs `body` on a simulated device for each of several seeds.
+pub(crate) fn for_each_simulated_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
     for seed in 0..cases::at_most(SEEDS) {
         Device::simulated(SimConfig::default().seed(seed), |gpu| body(&gpu)).unwrap();
     }
+}
+
+/// Runs `body` on a simulated device for each of several seeds, and on every GPU. Without a GPU it
+/// prints a message; with `CUDA_RT_REQUIRE_GPU=1` that is a failure.
+pub(crate) fn for_each_device(body: impl for<'id> Fn(&Device<Scoped<'id>>)) {
+    for_each_simulated_device(&body);
     let gpus = Device::for_each_gpu(|gpu| body(&gpu)).unwrap().len();
     if gpus == 0 {
         assert!(
