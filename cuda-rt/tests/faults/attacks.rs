@@ -441,6 +441,40 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     });
 }
 
+/// An update to another bundle ends the old closures, and that call unwinds. The next launch uses the
+/// new bundle.
+#[test]
+fn a_replaced_bundle_is_not_freed_under_its_graph_where_the_end_of_old_closures_unwinds() {
+    in_many_orders(|gpu, plan, when| {
+        let one = stream_one(&gpu);
+        let bundle = || (filled(&one, 1), one.adopt(gpu.pinned::<u32>(4).unwrap()).unwrap());
+        let mut graph = one
+            .capture(bundle(), |stream, (mut data, mut host)| {
+                stream.host_fn(&mut host, |host: &mut [u32]| host[0] += 1)?;
+                stream.fill(&mut data, 7)
+            })
+            .unwrap();
+        graph.launch(&one).unwrap();
+        let new = bundle();
+        // The first is the capture of the new closure.
+        plan.arm(Some("launch_host_function"), 2, when);
+        let replaced = until_unwound(|| {
+            graph.replace(new, |stream, (mut data, mut host)| {
+                stream.host_fn(&mut host, |host: &mut [u32]| host[0] += 1)?;
+                stream.fill(&mut data, 7)
+            })
+        });
+        assert!(replaced.is_none());
+        // Each takes memory that was freed last.
+        let others = [filled(&one, 9), filled(&one, 9)];
+        graph.launch(&one).unwrap();
+        others
+            .iter()
+            .for_each(|other| assert_eq!(read(&one, other), [9; LEN]));
+        no_race(&gpu);
+    });
+}
+
 /// The closure of a graph belongs to its pending launches. The drop of the graph ends half-way.
 #[test]
 fn a_graphs_closure_is_not_ended_under_a_launch_where_the_graphs_end_unwinds() {

@@ -23,6 +23,8 @@ use cuda_rt_driver::{DriverError, DriverResult, ErrorCode, RawGraph};
 /// INSTANCE-2. Unless `sticky_error` is set, launches replay the calls that the log holds.
 /// INSTANCE-3. A host function that a launch calls is in `host_functions`, until the launch is
 /// over. All launches are in the order of the stream `at`.
+/// INSTANCE-4. Between an update and the graph's ownership of the bundle that it uses, no driver is
+/// called. If a call unwound there, the bundle would be freed, and the next launch would use it.
 #[derive(Debug)]
 pub(super) struct Instance {
     raw: RawGraph,
@@ -40,21 +42,28 @@ pub(super) struct Instance {
 #[derive(Debug)]
 struct HostFunctions {
     tasks: Vec<Arc<HostTask>>,
+    /// Only launches before an update call these.
+    replaced: Vec<Arc<HostTask>>,
     /// The device and the stream of the graph's launches.
     core: Arc<DeviceCore>,
     at: StreamRef,
 }
 
 impl HostFunctions {
-    /// Replaces the tasks. The old ones end behind all launches so far: a host function drops them.
-    /// If it cannot be enqueued, they are leaked. Does not block.
+    /// Replaces the tasks. Makes no driver call (INSTANCE-4).
     fn replace(&mut self, tasks: Vec<Arc<HostTask>>) {
         let old = std::mem::replace(&mut self.tasks, tasks);
-        if old.is_empty() {
+        self.replaced.extend(old);
+    }
+
+    /// Ends the replaced tasks behind all launches so far: a host function drops them. If it cannot
+    /// be enqueued, they are leaked. Does not block.
+    fn end_replaced(&mut self) {
+        if self.replaced.is_empty() {
             return;
         }
         // INSTANCE-3: a pending launch calls them. An error has leaked them.
-        let _ = HostTask::end_all(old, |function| {
+        let _ = HostTask::end_all(std::mem::take(&mut self.replaced), |function| {
             // SAFETY: the core keeps the stream live (CORE-1). The function owns the tasks. It
             // neither unwinds nor calls the driver.
             unsafe {
@@ -71,6 +80,7 @@ impl Drop for HostFunctions {
     /// that destroys the graph unwinds, so the graph's drop does not come to the end of its tasks.
     fn drop(&mut self) {
         std::mem::forget(std::mem::take(&mut self.tasks));
+        std::mem::forget(std::mem::take(&mut self.replaced));
     }
 }
 
@@ -93,6 +103,7 @@ impl Instance {
             sticky_error: None,
             host_functions: HostFunctions {
                 tasks,
+                replaced: Vec::new(),
                 core: Arc::clone(held.stream().core()),
                 at: held.stream().at(),
             },
@@ -107,7 +118,9 @@ impl Instance {
     }
 
     /// Makes later launches replay the calls that `body` makes with `held`. On an error the graph
-    /// keeps its previous contents. If they cannot be restored, every later launch fails.
+    /// keeps its previous contents. If they cannot be restored, every later launch fails. On success
+    /// the graph takes the bundle of `held`, and then calls
+    /// [`end_replaced`](Self::end_replaced).
     pub(super) fn update<R: Bundle, S: StreamTag>(
         &mut self,
         held: &mut Held<R, S>,
@@ -146,6 +159,12 @@ impl Instance {
         }
         self.stale = false;
         Ok(())
+    }
+
+    /// Ends the host functions that no later launch calls, once the graph owns the bundle that its
+    /// launches use (INSTANCE-4).
+    pub(super) fn end_replaced(&mut self) {
+        self.host_functions.end_replaced();
     }
 
     fn capture_again<R: Bundle, S: StreamTag>(
@@ -195,5 +214,6 @@ impl Drop for Instance {
         // graph.
         let _ = unsafe { self.site.core().driver().destroy_graph(self.raw) };
         self.host_functions.replace(Vec::new());
+        self.host_functions.end_replaced();
     }
 }

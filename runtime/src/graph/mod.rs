@@ -232,7 +232,9 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     where
         S::Device: Live,
     {
-        self.instance.update(&mut self.held, &body, "Graph::update")
+        self.instance.update(&mut self.held, &body, "Graph::update")?;
+        self.instance.end_replaced();
+        Ok(())
     }
 
     /// Like [`update`](Self::update), with another bundle. Later launches use the new bundle. The
@@ -260,8 +262,12 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
         let mut held = unsafe { Held::new(bundle, self.held.stream()) };
         match self.instance.update(&mut held, &body, "Graph::replace") {
             // Pending launches that use the old bundle are in the order of `S`. Later launches use
-            // the new bundle.
-            Ok(()) => Ok(std::mem::replace(&mut self.held, held).into_on()),
+            // the new bundle, which the graph owns before it calls the driver again (INSTANCE-4).
+            Ok(()) => {
+                let old = std::mem::replace(&mut self.held, held);
+                self.instance.end_replaced();
+                Ok(old.into_on())
+            }
             // GRAPH-2: every launch still uses the old bundle, or the graph is never launched
             // again.
             Err(error) => Err(Refused {
