@@ -441,8 +441,8 @@ fn a_graph_is_not_launched_after_an_update_that_is_made_and_denied() {
     });
 }
 
-/// An update to another bundle ends the old closures, and that call unwinds. The next launch uses the
-/// new bundle.
+/// An update to another bundle ends the old closures, and that call unwinds. The next launch uses
+/// the new bundle.
 #[test]
 fn a_replaced_bundle_is_not_freed_under_its_graph_where_the_end_of_old_closures_unwinds() {
     in_many_orders(|gpu, plan, when| {

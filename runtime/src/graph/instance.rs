@@ -118,8 +118,8 @@ impl Instance {
     }
 
     /// Makes later launches replay the calls that `body` makes with `held`. On an error the graph
-    /// keeps its previous contents. If they cannot be restored, every later launch fails. On success
-    /// the graph takes the bundle of `held`, and then calls
+    /// keeps its previous contents. If they cannot be restored, every later launch fails. On
+    /// success the graph takes the bundle of `held`, and then calls
     /// [`end_replaced`](Self::end_replaced).
     pub(super) fn update<R: Bundle, S: StreamTag>(
         &mut self,
