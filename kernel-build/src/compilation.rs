@@ -142,8 +142,9 @@ impl Compilation<'_> {
         self.cargo(purpose, self.arguments(purpose))
     }
 
-    /// Cargo's list of the compilations and their profiles, as JSON. Nothing is compiled.
-    pub(crate) fn units(&self) -> Result<String, BuildError> {
+    /// Cargo's list of the compilations and their profiles (the *unit graph*), as JSON. Nothing is
+    /// compiled.
+    pub(crate) fn unit_graph(&self) -> Result<String, BuildError> {
         let mut arguments = self.cargo_arguments(Purpose::Kernels);
         arguments.extend(["--unit-graph", "-Zunstable-options"].map(str::to_owned));
         self.cargo(Purpose::Kernels, arguments)

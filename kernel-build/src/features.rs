@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::compilation::Compilation;
 use crate::error::BuildError;
 use crate::toolchain::{TARGET, Toolchain};
 
@@ -92,10 +91,10 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
     Ok(program)
 }
 
-/// Refuses kernels if a profile adds flags to one of their crates. `library` is the kernels' own
-/// crate.
-pub(crate) fn refuse_flags(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
-    let crates = crates(&compilation.units()?)?;
+/// Refuses kernels if a profile adds flags to one of their crates. `graph` is cargo's unit graph,
+/// and `library` the kernels' own crate.
+pub(crate) fn refuse_flags(graph: &str, library: &str) -> Result<(), BuildError> {
+    let crates = crates(graph)?;
     match ["device_std", library]
         .into_iter()
         .find(|needed| !crates.iter().any(|name| name == needed))

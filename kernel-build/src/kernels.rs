@@ -258,7 +258,7 @@ fn compile_for(
         }
     }
     compilation.run(Purpose::Kernels)?;
-    features::refuse_flags(compilation, &library.name)?;
+    features::refuse_flags(&compilation.unit_graph()?, &library.name)?;
     statics::refuse(compilation, &library.name)?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));

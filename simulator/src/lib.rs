@@ -34,6 +34,7 @@ use std::sync::{Arc, Weak};
 mod clock;
 mod collective;
 mod config;
+mod copies;
 mod core;
 mod event;
 mod fault;
@@ -60,10 +61,10 @@ pub use config::{Model, Order, SimConfig};
 pub use fault::Call;
 pub use simulator::{Counters, Simulator};
 
+use crate::copies::host_address;
 use crate::core::Core;
 use crate::host_function::Ended;
 use crate::op::{Op, Pattern};
-use crate::rows::host_address;
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
@@ -351,38 +352,17 @@ impl Memory for SimDevice {
 impl Copies for SimDevice {
     cuda_rt_driver::copy_calls! { |this: &SimDevice|
         copy_to_device(destination, source, bytes, stream) => {
-            let (kind, source) = (SpanKind::CopyToDevice, host_address(source).0);
-            let op = Op::Copy {
-                kind,
-                destination: destination.0,
-                source,
-                bytes,
-            };
-            let ranges = [(this.device, destination)];
-            this.enter(Call::CopyToDevice, |state| state.transfer(Call::CopyToDevice, stream, &ranges, bytes, op))
+            let call = (Call::CopyToDevice, SpanKind::CopyToDevice);
+            this.copy_of(call, destination, host_address(source), bytes, stream)
         };
 
         copy_to_host(destination, source, bytes, stream) => {
-            let (kind, destination) = (SpanKind::CopyToHost, host_address(destination).0);
-            let op = Op::Copy {
-                kind,
-                destination,
-                source: source.0,
-                bytes,
-            };
-            let ranges = [(this.device, source)];
-            this.enter(Call::CopyToHost, |state| state.transfer(Call::CopyToHost, stream, &ranges, bytes, op))
+            let call = (Call::CopyToHost, SpanKind::CopyToHost);
+            this.copy_of(call, host_address(destination), source, bytes, stream)
         };
 
         copy(destination, source, bytes, stream) => {
-            let op = Op::Copy {
-                kind: SpanKind::Copy,
-                destination: destination.0,
-                source: source.0,
-                bytes,
-            };
-            let ranges = [(this.device, destination), (this.device, source)];
-            this.enter(Call::Copy, |state| state.transfer(Call::Copy, stream, &ranges, bytes, op))
+            this.copy_of((Call::Copy, SpanKind::Copy), destination, source, bytes, stream)
         };
 
         copy_rows_to_device(destination, source, extent, stream) => {

@@ -1,14 +1,9 @@
 //! Copies of rows: 2-D and 3-D copies between linear memory.
 
-use std::ffi::c_void;
-use std::ptr::NonNull;
-
-use super::SimDevice;
 use super::clock::SpanKind;
-use super::fault::Call;
 use super::memory;
-use super::op::Op;
-use cuda_rt_driver::{CopyExtent, DeviceAddress, DriverResult, ErrorCode, Pitch, RawStream};
+use super::reach::Reach;
+use cuda_rt_driver::{CopyExtent, DeviceAddress, Pitch};
 
 /// The largest pitch of a copy, in bytes (`CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every GPU).
 const MAX_PITCH: usize = i32::MAX as usize;
@@ -27,6 +22,38 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// The copy, if the device can do it. Like CUDA, it can neither copy to or from rows that
+    /// overlap, nor with a pitch above [`MAX_PITCH`].
+    pub(super) fn new(
+        kind: SpanKind,
+        destination: (DeviceAddress, Pitch),
+        source: (DeviceAddress, Pitch),
+        extent: CopyExtent,
+        reach: &Reach<'_>,
+    ) -> Option<Self> {
+        let fits = |pitch: Pitch| {
+            let several_planes = extent.depth > 1;
+            (extent.width_bytes..=MAX_PITCH).contains(&pitch.bytes)
+                && !(several_planes && pitch.rows < extent.height)
+        };
+        let is_device = |side: SpanKind| kind != side;
+        let sides = [
+            (is_device(SpanKind::CopyToHost), destination),
+            (is_device(SpanKind::CopyToDevice), source),
+        ];
+        let can = sides.iter().all(|(on_device, (address, pitch))| {
+            let is_inside = || reach.contains(address.0, extent.span_bytes(*pitch) as u64);
+            fits(*pitch) && (!on_device || is_inside())
+        });
+        // ROWS-1: checked above.
+        can.then_some(Self {
+            kind,
+            destination: (destination.0.0, destination.1),
+            source: (source.0.0, source.1),
+            extent,
+        })
+    }
+
     pub(super) fn kind(&self) -> SpanKind {
         self.kind
     }
@@ -56,61 +83,5 @@ impl Rows {
             // and for the order.
             unsafe { memory::copy(to, from, self.extent.width_bytes) };
         }
-    }
-}
-
-/// The address of page-locked memory, as copies take it.
-pub(super) fn host_address(address: NonNull<c_void>) -> DeviceAddress {
-    DeviceAddress(address.as_ptr().expose_provenance() as u64)
-}
-
-impl SimDevice {
-    /// Enqueues a copy of rows. Like CUDA, it refuses rows that overlap, and a pitch above the
-    /// device's greatest.
-    pub(super) fn copy_rows_of(
-        &self,
-        kind: SpanKind,
-        destination: (DeviceAddress, Pitch),
-        source: (DeviceAddress, Pitch),
-        extent: CopyExtent,
-        stream: RawStream,
-    ) -> DriverResult<()> {
-        self.enter(Call::CopyRows, |state| {
-            if extent.bytes() == 0 {
-                return state.stream(Call::CopyRows, stream).map(drop);
-            }
-            let fits = |pitch: Pitch| {
-                let several_planes = extent.depth > 1;
-                (extent.width_bytes..=MAX_PITCH).contains(&pitch.bytes)
-                    && !(several_planes && pitch.rows < extent.height)
-            };
-            let is_device = |side: SpanKind| kind != side;
-            let spans = [
-                (is_device(SpanKind::CopyToHost), destination),
-                (is_device(SpanKind::CopyToDevice), source),
-            ];
-            let inside = spans.iter().all(|(on_device, (address, pitch))| {
-                let bytes = extent.span_bytes(*pitch) as u64;
-                !on_device || state.reach(self.device).contains(address.0, bytes)
-            });
-            if !fits(destination.1) || !fits(source.1) || !inside {
-                return Err(state.error(Call::CopyRows, ErrorCode::INVALID_VALUE));
-            }
-            // ROWS-1 was checked above.
-            let rows = Rows {
-                kind,
-                destination: (destination.0.0, destination.1),
-                source: (source.0.0, source.1),
-                extent,
-            };
-            let ranges: [(usize, DeviceAddress); 0] = [];
-            state.transfer(
-                Call::CopyRows,
-                stream,
-                &ranges,
-                extent.bytes(),
-                Op::CopyRows(Box::new(rows)),
-            )
-        })
     }
 }

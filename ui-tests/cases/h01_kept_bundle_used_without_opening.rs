@@ -1,4 +1,5 @@
-// H01 (E0277): a stream reads what a stream keeps, without the comparison that `open` and `by_ref` make.
+// H01 (E0277): a stream reads what a stream keeps, without the comparison that `open` and `by_ref`
+// make.
 // Twin: h01_kept_bundle_used_without_opening
 #![forbid(unsafe_code)]
 use cuda_rt::{AnyDevice, DeviceBuffer, Error, Idle, Kept, Priority};

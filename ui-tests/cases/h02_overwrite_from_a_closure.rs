@@ -1,4 +1,5 @@
-// H02 (E0382): a closure that reads a frame takes it along, and the frame is overwritten before the closure is done.
+// H02 (E0382): a closure that reads a frame takes it along, and the frame is overwritten before the
+// closure is done.
 // Twin: h02_overwrite_while_read
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

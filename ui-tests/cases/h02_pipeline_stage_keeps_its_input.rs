@@ -1,4 +1,5 @@
-// H02 (E0521): a stage that keeps its input, to read it when the next upload may have overwritten it.
+// H02 (E0521): a stage that keeps its input, to read it when the next upload may have overwritten
+// it.
 // Twin: pipeline
 #![forbid(unsafe_code)]
 use cuda_rt::DeviceSlice;

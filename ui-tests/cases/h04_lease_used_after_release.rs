@@ -1,4 +1,5 @@
-// H04 (E0382): a lease is read through after it was handed to another stream, whose end of reading is the one that is waited for.
+// H04 (E0382): a lease is read through after it was handed to another stream, whose end of reading
+// is the one that is waited for.
 // Twin: h08_write_weights_in_a_graph
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

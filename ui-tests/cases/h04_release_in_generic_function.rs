@@ -1,4 +1,5 @@
-// H04 (E0382): a function for any bundle of any stream releases it, and gives it back to be used on.
+// H04 (E0382): a function for any bundle of any stream releases it, and gives it back to be used
+// on.
 // Twin: h04_use_after_release
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, Handoff, OwnedBy, Stream, StreamTag};

@@ -1,4 +1,5 @@
-// H06 (macro): which of its fields a union holds is not known, so nobody could hand over its buffers.
+// H06 (macro): which of its fields a union holds is not known, so nobody could hand over its
+// buffers.
 // Twin: h06_derive_for_an_enum
 #![forbid(unsafe_code)]
 use std::mem::ManuallyDrop;

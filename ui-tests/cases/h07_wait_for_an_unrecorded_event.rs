@@ -1,4 +1,5 @@
-// H07 (E0599): a wait for an event that nobody recorded waits for nothing. Events cannot be named: they exist recorded, inside handoffs.
+// H07 (E0599): a wait for an event that nobody recorded waits for nothing. Events cannot be named:
+// they exist recorded, inside handoffs.
 // Twin: h01_read_without_handoff
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

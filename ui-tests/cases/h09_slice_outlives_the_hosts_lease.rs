@@ -1,4 +1,5 @@
-// H09 (E0505): a slice of shared memory outlives the lease of the host, and the bundle is taken back.
+// H09 (E0505): a slice of shared memory outlives the lease of the host, and the bundle is taken
+// back.
 // Twin: h14_write_what_is_shared_with_the_host
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

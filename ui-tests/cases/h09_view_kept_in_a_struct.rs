@@ -1,4 +1,5 @@
-// H09 (E0505): a struct keeps a view of a shared frame whose lease is ended, and the frame is taken back.
+// H09 (E0505): a struct keeps a view of a shared frame whose lease is ended, and the frame is taken
+// back.
 // Twin: h09_view_outlives_its_lease
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, DeviceView, Error};

@@ -1,4 +1,5 @@
-// H10 (E0277): a writer waits for one reader while another still reads. Only `reclaim` leads back to the frame, and waits for all.
+// H10 (E0277): a writer waits for one reader while another still reads. Only `reclaim` leads back
+// to the frame, and waits for all.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

@@ -1,4 +1,5 @@
-// H11 (E0277): the second half of a frame, an owner of its own, is read on a stream that it was not handed to.
+// H11 (E0277): the second half of a frame, an owner of its own, is read on a stream that it was not
+// handed to.
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};
 

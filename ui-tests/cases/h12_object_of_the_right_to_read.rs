@@ -1,4 +1,5 @@
-// H12 (E0038): a place of which anything is read by `Compute`: `dyn ReadBy<Compute>` would implement `ReadBy<Compute>`.
+// H12 (E0038): a place of which anything is read by `Compute`: `dyn ReadBy<Compute>` would
+// implement `ReadBy<Compute>`.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
 use cuda_rt::ReadBy;

@@ -1,4 +1,5 @@
-// H12 (E0038): the object of a promise would keep it of itself, as `dyn WriteBy<S>` would implement `WriteBy<S>`.
+// H12 (E0038): the object of a promise would keep it of itself, as `dyn WriteBy<S>` would implement
+// `WriteBy<S>`.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
 use cuda_rt::{OutOfPlace, Devices, Gpu, Handoffs, InPlace, Place, SameAs, WriteBy};

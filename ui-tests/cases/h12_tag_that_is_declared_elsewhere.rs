@@ -1,4 +1,5 @@
-// H12 (macro): an attribute takes the tag's declaration away, and its name stands for a type of the program's choice.
+// H12 (macro): an attribute takes the tag's declaration away, and its name stands for a type of the
+// program's choice.
 // Twin: h12_swap_owners
 #![forbid(unsafe_code)]
 use cuda_rt::Gpu;

@@ -1,4 +1,5 @@
-// H13 (E0277, E0308): the host reads pinned memory that a stream owns, by every method and operator.
+// H13 (E0277, E0308): the host reads pinned memory that a stream owns, by every method and
+// operator.
 // Twin: h13_read_before_download_is_done
 // Table: pinned memory that a stream owns
 #![forbid(unsafe_code)]

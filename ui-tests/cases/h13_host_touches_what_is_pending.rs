@@ -1,4 +1,5 @@
-// H13 (E0277, E0308, E0609): the host reads and writes what a handoff carries, or an unsettled `query`.
+// H13 (E0277, E0308, E0609): the host reads and writes what a handoff carries, or an unsettled
+// `query`.
 // Twin: h13_read_before_download_is_done
 // Table: a handoff
 #![forbid(unsafe_code)]

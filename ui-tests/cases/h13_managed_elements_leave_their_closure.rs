@@ -1,5 +1,5 @@
-// H13 (lifetime): the host keeps the elements of managed memory, to read them while a stream owns it.
-// The closure that they are lent to cannot return them.
+// H13 (lifetime): the host keeps the elements of managed memory, to read them while a stream owns
+// it. The closure that they are lent to cannot return them.
 // Twin: h13_managed_memory
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H13 (E0308): a pending bundle is taken out of its handoff by a method of the trait that `Handoffs` asks for.
+// H13 (E0308): a pending bundle is taken out of its handoff by a method of the trait that
+// `Handoffs` asks for.
 // Twin: h13_read_before_download_is_done
 // Through a bound: cuda_rt_runtime::order::join::sealed::Parts
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-// H13 (E0277): the stream was waited for, but work enqueued since then by another thread may still write the memory.
+// H13 (E0277): the stream was waited for, but work enqueued since then by another thread may still
+// write the memory.
 // Twin: h13_read_before_download_is_done
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

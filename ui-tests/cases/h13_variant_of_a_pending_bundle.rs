@@ -1,4 +1,5 @@
-// H13 (E0277): the host reads pinned memory of a variant while its download is pending: the variant is known, its memory is not.
+// H13 (E0277): the host reads pinned memory of a variant while its download is pending: the variant
+// is known, its memory is not.
 // Twin: h06_derive_for_an_enum
 #![forbid(unsafe_code)]
 use cuda_rt::{Bundle, Device, DeviceBuffer, Error, Idle, PinnedBuffer, Place};

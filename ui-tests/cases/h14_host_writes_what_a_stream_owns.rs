@@ -1,4 +1,5 @@
-// H14 (E0277, E0308): the host writes pinned memory that a stream owns, by every method and operator.
+// H14 (E0277, E0308): the host writes pinned memory that a stream owns, by every method and
+// operator.
 // Twin: h14_write_during_upload
 // Table: pinned memory that a stream owns, written
 #![forbid(unsafe_code)]

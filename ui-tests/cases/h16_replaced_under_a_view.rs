@@ -1,4 +1,5 @@
-// H16 (E0506): pinned memory is replaced, and goes back to its pool, while a view of it is still to be copied.
+// H16 (E0506): pinned memory is replaced, and goes back to its pool, while a view of it is still to
+// be copied.
 // Twin: h16_drop_under_a_view
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H17 (E0521): a sink that keeps what it reads, for a thread that writes it to disk when the next download may have overwritten it.
+// H17 (E0521): a sink that keeps what it reads, for a thread that writes it to disk when the next
+// download may have overwritten it.
 // Twin: pipeline
 #![forbid(unsafe_code)]
 use cuda_rt::pipeline::Pipeline;

@@ -1,4 +1,5 @@
-// H21 (E0521): `__bundle!` is called by hand, for a pair of which one buffer is lent to graphs and tasks for ever.
+// H21 (E0521): `__bundle!` is called by hand, for a pair of which one buffer is lent to graphs and
+// tasks for ever.
 // Twin: h21_freed_under_a_view
 #![forbid(unsafe_code)]
 use cuda_rt::{Bundle, DeviceTag, Idle, PinnedBuffer, Place, StreamTag};

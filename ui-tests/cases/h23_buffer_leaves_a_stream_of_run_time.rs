@@ -1,4 +1,5 @@
-// H23 (lifetime): a buffer leaves the closure of a stream that is known at run time, and is not kept by the stream.
+// H23 (lifetime): a buffer leaves the closure of a stream that is known at run time, and is not
+// kept by the stream.
 // Twin: h01_kept_bundle_used_without_opening
 #![forbid(unsafe_code)]
 use cuda_rt::{AnyDevice, Error, Priority};

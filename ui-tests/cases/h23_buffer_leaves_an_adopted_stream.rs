@@ -1,4 +1,5 @@
-// H23 (lifetime): a buffer of a stream that its owner destroys leaves the closure that the stream was adopted for.
+// H23 (lifetime): a buffer of a stream that its owner destroys leaves the closure that the stream
+// was adopted for.
 // Twin: h42_foreign_call_without_unsafe
 use cuda_rt::driver::RawStream;
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H23 (lifetime): a pool's closure claims that its brand is `'static`, so that its buffers can stay.
+// H23 (lifetime): a pool's closure claims that its brand is `'static`, so that its buffers can
+// stay.
 // Twin: h23_buffer_leaves_the_pool
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, DeviceBuffer, Error, Pooled, Stream};

@@ -1,4 +1,5 @@
-// H24 (lifetime): a view for writing takes elements that its owner does not: `&mut [T]` would not either.
+// H24 (lifetime): a view for writing takes elements that its owner does not: `&mut [T]` would not
+// either.
 // Twin: h25_buffer_leaves_a_capture
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceViewMut, PinnedViewMut};

@@ -1,4 +1,5 @@
-// H25 (E0277): captured work waits for a mark of another GPU's work, which ran once, before any launch.
+// H25 (E0277): captured work waits for a mark of another GPU's work, which ran once, before any
+// launch.
 // Twin: h25_event_enters_a_capture
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Gpu};

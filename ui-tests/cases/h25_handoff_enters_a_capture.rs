@@ -1,4 +1,5 @@
-// H25 (E0277): a graph would replay the use of a buffer that it does not own, waiting for an event of long ago.
+// H25 (E0277): a graph would replay the use of a buffer that it does not own, waiting for an event
+// of long ago.
 // Twin: h25_buffer_leaves_a_capture
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

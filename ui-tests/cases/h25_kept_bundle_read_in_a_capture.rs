@@ -1,4 +1,5 @@
-// H25 (E0277): a capture records a read of what the stream outside keeps, and the graph would outlive it.
+// H25 (E0277): a capture records a read of what the stream outside keeps, and the graph would
+// outlive it.
 // Twin: h25_captured_streams_mixed
 #![forbid(unsafe_code)]
 use cuda_rt::{AnyDevice, AnyStream, DeviceBuffer, Error, Idle, Kept};

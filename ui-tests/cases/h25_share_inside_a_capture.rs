@@ -1,4 +1,5 @@
-// H25 (E0277): a bundle of a capture is shared: `reclaim` would tell when its readers were recorded, not when they ran.
+// H25 (E0277): a bundle of a capture is shared: `reclaim` would tell when its readers were
+// recorded, not when they ran.
 // Twin: h25_captured_streams_mixed
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H25 (E0521): a view of the graph's memory leaves the body of an update, and races with the graph's launches.
+// H25 (E0521): a view of the graph's memory leaves the body of an update, and races with the
+// graph's launches.
 // Twin: h25_updated_between_launches
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H25 (E0277): an update would make one graph replay the use of what another one owns, and may give back.
+// H25 (E0277): an update would make one graph replay the use of what another one owns, and may give
+// back.
 // Twin: h25_updated_between_launches
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H26 (E0373): a closure that runs when a download is done writes a variable of a function that may have returned.
+// H26 (E0373): a closure that runs when a download is done writes a variable of a function that may
+// have returned.
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, Handoff, PinnedBuffer};
 

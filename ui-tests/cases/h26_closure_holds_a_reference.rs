@@ -1,4 +1,5 @@
-// H26 (E0597): a closure that runs when a download is done is given a reference to what the function drops.
+// H26 (E0597): a closure that runs when a download is done is given a reference to what the
+// function drops.
 // Twin: h26_closure_borrows_the_stack
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, Handoff, PinnedBuffer};

@@ -1,4 +1,5 @@
-// H26 (E0373): a closure of a scope writes a variable of the scope's body, which returns before the scope waits.
+// H26 (E0373): a closure of a scope writes a variable of the scope's body, which returns before the
+// scope waits.
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, Handoff, PinnedBuffer, done_scope};
 

@@ -1,4 +1,5 @@
-// H26 (E0373): a function that a stream runs later writes a variable of a function that may have returned.
+// H26 (E0373): a function that a stream runs later writes a variable of a function that may have
+// returned.
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, PinnedBuffer, Stream};
 

@@ -1,4 +1,5 @@
-// H26 (E0521): a function that a stream runs keeps the memory for later, when the stream may use it again.
+// H26 (E0521): a function that a stream runs keeps the memory for later, when the stream may use it
+// again.
 // Twin: h14_write_under_a_host_function
 #![forbid(unsafe_code)]
 use cuda_rt::{Error, PinnedBuffer, Stream};

@@ -1,4 +1,5 @@
-// H26 (E0597): what gives foreign memory back runs when the last use is over, and the stack may be gone by then.
+// H26 (E0597): what gives foreign memory back runs when the last use is over, and the stack may be
+// gone by then.
 // Twin: h42_foreign_memory_given_back
 #![deny(unsafe_code)]
 use cuda_rt::driver::DeviceAddress;

@@ -1,4 +1,5 @@
-// H28 (E0308): a kernel of one dimension is launched over two, and threads of different rows share an index.
+// H28 (E0308): a kernel of one dimension is launched over two, and threads of different rows share
+// an index.
 // Twin: h28_wrong_element_type
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Grid2};

@@ -1,4 +1,5 @@
-// H30 (E0277): a stream copies into memory that belongs to no stream, and may be adopted by another.
+// H30 (E0277): a stream copies into memory that belongs to no stream, and may be adopted by
+// another.
 // Twin: h06_release_of_what_is_idle
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

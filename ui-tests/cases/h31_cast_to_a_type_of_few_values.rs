@@ -1,4 +1,5 @@
-// H31 (E0277): memory of any bits is cast to `bool` and to references, of which few bits are values.
+// H31 (E0277): memory of any bits is cast to `bool` and to references, of which few bits are
+// values.
 // Twin: h31_struct_without_repr_c
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, Error, PinnedBuffer};

@@ -1,4 +1,5 @@
-// H31 (E0080): a GPU has no parameter for a type of no size, and would take each later argument for the one before.
+// H31 (E0080): a GPU has no parameter for a type of no size, and would take each later argument for
+// the one before.
 // Twin: h31_struct_without_repr_c
 #![forbid(unsafe_code)]
 use device_std::prelude::*;

@@ -1,4 +1,5 @@
-// H32 (E0803): what the kernel calls `BlockUninit` outlives the block, so a kernel can keep its shared memory.
+// H32 (E0803): what the kernel calls `BlockUninit` outlives the block, so a kernel can keep its
+// shared memory.
 // Twin: h32_shared_memory_read_while_written
 #![forbid(unsafe_code)]
 use device_std::prelude::{Block, PerBlock, kernel};

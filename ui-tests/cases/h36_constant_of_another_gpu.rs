@@ -1,4 +1,5 @@
-// H36 (E0308): a constant of GPU 0 is named as one of GPU 1, for the streams of which it would be idle memory.
+// H36 (E0308): a constant of GPU 0 is named as one of GPU 1, for the streams of which it would be
+// idle memory.
 // Twin: h23_scopes_mixed_by_recursion
 #![forbid(unsafe_code)]
 use cuda_rt::{Constant, Device, DeviceBuffer, Error, Gpu, Idle};

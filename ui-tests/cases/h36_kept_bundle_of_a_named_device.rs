@@ -1,4 +1,5 @@
-// H36 (E0271, E0308): the type of what a stream keeps names one device, though the value says which device it is on.
+// H36 (E0271, E0308): the type of what a stream keeps names one device, though the value says which
+// device it is on.
 // Twin: h36_kept_bundle_of_a_named_device
 #![forbid(unsafe_code)]
 use cuda_rt::{AnyStream, DeviceBuffer, Error, Kept};

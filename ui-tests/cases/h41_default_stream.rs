@@ -1,4 +1,5 @@
-// H41 (E0599): work on the default stream waits for all others, and all others for it. No method gives it out.
+// H41 (E0599): work on the default stream waits for all others, and all others for it. No method
+// gives it out.
 // Twin: h01_read_without_handoff
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error};

@@ -1,4 +1,5 @@
-// H42 (lint): `#[derive(Bundle)]` names `::cuda_rt`, which is this program, and its macro leaves a buffer behind.
+// H42 (lint): `#[derive(Bundle)]` names `::cuda_rt`, which is this program, and its macro leaves a
+// buffer behind.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 extern crate cuda_rt as real;

@@ -1,4 +1,5 @@
-// H42 (E0080, E0133): `__bundle!` is called by hand, with a union: made with a number, it would be viewed as a reference.
+// H42 (E0080, E0133): `__bundle!` is called by hand, with a union: made with a number, it would be
+// viewed as a reference.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;

@@ -1,4 +1,5 @@
-// H42 (E0271): `__bundle!` is called by hand, for a pair of which one buffer is on another device than the bundle.
+// H42 (E0271): `__bundle!` is called by hand, for a pair of which one buffer is on another device
+// than the bundle.
 // Twin: h06_derive_with_a_buffer_of_another_stream
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceTag, DeviceView, DeviceViewMut, Idle, Place, StreamTag};

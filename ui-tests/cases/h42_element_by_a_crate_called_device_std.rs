@@ -1,4 +1,5 @@
-// H42 (lint): `#[derive(Element)]` names `::device_std`, which is this program, and its macro hides how a struct is laid out.
+// H42 (lint): `#[derive(Element)]` names `::device_std`, which is this program, and its macro hides
+// how a struct is laid out.
 // Twin: h31_struct_without_repr_c
 #![forbid(unsafe_code)]
 extern crate device_std as real;

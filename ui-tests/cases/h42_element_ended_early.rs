@@ -1,4 +1,5 @@
-// H42 (macro): `__element!` is called by hand, with bounds that end its `impl` early and bring another hash of the layout.
+// H42 (macro): `__element!` is called by hand, with bounds that end its `impl` early and bring
+// another hash of the layout.
 // Twin: h31_struct_without_repr_c
 #![forbid(unsafe_code)]
 use bytemuck::{Pod, Zeroable};

@@ -1,4 +1,5 @@
-// H42 (E0080): `__element!` is called by hand, and names fields in another order than they lie in: two layouts with one hash.
+// H42 (E0080): `__element!` is called by hand, and names fields in another order than they lie in:
+// two layouts with one hash.
 // Twin: h31_struct_without_repr_c
 #![forbid(unsafe_code)]
 extern crate self as core;

@@ -1,4 +1,5 @@
-// H42 (E0603): a program takes another package's PTX for its own, to launch kernels that are private there.
+// H42 (E0603): a program takes another package's PTX for its own, to launch kernels that are
+// private there.
 // Twin: h39_kernel_returns_its_element
 #![forbid(unsafe_code)]
 use device_kernels::__CUDA_RT_MODULE;

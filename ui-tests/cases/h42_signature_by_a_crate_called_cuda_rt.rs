@@ -1,4 +1,5 @@
-// H42 (lint): `#[kernel]` names `::cuda_rt`, which is this program, and its macros say which PTX and which entry the kernel is.
+// H42 (lint): `#[kernel]` names `::cuda_rt`, which is this program, and its macros say which PTX
+// and which entry the kernel is.
 // Twin: h28_wrong_element_type
 #![forbid(unsafe_code)]
 extern crate cuda_rt as real;

@@ -1,4 +1,5 @@
-// H42 (E0308): `#[kernel]` names `::cuda_rt`, which is this program, and is passed its slice for memory that is in use.
+// H42 (E0308): `#[kernel]` names `::cuda_rt`, which is this program, and is passed its slice for
+// memory that is in use.
 // Twin: h28_wrong_element_type
 #![forbid(unsafe_code)]
 extern crate cuda_rt as real;

@@ -1,6 +1,6 @@
 //! Programs that must not compile, and their twins that must.
 //!
-//! `cases/hNN_<misuse>.rs` is a program with hazard NN. Its first line says what would go wrong
+//! `cases/hNN_<misuse>.rs` is a program with hazard NN. Its first comment says what would go wrong
 //! and, in brackets, how the compiler refuses it. That is an error code, or one of three words:
 //! `lifetime` (an error about lifetimes, which has no code), `lint` (the crate forbids `unsafe`)
 //! and `macro` (one of our macros refuses it). `cases/hNN_<misuse>.stderr` is the whole output of

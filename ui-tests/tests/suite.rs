@@ -43,7 +43,7 @@ fn for_each_case(check: impl Fn(&str, &str) -> Result<(), String>) {
 fn each_case_says_which_hazard_it_has_and_how_it_is_refused() {
     for_each_case(|case, source| {
         let header =
-            Header::of(source).ok_or("the first line is not `// HNN (E0000): what would go wrong`")?;
+            Header::of(source).ok_or("it does not start with `// HNN (E0000): what would go wrong`")?;
         let prefix = format!("{}_", header.hazard.to_lowercase());
         match case.starts_with(&prefix) {
             true => Ok(()),
@@ -119,7 +119,25 @@ fn headers_and_messages_are_read_as_written() {
     let read = Header::of("// H25 (E0277, E0521): a buffer leaves.\nfn main() {}").unwrap();
     assert_eq!(read.hazard, "H25");
     assert_eq!(read.expected, ["E0277", "E0521"].map(str::to_owned).into());
+    assert_eq!((&*read.reason, read.twin), ("a buffer leaves.", None));
     assert!(Header::of("// H25 E0277: a buffer leaves.").is_none());
+    for end in [
+        "// Twin: tour\n",
+        "// Table: leaves\n",
+        "// Through a bound: leave\n",
+        "\n",
+        "//\n",
+        "",
+    ] {
+        let source =
+            format!("// H25 (E0277,\n// E0521): a buffer\n// leaves.\n{end}fn main() {{}}\n// Twin: tour\n");
+        let read = Header::of(&source).unwrap();
+        assert_eq!(
+            (&*read.reason, read.twin.as_deref()),
+            ("a buffer leaves.", Some("tour"))
+        );
+        assert_eq!(read.expected.len(), 2);
+    }
     let found = refusals(
         "error[E0382]: borrow of moved value: `a`\nerror: implementation of `Fn` is not general enough\n  | error: no\n\
          error: usage of an `unsafe` block\nerror: a kernel is not generic\n",

@@ -5,7 +5,11 @@
 
 use std::collections::BTreeSet;
 
-/// The header in a case's first lines: `// H01 (E0277): ..`, and perhaps `// Twin: ..`.
+/// Starts of lines that say more about a case, and are no part of its reason.
+const KEYS: [&str; 3] = ["// Table: ", "// Through a bound: ", "// Twin: "];
+
+/// The header in a case's first lines: `// H01 (E0277): ..`, and perhaps `// Twin: ..`. The reason
+/// goes on over the comment lines that follow, up to one of these lines, a blank line or code.
 #[derive(Debug)]
 pub struct Header {
     /// `H01`.
@@ -19,10 +23,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a case; `None` if the first line does not have the form of a header.
+    /// Reads the header of a case; `None` if the case does not start in the form of a header.
     #[must_use]
     pub fn of(source: &str) -> Option<Self> {
-        let (hazard, rest) = source.lines().next()?.strip_prefix("// ")?.split_once(" (")?;
+        let is_key = |line: &&str| KEYS.iter().any(|key| line.starts_with(key));
+        let lines = source.lines().take_while(|line| !is_key(line));
+        let lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("// ")).collect();
+        let text = lines.join(" ");
+        let (hazard, rest) = text.split_once(" (")?;
         let (expected, reason) = rest.split_once("): ")?;
         let twin = source.lines().find_map(|line| line.strip_prefix("// Twin: "));
         (!reason.is_empty()).then(|| Self {

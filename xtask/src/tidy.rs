@@ -4,7 +4,7 @@
 //! A Rust file has at most [`MOST_LINES`] lines. At most [`WIDTH`] columns have: a comment in Rust,
 //! with its examples, a line of a document, of a manifest or other configuration, and of a script.
 //! Tables and code blocks of documents may be wider, and so may rows of configuration (`{ .. },`),
-//! and a word that fills its line.
+//! and a word that fills its line; in a comment in Rust, only an address (`https://..`).
 //! The file and heading of a document's relative link exist. A file that a document names in
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
 //! resolve relative links for few hosts only.

@@ -14,8 +14,9 @@ group! {
         /// the memory holds is unspecified. May block.
         ///
         /// Returns an error (`NOT_SUPPORTED`) if the host may not use managed memory while kernels
-        /// run, on this or any other device of the process
-        /// ([`Properties::concurrent_managed_access`](crate::Properties::concurrent_managed_access)).
+        /// run, on this or any other device of the process ([`concurrent_managed_access`]).
+        ///
+        /// [`concurrent_managed_access`]: crate::Properties::concurrent_managed_access
         fn alloc_managed(&self, bytes: usize) -> DriverResult<NonNull<c_void>>;
 
         /// Frees managed memory (`cuMemFree`). May block until the device has no work.

@@ -39,6 +39,15 @@ pub(super) struct Body<'a> {
     pub(super) shared_bytes: u64,
 }
 
+impl<'a> Body<'a> {
+    pub(super) fn instructions(&self) -> impl Iterator<Item = &Instruction<'a>> {
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Instruction(instruction) => Some(instruction),
+            Statement::Label(..) => None,
+        })
+    }
+}
+
 /// A statement of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Statement<'a> {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::body::{Body, Instruction, Name, Operand, Statement};
+use super::body::{Body, Instruction, Name, Operand};
 use super::bytes::Bytes;
 use super::error::{Refusal, text};
 use super::filled::leaves_unwritten;
@@ -235,7 +235,8 @@ impl<'b, 'a> Checker<'b, 'a> {
     fn refuse_recursion(&self) -> Result<(), Refusal> {
         let calls: HashMap<&str, Vec<&str>> = defined(self.module)
             .map(|(function, body)| {
-                let called = instructions(body)
+                let called = body
+                    .instructions()
                     .filter(|i| i.opcode.starts_with("call"))
                     .filter_map(callee);
                 (function.name, called.collect())
@@ -451,7 +452,7 @@ impl Check<'_, '_, '_> {
             if !seen.insert(name) {
                 continue;
             }
-            let mut writes = instructions(self.body).filter(|i| writes(i, name)).peekable();
+            let mut writes = self.body.instructions().filter(|i| writes(i, name)).peekable();
             if writes.peek().is_none() {
                 return false;
             }
@@ -516,7 +517,7 @@ fn functions_that_meet<'a>(module: &Module<'a>) -> HashSet<&'a str> {
     loop {
         let before = meet.len();
         for (function, body) in defined(module) {
-            let meets = instructions(body).any(|instruction| match effect(instruction) {
+            let meets = body.instructions().any(|instruction| match effect(instruction) {
                 Ok(Effect::Collective(_)) => true,
                 Ok(Effect::Call) => callee(instruction).is_some_and(|name| meet.contains(name)),
                 // `Graph::new` refuses an unknown instruction.
@@ -537,13 +538,6 @@ fn defined<'b, 'a>(module: &'b Module<'a>) -> impl Iterator<Item = (&'b Function
         .functions
         .iter()
         .filter_map(|function| Some((function, function.body.as_ref()?)))
-}
-
-pub(super) fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
-    body.statements.iter().filter_map(|statement| match statement {
-        Statement::Instruction(instruction) => Some(instruction),
-        Statement::Label(..) => None,
-    })
 }
 
 /// Refuses variables that a kernel could change, and shared memory that the launch does not

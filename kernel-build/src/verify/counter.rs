@@ -20,9 +20,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::body::{Body, Instruction, Name, Operand};
-use super::graph::{End, Graph};
+use super::graph::{Blocks, End, Graph};
 use super::instruction::{Effect, PATHS, results, uses_carry};
-use super::loops::{Blocks, components};
 
 /// The longest chain of instructions that is followed from a value to the counter.
 const LONGEST: u32 = 16;
@@ -204,7 +203,7 @@ impl<'g, 'b, 'a> Counters<'g, 'b, 'a> {
             }
             let mut without = component.clone();
             without.remove(tested);
-            let cycles = components(self.graph, &without);
+            let cycles = self.graph.cyclic_components(&without);
             let is_tested_in_each_cycle = |start: &&usize| !cycles.iter().any(|cycle| cycle.contains(start));
             for start in component.iter().filter(is_tested_in_each_cycle) {
                 let joined = self.graph.blocks[*start].instructions.iter();

@@ -122,7 +122,7 @@ fn is_of_place(entry: &Function<'_>, body: &Body<'_>, roles: &[Role], value: Nam
             continue;
         }
         // LLVM leaves a register unwritten only where its value does not matter.
-        let writers = super::check::instructions(body).filter(|instruction| {
+        let writers = body.instructions().filter(|instruction| {
             let written = effect(instruction).map_or(&[][..], |effect| instruction.split(effect).0);
             let mut is_written = false;
             for operand in written {

@@ -1,10 +1,10 @@
-//! The control flow of a function: its blocks, the blocks that must end in a trap, and the places
-//! where diverged threads meet again.
+//! The control flow of a function: its blocks, its cycles, the blocks that must end in a trap, and
+//! the places where diverged threads meet again.
 //!
 //! Post-dominators come from the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
 //! Algorithm", 2001), on the reversed graph.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
 use super::error::{Refusal, text};
@@ -34,6 +34,9 @@ pub(super) enum End<'b, 'a> {
     /// Ends the launch with an error.
     Trap,
 }
+
+/// Blocks, by their numbers in the graph.
+pub(super) type Blocks = BTreeSet<usize>;
 
 /// The blocks of a function; the first is where it starts.
 #[derive(Debug)]
@@ -280,6 +283,49 @@ impl<'b, 'a> Graph<'b, 'a> {
             }
         }
         region
+    }
+
+    /// The strongly connected components among `members` that have a cycle.
+    pub(super) fn cyclic_components(&self, members: &Blocks) -> Vec<Blocks> {
+        let mut predecessors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let (mut seen, mut finished) = (Blocks::new(), Vec::new());
+        for start in members {
+            let mut open = Vec::new();
+            if seen.insert(*start) {
+                open.push((*start, 0));
+            }
+            while let Some((block, at)) = open.pop() {
+                let Some(target) = self.targets(block).get(at) else {
+                    finished.push(block);
+                    continue;
+                };
+                open.push((block, at + 1));
+                if members.contains(target) {
+                    predecessors.entry(*target).or_default().push(block);
+                    if seen.insert(*target) {
+                        open.push((*target, 0));
+                    }
+                }
+            }
+        }
+        let mut left = members.clone();
+        let mut found = Vec::new();
+        // The last block to be finished comes first (the algorithm of Kosaraju and Sharir).
+        for start in finished.into_iter().rev() {
+            let (mut component, mut open) = (Blocks::new(), Vec::new());
+            if left.remove(&start) {
+                open.push(start);
+            }
+            while let Some(block) = open.pop() {
+                component.insert(block);
+                let before = predecessors.get(&block).into_iter().flatten();
+                open.extend(before.copied().filter(|block| left.remove(block)));
+            }
+            if component.len() > 1 || component.contains(&start) && self.targets(start).contains(&start) {
+                found.push(component);
+            }
+        }
+        found
     }
 }
 

@@ -23,13 +23,13 @@
 //! thread stays in it. So a counter cannot have bounded the block, and it has a kept instruction.
 //! No function is recursive, so the claim holds for calls too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::body::{Body, Instruction, Operand, Statement};
 use super::check::Checker;
 use super::counter::Counters;
 use super::error::{Place, Refusal};
-use super::graph::Graph;
+use super::graph::{Blocks, Graph};
 use super::instruction::{Collective, Effect};
 use super::variable::Space;
 
@@ -37,9 +37,6 @@ use super::variable::Space;
 /// nothing that a kernel can read (PTX ISA, chapter 9, "pmevent"). Programs may use the events 0 to
 /// 7 (CUDA C++ Programming Guide, "Profiler Counter Function"); a tool that counts events sees it.
 const KEPT: &str = "pmevent \t7;";
-
-/// Blocks, by their numbers in the graph.
-pub(super) type Blocks = BTreeSet<usize>;
 
 /// A loop that may never end, and contains no instruction that the compiler keeps.
 struct Endless<'a> {
@@ -74,7 +71,7 @@ fn endless<'a>(body: &Body<'a>, graph: &Graph<'_, 'a>) -> Vec<Endless<'a>> {
         instructions.any(|(instruction, effect)| is_kept(instruction, *effect))
     };
     let blocks = (0..graph.blocks.len()).filter(|block| graph.is_reachable[*block] && !keeps(*block));
-    let mut open = components(graph, &blocks.collect());
+    let mut open = graph.cyclic_components(&blocks.collect());
     if open.is_empty() {
         return Vec::new();
     }
@@ -94,7 +91,11 @@ fn endless<'a>(body: &Body<'a>, graph: &Graph<'_, 'a>) -> Vec<Endless<'a>> {
             let cyclic = |block: usize| {
                 let mut without = component.clone();
                 without.remove(&block);
-                components(graph, &without).iter().map(Blocks::len).sum::<usize>()
+                graph
+                    .cyclic_components(&without)
+                    .iter()
+                    .map(Blocks::len)
+                    .sum::<usize>()
             };
             let inside = labels.iter().filter(|(_, _, block)| component.contains(block));
             let best = inside.min_by_key(|(_, _, block)| cyclic(*block));
@@ -103,50 +104,7 @@ fn endless<'a>(body: &Body<'a>, graph: &Graph<'_, 'a>) -> Vec<Endless<'a>> {
             block
         });
         component.remove(&removed);
-        open.extend(components(graph, &component));
-    }
-    found
-}
-
-/// The strongly connected components among `members` that have a cycle.
-pub(super) fn components(graph: &Graph<'_, '_>, members: &Blocks) -> Vec<Blocks> {
-    let mut predecessors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    let (mut seen, mut finished) = (Blocks::new(), Vec::new());
-    for start in members {
-        let mut open = Vec::new();
-        if seen.insert(*start) {
-            open.push((*start, 0));
-        }
-        while let Some((block, at)) = open.pop() {
-            let Some(target) = graph.targets(block).get(at) else {
-                finished.push(block);
-                continue;
-            };
-            open.push((block, at + 1));
-            if members.contains(target) {
-                predecessors.entry(*target).or_default().push(block);
-                if seen.insert(*target) {
-                    open.push((*target, 0));
-                }
-            }
-        }
-    }
-    let mut left = members.clone();
-    let mut found = Vec::new();
-    // The last block to be finished comes first (the algorithm of Kosaraju and Sharir).
-    for start in finished.into_iter().rev() {
-        let (mut component, mut open) = (Blocks::new(), Vec::new());
-        if left.remove(&start) {
-            open.push(start);
-        }
-        while let Some(block) = open.pop() {
-            component.insert(block);
-            let before = predecessors.get(&block).into_iter().flatten();
-            open.extend(before.copied().filter(|block| left.remove(block)));
-        }
-        if component.len() > 1 || component.contains(&start) && graph.targets(start).contains(&start) {
-            found.push(component);
-        }
+        open.extend(graph.cyclic_components(&component));
     }
     found
 }

@@ -1,9 +1,9 @@
 //! Refuses functions that cannot be kernels, each at the wrong token.
 
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Error, Result, Safety, Type};
 
-use super::instances;
 use super::parse::{Kernel, Output, Role, Way};
 use crate::message;
 
@@ -45,7 +45,7 @@ fn signature(kernel: &Kernel) -> Result<()> {
     if let Some(token) = &signature.variadic {
         refuse(token, message::VARIADIC)?;
     }
-    instances::check(kernel)?;
+    projections(kernel)?;
     if let Some(returned) = &kernel.returned {
         match &returned.ty {
             Type::Path(_) | Type::Array(_) | Type::Paren(_) | Type::Group(_) | Type::Macro(_) => {}
@@ -118,4 +118,34 @@ fn parameters(kernel: &Kernel) -> Result<()> {
         refuse(&kernel.function.sig.ident, message::NO_OUTPUT)?;
     }
     Ok(())
+}
+
+/// Refuses `T::Output` in the signature: of an alias, rustc does not know the trait.
+fn projections(kernel: &Kernel) -> Result<()> {
+    let parameters: Vec<&Ident> = kernel.type_parameters().collect();
+    let returned = kernel.returned.iter().map(|returned| &returned.ty);
+    for ty in kernel.parameters.iter().map(|of| &of.ty).chain(returned) {
+        if let Some(token) = projection(ty.to_token_stream(), &parameters) {
+            return Err(Error::new_spanned(token, message::GENERIC_PROJECTION));
+        }
+    }
+    Ok(())
+}
+
+/// The first token of `T::…`.
+fn projection(tokens: TokenStream, parameters: &[&Ident]) -> Option<TokenTree> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
+    (0..tokens.len()).find_map(|at| match &tokens[at] {
+        TokenTree::Group(group) => projection(group.stream(), parameters),
+        TokenTree::Ident(ident)
+            if parameters.contains(&ident)
+                && colon(at + 1)
+                && colon(at + 2)
+                && !(at > 0 && colon(at - 1)) =>
+        {
+            Some(tokens[at].clone())
+        }
+        _ => None,
+    })
 }

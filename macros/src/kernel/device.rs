@@ -5,7 +5,8 @@ use quote::{format_ident, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use super::parse::{Kernel, Output, Parameter, Returned, Role, Way, brand};
+use super::hygiene::{brand, local};
+use super::parse::{Kernel, Output, Parameter, Returned, Role, Way};
 use super::{instances, symbol};
 use crate::message;
 
@@ -113,7 +114,7 @@ pub(super) fn aliases(kernel: &Kernel) -> TokenStream {
     let aliases = kernel
         .parameters
         .iter()
-        .zip(branded_types(kernel))
+        .zip(kernel.branded_types())
         .enumerate()
         .map(|(at, (parameter, branded))| {
             let alias = alias(at, parameter);
@@ -220,13 +221,6 @@ fn at_type(written: &syn::Type) -> Span {
     written.span().resolved_at(Span::mixed_site())
 }
 
-pub(super) fn branded_types(kernel: &Kernel) -> impl Iterator<Item = &syn::Type> {
-    kernel.function.sig.inputs.iter().filter_map(|input| match input {
-        syn::FnArg::Typed(input) => Some(&*input.ty),
-        syn::FnArg::Receiver(_) => None,
-    })
-}
-
 /// The size of these arguments in shared memory together, in bytes.
 pub(super) fn shared_bytes(shared: &[Ident]) -> TokenStream {
     mixed!(0 #(+ <#shared<'_> as ::device_std::rt::SharedArgument>::BYTES)*)
@@ -254,8 +248,4 @@ pub(super) fn element_alias(at: usize, parameter: &Parameter) -> Ident {
     };
     let span = at_type(written);
     format_ident!("__CudaRtElement{at}", span = span)
-}
-
-pub(super) fn local(name: &str, at: usize) -> Ident {
-    format_ident!("{name}{at}", span = Span::mixed_site())
 }

@@ -11,8 +11,9 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 
 use super::device::{
-    alias, aliases, body, dimensions_type, element_alias, local, returned_alias, shared_bytes, way,
+    alias, aliases, body, dimensions_type, element_alias, returned_alias, shared_bytes, way,
 };
+use super::hygiene::local;
 use super::instances::{self, GenericLaunch};
 use super::parse::{Kernel, Output, Role};
 use super::symbol;

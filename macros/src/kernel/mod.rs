@@ -1,16 +1,14 @@
 //! `#[kernel]`: [`parse`] reads the syntax, [`check`] refuses what cannot be a kernel, [`symbol`]
-//! names the entries, and [`host`] and [`device`] write the two sides.
-//! [`instances`] writes what a generic kernel has for each listed instance.
+//! names the entries, and [`host`] and [`device`] write the two sides. [`instance_list`] reads the
+//! instances of a generic kernel, and [`instances`] writes what each of them has.
 
-/// `quote!` with the hygiene of `macro_rules!`: our `stream` or `extent` differs from a user's
-/// parameter of the same name.
-macro_rules! mixed {
-    ($($tokens:tt)*) => { ::quote::quote_spanned!(::proc_macro2::Span::mixed_site()=> $($tokens)*) };
-}
+#[macro_use]
+mod hygiene;
 
 mod check;
 mod device;
 mod host;
+mod instance_list;
 mod instances;
 mod parse;
 mod symbol;

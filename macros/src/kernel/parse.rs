@@ -4,11 +4,12 @@ use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lifetime, Lit, Pat, PathArguments, PathSegment,
-    Result, ReturnType, Token, Type,
+    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lit, Pat, PathArguments, PathSegment, Result,
+    ReturnType, Token, Type,
 };
 
-use super::instances::{self, Instance, Listed};
+use super::hygiene::brand;
+use super::instance_list::{self, Instance, Listed};
 use crate::message;
 
 /// A function marked `#[kernel]`.
@@ -37,6 +38,14 @@ impl Kernel {
             .generics
             .type_params()
             .map(|parameter| &parameter.ident)
+    }
+
+    /// The types of the parameters, with the launch's brand.
+    pub(crate) fn branded_types(&self) -> impl Iterator<Item = &Type> {
+        self.function.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(input) => Some(&*input.ty),
+            FnArg::Receiver(_) => None,
+        })
     }
 
     /// The instances, for a reader: `` `f32`, `u32` ``.
@@ -111,11 +120,6 @@ pub(crate) struct BlockSize {
     pub(crate) span: Span,
 }
 
-/// The lifetime that brands a launch.
-pub(crate) fn brand() -> Lifetime {
-    Lifetime::new("'__launch", Span::mixed_site())
-}
-
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel> {
     let Arguments {
         block,
@@ -139,7 +143,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
         parameters.push(Parameter { name, ty, role });
     }
     let returned = parse_returned(&function.sig.output);
-    let instances = instances::resolve(&function.sig.generics, instances.as_ref())?;
+    let instances = instance_list::resolve(&function.sig.generics, instances.as_ref())?;
     Ok(Kernel {
         function,
         parameters,

@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 
-use super::instances::Instance;
+use super::instance_list::Instance;
 use super::parse::Kernel;
 
 /// A version that changes with the way in which parameters are passed.

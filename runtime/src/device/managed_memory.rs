@@ -20,9 +20,10 @@ impl<D: Live> Device<D> {
     /// # Errors
     /// [`Error::TooLarge`](crate::Error::TooLarge), and [`Error::Driver`](crate::Error::Driver):
     /// with `NOT_SUPPORTED` where the host may not use managed memory while kernels run
-    /// ([`Properties::concurrent_managed_access`](crate::driver::Properties::concurrent_managed_access)),
-    /// as on Windows. There the host would have to wait for all work of the device first, which
-    /// ownership of one buffer cannot say.
+    /// ([`concurrent_managed_access`]), as on Windows. There the host would have to wait for all
+    /// work of the device first, which ownership of one buffer cannot say.
+    ///
+    /// [`concurrent_managed_access`]: crate::driver::Properties::concurrent_managed_access
     #[track_caller]
     pub fn managed<T: Element>(&self, len: usize) -> Result<ManagedBuffer<T, Idle<D>>> {
         self.managed_uninit(len)?.init_with(|_| T::zeroed())

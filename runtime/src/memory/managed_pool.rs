@@ -1,16 +1,14 @@
-//! [`ManagedPool`]: a device's managed memory. It holds free blocks, each with the fence of its
-//! last use.
+//! [`ManagedPool`]: a device's managed memory, in blocks that are reused.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, Result};
 use crate::order::fence::Fence;
-use crate::order::unless::Unless;
 use cuda_rt_driver::{Advice, Driver, Location};
 
 /// Managed memory. It keeps the driver that allocated it alive (obligations 6 and 14).
@@ -92,34 +90,28 @@ impl Drop for ManagedBlock {
     }
 }
 
-/// Free blocks of managed memory, by size, each with the fence of its last use.
+/// The size of the pages in which GPUs move managed memory.
+const PAGE: usize = 64 << 10;
+
+/// Managed memory of a device, for reuse.
 #[derive(Debug)]
 pub(crate) struct ManagedPool {
     driver: Arc<dyn Driver>,
-    free: Mutex<BTreeMap<usize, VecDeque<(Fence, ManagedBlock)>>>,
+    free: FreeBlocks<ManagedBlock>,
 }
 
 impl ManagedPool {
     pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
         Self {
             driver,
-            free: Mutex::default(),
+            free: FreeBlocks::default(),
         }
-    }
-
-    /// The size of a block for `bytes` bytes: a whole number of pages of 64 KiB, in which GPUs move
-    /// managed memory. Past eight pages there are eight sizes to each power of two.
-    fn size_class(bytes: usize) -> usize {
-        const PAGE: usize = 64 << 10;
-        let step = (bytes.next_power_of_two() / 16).max(PAGE);
-        // A request has at most `isize::MAX` bytes, so neither step overflows.
-        bytes.next_multiple_of(step)
     }
 
     /// A block of at least `bytes` bytes that nothing uses and about which nothing was advised.
     pub(crate) fn take(&self, bytes: usize) -> Result<ManagedBlock> {
-        let class = Self::size_class(bytes);
-        let Some(block) = self.reuse(class) else {
+        let class = size_class(bytes, PAGE);
+        let Some(block) = self.free.reuse(class) else {
             return ManagedBlock::alloc(&self.driver, class);
         };
         // The block is idle, so on an error it may be freed.
@@ -127,60 +119,19 @@ impl ManagedPool {
         Ok(block)
     }
 
-    fn reuse(&self, class: usize) -> Option<ManagedBlock> {
-        // A panic under the lock can only have lost blocks: no block has two owners.
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = free.get_mut(&class)?;
-        // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md,
-        // obligation 4).
-        let done = blocks
-            .iter()
-            .position(|(fence, _)| fence.query().unwrap_or(false))?;
-        blocks.remove(done).map(|(_, block)| block)
-    }
-
     /// Takes back a block that may be reused once `fence` is over.
     pub(crate) fn give_back(&self, block: ManagedBlock, fence: Fence) {
-        let class = block.bytes;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(class).or_default().push_back((fence, block));
+        self.free.give_back(block.bytes, block, fence);
     }
 
     /// Frees the free blocks whose last use was seen complete, and returns their size in bytes.
     pub(crate) fn trim(&self) -> usize {
-        let mut done = Vec::new();
-        {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            for blocks in free.values_mut() {
-                let mut index = 0;
-                while index < blocks.len() {
-                    // Only what was *seen* complete, as in `reuse`.
-                    if !blocks[index].0.query().unwrap_or(false) {
-                        index += 1;
-                    } else if let Some((_, block)) = blocks.remove(index) {
-                        done.push(block);
-                    }
-                }
-            }
-        }
-        // Freeing may block, so it happens outside the lock.
-        done.into_iter().map(|block| block.bytes).sum()
+        self.free.trim(usize::MAX)
     }
 
     /// Frees every free block, after a wait for the work that uses it. A block whose wait fails is
     /// leaked.
     pub(crate) fn close(&mut self) {
-        let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let free = std::mem::take(free).into_values().flatten();
-        // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
-        // freed.
-        let blocks: Vec<_> = free
-            .map(|(fence, block)| (fence, Unless::leaked(block)))
-            .collect();
-        for (fence, block) in blocks {
-            if fence.synchronize().is_ok() {
-                drop(block.take_back());
-            }
-        }
+        self.free.close();
     }
 }

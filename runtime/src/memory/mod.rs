@@ -8,6 +8,7 @@ mod cast;
 mod constant;
 mod derived;
 mod foreign;
+mod free_blocks;
 mod host_arguments;
 mod host_methods;
 mod host_operators;

@@ -1,14 +1,13 @@
-//! [`PinnedPool`]: a device's page-locked memory. It holds free blocks, each with the fence of its
-//! last use, and keeps to a limit.
+//! [`PinnedPool`]: a device's page-locked memory, in blocks that are reused, and within a limit.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, PinnedError, Result};
 use crate::order::fence::Fence;
 use crate::order::unless::Unless;
@@ -139,11 +138,14 @@ pub struct PinnedStats {
     pub limit_bytes: Option<usize>,
 }
 
-/// Page-locked blocks for reuse, each with the fence of its last use.
+/// The size of the pages that are page-locked.
+const PAGE: usize = 4096;
+
+/// Page-locked memory of a device, for reuse.
 #[derive(Debug)]
 pub(crate) struct PinnedPool {
     driver: Arc<dyn Driver>,
-    free: Mutex<BTreeMap<usize, VecDeque<(Fence, Block)>>>,
+    free: FreeBlocks<Block>,
     account: Arc<Account>,
 }
 
@@ -151,7 +153,7 @@ impl PinnedPool {
     pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
         Self {
             driver,
-            free: Mutex::default(),
+            free: FreeBlocks::default(),
             account: Arc::new(Account {
                 blocks_mapped: AtomicUsize::new(0),
                 bytes_mapped: AtomicUsize::new(0),
@@ -163,20 +165,10 @@ impl PinnedPool {
         }
     }
 
-    /// The size of a block for `bytes` bytes: a whole number of pages. Past eight pages there are
-    /// eight sizes to each power of two. So at most an eighth is wasted, and similar lengths share
-    /// blocks.
-    fn size_class(bytes: usize) -> usize {
-        const PAGE: usize = 4096;
-        let step = (bytes.next_power_of_two() / 16).max(PAGE);
-        // A request has at most `isize::MAX` bytes, so neither step overflows.
-        bytes.next_multiple_of(step)
-    }
-
     /// A block of at least `bytes` that no pending work uses, for the call `during`.
     pub(crate) fn take(&self, bytes: usize, during: &'static str) -> Result<Block> {
-        let class = Self::size_class(bytes);
-        if let Some(block) = self.reuse(class) {
+        let class = size_class(bytes, PAGE);
+        if let Some(block) = self.free.reuse(class) {
             return Ok(block);
         }
         if !self.account.reserve(class) {
@@ -199,23 +191,9 @@ impl PinnedPool {
         Ok(block)
     }
 
-    fn reuse(&self, class: usize) -> Option<Block> {
-        // A panic under the lock can only have lost blocks: no block has two owners.
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = free.get_mut(&class)?;
-        // Only what was *seen* complete: an error says nothing about the work (docs/soundness.md,
-        // obligation 4).
-        let done = blocks
-            .iter()
-            .position(|(fence, _)| fence.query().unwrap_or(false))?;
-        blocks.remove(done).map(|(_, block)| block)
-    }
-
     /// Takes back a block that may be reused once `fence` is over.
     pub(crate) fn give_back(&self, block: Block, fence: Fence) {
-        let class = block.memory.len_bytes();
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(class).or_default().push_back((fence, block));
+        self.free.give_back(block.memory.len_bytes(), block, fence);
     }
 
     /// The most bytes that may be page-locked at once; `None` for no limit.
@@ -236,38 +214,19 @@ impl PinnedPool {
     /// Unmaps free blocks whose last use was seen complete, the largest first, until no more than
     /// `keep_bytes` are page-locked. Returns the bytes unmapped.
     pub(crate) fn trim(&self, keep_bytes: usize) -> usize {
-        let mut done = Vec::new();
-        {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut held = self.account.bytes_held.load(Ordering::Relaxed);
-            for blocks in free.values_mut().rev() {
-                let mut index = 0;
-                while held > keep_bytes && index < blocks.len() {
-                    // Only what was *seen* complete: an error says nothing about the work
-                    // (docs/soundness.md, obligation 4).
-                    if !blocks[index].0.query().unwrap_or(false) {
-                        index += 1;
-                    } else if let Some((_, block)) = blocks.remove(index) {
-                        held = held.saturating_sub(block.memory.len_bytes());
-                        done.push(block);
-                    }
-                }
-            }
-        }
-        // Unmapping may block, so it happens outside the lock.
-        done.into_iter().map(|block| block.memory.len_bytes()).sum()
+        let held = self.account.bytes_held.load(Ordering::Relaxed);
+        self.free.trim(held.saturating_sub(keep_bytes))
     }
 
     pub(crate) fn stats(&self) -> PinnedStats {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = || free.values().flatten().map(|(_, block)| block);
+        let (blocks_free, bytes_free) = self.free.size();
         let figure = |number: &AtomicUsize| number.load(Ordering::Relaxed);
         let account = &self.account;
         PinnedStats {
             blocks_mapped: figure(&account.blocks_mapped),
             bytes_mapped: figure(&account.bytes_mapped),
-            blocks_free: blocks().count(),
-            bytes_free: blocks().map(|block| block.memory.len_bytes()).sum(),
+            blocks_free,
+            bytes_free,
             blocks_held: figure(&account.blocks_held),
             bytes_held: figure(&account.bytes_held),
             bytes_held_peak: figure(&account.bytes_held_peak),
@@ -278,41 +237,6 @@ impl PinnedPool {
     /// Unmaps every free block, after a wait for the work that uses it. A block whose wait fails is
     /// leaked.
     pub(crate) fn close(&mut self) {
-        let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let free = std::mem::take(free).into_values().flatten();
-        // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
-        // unmapped.
-        let blocks: Vec<_> = free
-            .map(|(fence, block)| (fence, Unless::leaked(block)))
-            .collect();
-        for (fence, block) in blocks {
-            if fence.synchronize().is_ok() {
-                drop(block.take_back());
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PinnedPool;
-
-    #[test]
-    fn size_classes_waste_at_most_an_eighth_past_eight_pages() {
-        for bytes in [
-            1,
-            4096,
-            4097,
-            32768,
-            100_000,
-            8_294_400,
-            12_441_600,
-            (1 << 30) + 1,
-        ] {
-            let class = PinnedPool::size_class(bytes);
-            assert!(class >= bytes && class.is_multiple_of(4096), "{bytes} -> {class}");
-            assert!(bytes < 32768 || class - bytes <= bytes / 8, "{bytes} -> {class}");
-        }
-        assert!(PinnedPool::size_class(isize::MAX as usize) >= isize::MAX as usize);
+        self.free.close();
     }
 }

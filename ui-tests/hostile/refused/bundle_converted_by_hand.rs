@@ -1,4 +1,5 @@
-// H42 (E0200, E0277): a crate writes the conversions of a bundle by hand, where it would be given the promise about another.
+// H42 (E0200, E0277): a crate writes the conversions of a bundle by hand, where it would be given
+// the promise about another.
 #![forbid(unsafe_code)]
 use cuda_rt::__private::{Detach, PartByPartOf};
 use cuda_rt::{DeviceBuffer, OwnedBy, StreamTag};

@@ -1,4 +1,5 @@
-// H42 (E0271): `__bundle!` views what a part dereferences to, where only the part is a bundle. A bound says which bundle is meant.
+// H42 (E0271): `__bundle!` views what a part dereferences to, where only the part is a bundle. A
+// bound says which bundle is meant.
 #![forbid(unsafe_code)]
 use cuda_rt::{Bundle, DeviceBuffer, DeviceTag, DeviceView, DeviceViewMut, Idle, Place, StreamTag};
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,5 @@
-// H42 (E0530): `__bundle!` is given the name of a constant for a part: the pattern would compare, and the constant would take the part's place.
+// H42 (E0530): `__bundle!` is given the name of a constant for a part: the pattern would compare,
+// and the constant would take the part's place.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 pub trait Is<T> {

@@ -1,4 +1,5 @@
-// H42 (E0080): `__bundle!` is given a struct without buffers, whose destructor would run on the way to a stream.
+// H42 (E0080): `__bundle!` is given a struct without buffers, whose destructor would run on the way
+// to a stream.
 #![forbid(unsafe_code)]
 use std::marker::PhantomData;
 struct Noisy<P>(<P as Is<u8>>::Out);

@@ -1,5 +1,5 @@
-// H42 (E0133): the driver that a call is passed on to is found at any address, by a macro of a third
-// crate.
+// H42 (E0133): the driver that a call is passed on to is found at any address, by a macro of a
+// third crate.
 #![forbid(unsafe_code)]
 extern crate third;
 use cuda_rt::driver::{Driver, DriverResult, RawEvent};

@@ -1,4 +1,5 @@
-// H42 (E0080): a crate that calls itself `core` makes bytemuck's derive take a struct for one without padding.
+// H42 (E0080): a crate that calls itself `core` makes bytemuck's derive take a struct for one
+// without padding.
 #![forbid(unsafe_code)]
 #![no_implicit_prelude]
 extern crate self as core;

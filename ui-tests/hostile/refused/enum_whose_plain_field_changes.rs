@@ -1,4 +1,5 @@
-// H42 (E0308): `__bundle!` makes views of an enum whose plain field is what the bundle's dereferences to, by a method of the user's.
+// H42 (E0308): `__bundle!` makes views of an enum whose plain field is what the bundle's
+// dereferences to, by a method of the user's.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-// H42 (E0509): `__bundle!` is given an enum with a destructor, which would run on the way to a stream.
+// H42 (E0509): `__bundle!` is given an enum with a destructor, which would run on the way to a
+// stream.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 pub trait Is<T> {

@@ -1,4 +1,5 @@
-// H42 (E0509): `__bundle!` is given an enum with a destructor, whose only variant with a buffer cannot be made.
+// H42 (E0509): `__bundle!` is given an enum with a destructor, whose only variant with a buffer
+// cannot be made.
 #![forbid(unsafe_code)]
 use cuda_rt::{DeviceBuffer, DeviceView, DeviceViewMut, Idle, Place};
 use std::convert::Infallible;

@@ -1,4 +1,5 @@
-// H42 (E0080): a crate with an `assert!` of its own has a kernel with more shared memory than a block has.
+// H42 (E0080): a crate with an `assert!` of its own has a kernel with more shared memory than a
+// block has.
 #![forbid(unsafe_code)]
 use device_std::prelude::*;
 macro_rules! assert {

@@ -4,7 +4,7 @@
 //! values computed by kernels. Each file in `hostile/crates` is a crate around this body that
 //! shadows as many names as it can. It must be refused, or print the same results as the honest
 //! crate. Each file in `hostile/refused` calls a macro by hand with input that the macro must
-//! refuse. Its first line says how it is refused.
+//! refuse. Its first comment says how it is refused.
 //!
 //! `definitions` reads the macros themselves: the code where `unsafe` is allowed, and the names
 //! that they use. `brands` reads the types that carry promises: their variance in lifetimes and
@@ -133,7 +133,7 @@ fn each_call_by_hand_is_refused_for_its_reason() {
         .filter_map(|(name, result)| {
             let header = xtask::Header::of(&programs[&name]);
             let Some(header) = header else {
-                return Some(format!("{name}: the first line is not `// H42 (E0000): reason`"));
+                return Some(format!("{name} does not start with `// H42 (E0000): reason`"));
             };
             let Err(error) = result else {
                 return Some(format!("{name} compiles"));

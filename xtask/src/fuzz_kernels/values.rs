@@ -2,75 +2,37 @@
 
 use super::program::{Binary, Bits, Comparison, Narrow, Operator, Ty, Unary};
 
-/// Runs `$body` with `$T` as the Rust type of `$ty`, and `$get` and `$put` to and from bits.
+/// Runs `$body` with `$T` as the Rust type of `$ty`, which is one of the types listed. `$others` is
+/// the arm of a `match` for the other types.
+macro_rules! with_one_of {
+    ($ty:expr, $T:ident => $body:expr, [$($variant:ident is $type:ident),*] $($others:tt)*) => {
+        match $ty {
+            $(Ty::$variant => {
+                type $T = $type;
+                $body
+            })*
+            $($others)*
+        }
+    };
+}
+
 macro_rules! with_type {
     ($ty:expr, $T:ident => $body:expr) => {
-        match $ty {
-            Ty::U32 => {
-                type $T = u32;
-                $body
-            }
-            Ty::I32 => {
-                type $T = i32;
-                $body
-            }
-            Ty::U64 => {
-                type $T = u64;
-                $body
-            }
-            Ty::I64 => {
-                type $T = i64;
-                $body
-            }
-            Ty::F32 => {
-                type $T = f32;
-                $body
-            }
-            Ty::F64 => {
-                type $T = f64;
-                $body
-            }
-        }
+        with_one_of!($ty, $T => $body, [U32 is u32, I32 is i32, U64 is u64, I64 is i64, F32 is f32, F64 is f64])
     };
 }
 
 macro_rules! with_integer {
     ($ty:expr, $T:ident => $body:expr) => {
-        match $ty {
-            Ty::U32 => {
-                type $T = u32;
-                $body
-            }
-            Ty::I32 => {
-                type $T = i32;
-                $body
-            }
-            Ty::U64 => {
-                type $T = u64;
-                $body
-            }
-            Ty::I64 => {
-                type $T = i64;
-                $body
-            }
-            Ty::F32 | Ty::F64 => unreachable!("of integers only"),
-        }
+        with_one_of!($ty, $T => $body, [U32 is u32, I32 is i32, U64 is u64, I64 is i64]
+            Ty::F32 | Ty::F64 => unreachable!("of integers only"))
     };
 }
 
 macro_rules! with_float {
     ($ty:expr, $T:ident => $body:expr) => {
-        match $ty {
-            Ty::F32 => {
-                type $T = f32;
-                $body
-            }
-            Ty::F64 => {
-                type $T = f64;
-                $body
-            }
-            _ => unreachable!("of floats only"),
-        }
+        with_one_of!($ty, $T => $body, [F32 is f32, F64 is f64]
+            Ty::U32 | Ty::I32 | Ty::U64 | Ty::I64 => unreachable!("of floats only"))
     };
 }
 

@@ -1,0 +1,129 @@
+//! [`FreeBlocks`]: the free blocks of a pool of host memory, by size, each with the fence of its
+//! last use.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::order::fence::Fence;
+use crate::order::unless::Unless;
+
+/// The size of a block for `bytes` bytes: a whole number of pages of `page` bytes. Past eight pages
+/// there are eight sizes to each power of two. So at most an eighth is wasted, and similar lengths
+/// share blocks.
+pub(super) fn size_class(bytes: usize, page: usize) -> usize {
+    let step = (bytes.next_power_of_two() / 16).max(page);
+    // A request has at most `isize::MAX` bytes, so neither step overflows.
+    bytes.next_multiple_of(step)
+}
+
+/// Whether the last use of a block was *seen* complete: an error says nothing about the work
+/// (docs/soundness.md, obligation 4).
+fn is_over(last_use: &Fence) -> bool {
+    last_use.query().unwrap_or(false)
+}
+
+type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
+
+/// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
+#[derive(Debug)]
+pub(super) struct FreeBlocks<B>(Mutex<BySize<B>>);
+
+impl<B> Default for FreeBlocks<B> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<B> FreeBlocks<B> {
+    fn lock(&self) -> MutexGuard<'_, BySize<B>> {
+        // A panic under the lock can only have lost blocks: no block has two owners.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a block of this size whose last use is over.
+    pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
+        let mut free = self.lock();
+        let blocks = free.get_mut(&bytes)?;
+        let done = blocks.iter().position(|(last_use, _)| is_over(last_use))?;
+        blocks.remove(done).map(|(_, block)| block)
+    }
+
+    /// Takes back a block that may be reused once `fence` is over.
+    pub(super) fn give_back(&self, bytes: usize, block: B, fence: Fence) {
+        self.lock().entry(bytes).or_default().push_back((fence, block));
+    }
+
+    /// Drops blocks whose last use is over, the largest first, until they have `most_bytes` bytes
+    /// together. Returns their bytes.
+    pub(super) fn trim(&self, most_bytes: usize) -> usize {
+        let (mut done, mut done_bytes) = (Vec::new(), 0);
+        for (bytes, blocks) in self.lock().iter_mut().rev() {
+            let mut index = 0;
+            while done_bytes < most_bytes && index < blocks.len() {
+                if !is_over(&blocks[index].0) {
+                    index += 1;
+                } else if let Some((_, block)) = blocks.remove(index) {
+                    done_bytes += bytes;
+                    done.push(block);
+                }
+            }
+        }
+        // Outside the lock, because it may block.
+        drop(done);
+        done_bytes
+    }
+
+    /// The number of blocks, and their bytes.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let free = self.lock();
+        let sizes = || free.iter().map(|(bytes, blocks)| (bytes, blocks.len()));
+        (
+            sizes().map(|(_, count)| count).sum(),
+            sizes().map(|(bytes, count)| bytes * count).sum(),
+        )
+    }
+
+    /// Drops every block, after a wait for the work that uses it. A block whose wait fails is
+    /// leaked.
+    pub(super) fn close(&mut self) {
+        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let free = std::mem::take(free).into_values().flatten();
+        // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
+        // freed.
+        let blocks: Vec<_> = free
+            .map(|(fence, block)| (fence, Unless::leaked(block)))
+            .collect();
+        for (fence, block) in blocks {
+            if fence.synchronize().is_ok() {
+                drop(block.take_back());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_class;
+
+    #[test]
+    fn size_classes_waste_at_most_an_eighth_past_eight_pages() {
+        for bytes in [
+            1,
+            4096,
+            4097,
+            32768,
+            100_000,
+            8_294_400,
+            12_441_600,
+            (1 << 30) + 1,
+        ] {
+            for page in [4096, 64 << 10] {
+                let class = size_class(bytes, page);
+                assert!(class >= bytes && class.is_multiple_of(page), "{bytes} -> {class}");
+                let is_small = bytes < 8 * page;
+                assert!(is_small || class - bytes <= bytes / 8, "{bytes} -> {class}");
+            }
+        }
+        assert!(size_class(isize::MAX as usize, 4096) >= isize::MAX as usize);
+    }
+}
