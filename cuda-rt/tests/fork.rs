@@ -100,6 +100,26 @@ fn pinned_memory_stays_in_the_parent(gpu: &Device) {
     assert_eq!(*seen, [8; 4096]);
 }
 
+/// Managed memory stays with its parent. CUDA unmaps it in the child, so the child gets an error.
+fn managed_memory_stays_in_the_parent(gpu: &Device) {
+    let mut managed = match gpu.managed_from(&[7_u32; 16]) {
+        Ok(managed) => managed,
+        Err(error) => {
+            eprintln!("SKIPPED: no managed memory: {error}");
+            return;
+        }
+    };
+    assert!(in_a_child(|| {
+        for refused in [managed.to_vec().map(drop), managed.host_mut(|_| ())] {
+            let error = refused.unwrap_err();
+            let code = error.driver().unwrap().code();
+            assert_eq!(code, ErrorCode::NOT_INITIALIZED, "{error}");
+            assert!(error.to_string().contains("this process was forked"), "{error}");
+        }
+    }));
+    assert_eq!(managed.to_vec().unwrap(), [7; 16]);
+}
+
 /// In a child, a scope does not wait for the closures that its parent's threads run, and takes no
 /// others.
 fn a_scope_of_the_parent_ends_in_a_child(gpu: &Device) {
@@ -206,6 +226,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
 
     let gpu = open();
     pinned_memory_stays_in_the_parent(&gpu);
+    managed_memory_stays_in_the_parent(&gpu);
     if !gpu.is_simulated() {
         eprintln!("SKIPPED ON CUDA: a context is of no use in a child");
         return;

@@ -17,7 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
-use crate::features::REFUSED;
+use crate::features::{CHANGED, REFUSED};
 use crate::profile::{PROFILE, PROFILE_SETTINGS, WITH_LINES, WITHOUT_LINES};
 use crate::toolchain::{TARGET, Toolchain};
 
@@ -165,6 +165,9 @@ impl Compilation<'_> {
             }
             if diagnostics.contains(REFUSED) {
                 return Err(BuildError::HiddenUnsafe { diagnostics });
+            }
+            if diagnostics.contains(CHANGED) {
+                return Err(BuildError::ChangedFile { diagnostics });
             }
             return Err(BuildError::Compile { diagnostics });
         }

@@ -135,6 +135,17 @@ pub enum BuildError {
         /// The text of cargo and of the program that runs rustc.
         diagnostics: String,
     },
+    /// A crate of the kernels reads a file that may have changed between the search for hidden
+    /// unsafe code and the compilation, so the search proves nothing.
+    #[error(
+        "a crate of the kernels reads a file that is not on a disk, or that may have changed while it was compiled. \
+         Build again if you saved the file at that moment; else let the crate read files of its package, or of `OUT_DIR`. \
+         The file is named below:\n{diagnostics}"
+    )]
+    ChangedFile {
+        /// The text of cargo and of the program that runs rustc.
+        diagnostics: String,
+    },
     /// A crate of the kernels has assembly outside functions (`global_asm!`). It needs no `unsafe`
     /// block, and could write an entry that no compiler has checked.
     #[error("kernels must not have assembly outside functions: remove `global_asm!` from {}", crates.join(", "))]

@@ -18,6 +18,9 @@
 //! another result. LLVM has one declaration of each name, trusted this one, and left a check of
 //! bounds out.
 //!
+//! The search reads the text of a crate, and the compilation reads it again. Both read the same
+//! files: none has changed in between, by rustc's list of what it read (`features/files.rs`).
+//!
 //! A cargo profile can add flags of rustc, on nightly. They are refused by cargo's list of all
 //! compilations (the *unit graph*).
 
@@ -46,13 +49,20 @@ const OF_CRATES: &str = "\
 
 const WRAPPER: &str = include_str!("features/wrapper.rs");
 const EXPANDED: &str = include_str!("features/expanded.rs");
+const FILES: &str = include_str!("features/files.rs");
 
 /// The start of the program's own errors. The program has this text from here.
 pub(crate) const REFUSED: &str = "error: refused in a crate for the GPU: ";
 
-// The program has the module; only its tests run here.
+/// The start of the program's error about a file that may have changed.
+pub(crate) const CHANGED: &str =
+    "error: refused, because a file may have changed while it was compiled for the GPU: ";
+
+// The program has the modules; only their tests run here.
 #[cfg(test)]
 mod expanded;
+#[cfg(test)]
+mod files;
 
 /// Compiles the program that runs rustc with the lists of features, unless `directory` holds it.
 /// Returns its path. The crates in `directory` were compiled by this program.
@@ -65,8 +75,9 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
         ("CUDA_RT_FEATURES", FEATURES.as_ref()),
         ("CUDA_RT_FEATURES_OF_CRATES", OF_CRATES.as_ref()),
         ("CUDA_RT_REFUSED", REFUSED.as_ref()),
+        ("CUDA_RT_CHANGED", CHANGED.as_ref()),
     ];
-    let text = format!("{WRAPPER}\nmod expanded {{\n{EXPANDED}}}\n// {lists:?}\n");
+    let text = format!("{WRAPPER}\nmod expanded {{\n{EXPANDED}}}\nmod files {{\n{FILES}}}\n// {lists:?}\n");
     let source = directory.join("rustc_with_features.rs");
     let program = source.with_extension(EXE_SUFFIX.trim_start_matches('.'));
     if program.exists() && fs::read_to_string(&source).is_ok_and(|known| known == text) {

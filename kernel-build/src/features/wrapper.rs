@@ -1,20 +1,24 @@
 //! A program that cargo runs in place of rustc. It runs rustc with one more flag for each crate
 //! that is compiled for the GPU: the list of features that the crate may enable. The crates of
-//! rustc's own library get no list. It also leaves out what build scripts ask to be linked: the GPU
+//! rustc's own library, which cargo compiles as such, get no list. It also leaves out what build scripts ask to be linked: the GPU
 //! links nothing, and in a path for libraries rustc would find crates that cargo does not know.
 //!
 //! Before, it lets rustc print the crate with its macros expanded, and refuses what is unsafe
 //! without the word `unsafe` there (`expanded.rs`). A refused crate is not compiled, so cargo never
 //! takes it for fresh.
 //!
-//! `features.rs` compiles this file, with `expanded.rs` as a module of it. The environment of that
-//! compilation has the lists.
+//! Afterwards, it sees that the compilation read no file that may have changed since (`files.rs`).
+//!
+//! `features.rs` compiles this file, with `expanded.rs` and `files.rs` as modules of it. The
+//! environment of that compilation has the lists.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::{Command, exit};
+use std::thread::sleep;
+use std::time::SystemTime;
 
 /// The target of the crates for the GPU.
 const TARGET: &str = env!("CUDA_RT_TARGET");
@@ -26,6 +30,12 @@ const FEATURES: &str = env!("CUDA_RT_FEATURES");
 const OF_CRATES: &str = env!("CUDA_RT_FEATURES_OF_CRATES");
 /// The start of an error of this program.
 const REFUSED: &str = env!("CUDA_RT_REFUSED");
+/// The start of an error about a file that may have changed.
+const CHANGED: &str = env!("CUDA_RT_CHANGED");
+/// What cargo says to rustc of each crate that it compiles for `-Zbuild-std`, behind `-Z`.
+const OF_LIBRARY: &str = "force-unstable-if-unmarked";
+/// The crates of rustc's library that kernels use.
+const LIBRARY_CRATES: [&str; 2] = ["core", "compiler_builtins"];
 
 fn main() {
     let mut arguments = env::args_os().skip(1);
@@ -37,18 +47,57 @@ fn main() {
     if arguments.iter().any(is_file) {
         refuse("rustc would read arguments from a file, because a build script asks for it, or because they are too long");
     }
-    if is_for_gpu(&arguments) && !is_of_library(&arguments) {
-        // The last list of features is the one that counts.
-        let list = list(&arguments);
-        arguments = without_links(arguments);
-        arguments.push(list);
-        refuse_hidden_unsafe(&rustc, &arguments);
+    if !is_for_gpu(&arguments) || is_question(&arguments) || is_of_library(&arguments) {
+        compile(&rustc, &arguments);
+        return;
     }
-    let status = Command::new(rustc).args(&arguments).status();
-    match status {
+    // The last list of features is the one that counts.
+    let list = list(&arguments);
+    arguments = without_links(arguments);
+    arguments.push(list);
+    let began = SystemTime::now();
+    sleep(files::CLOCK_LAG);
+    refuse_hidden_unsafe(&rustc, &arguments);
+    compile(&rustc, &arguments);
+    if let Err(file) = dep_info(&arguments).and_then(|(path, text)| files::refuse_changed((&path, &text), began)) {
+        eprintln!("{CHANGED}the crate `{}` reads {file}", krate(&arguments));
+        exit(101);
+    }
+}
+
+/// Runs rustc, and ends with its status if it fails.
+fn compile(rustc: &OsStr, arguments: &[OsString]) {
+    match Command::new(rustc).args(arguments).status() {
+        Ok(status) if status.success() => {}
         Ok(status) => exit(status.code().unwrap_or(101)),
         Err(error) => not_started(&error),
     }
+}
+
+/// The path and the text of rustc's list of the files that it read. Cargo asks for it.
+///
+/// # Errors
+/// Why there is none, as what the crate reads.
+fn dep_info(arguments: &[OsString]) -> Result<(String, String), String> {
+    let after = |flag: &str| {
+        let at = arguments.iter().position(|argument| argument == flag)?;
+        arguments.get(at + 1)?.to_str()
+    };
+    let suffix = arguments
+        .windows(2)
+        .filter(|pair| pair[0] == "-C")
+        .find_map(|pair| pair[1].to_str()?.strip_prefix("extra-filename="));
+    let directory = after("--out-dir").ok_or("files of which cargo asks for no list")?;
+    let path = Path::new(directory).join(format!("{}{}.d", krate(arguments), suffix.unwrap_or("")));
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|error| format!("files without a list in {}: {error}", path.display()))?;
+    let path = path.to_str().ok_or("files in a directory whose name is no UTF-8")?;
+    Ok((path.to_owned(), text))
+}
+
+/// The name of the crate, which cargo puts in the second place.
+fn krate(arguments: &[OsString]) -> &str {
+    arguments.get(1).and_then(|name| name.to_str()).unwrap_or("?")
 }
 
 fn not_started(error: &std::io::Error) -> ! {
@@ -81,7 +130,7 @@ fn refuse_hidden_unsafe(rustc: &OsStr, arguments: &[OsString]) {
         exit(expanded.status.code().unwrap_or(101));
     }
     if let Some(line) = expanded::found(&String::from_utf8_lossy(&expanded.stdout)) {
-        let krate = arguments.get(1).and_then(|name| name.to_str()).unwrap_or("?");
+        let krate = krate(arguments);
         refuse(&format!("the crate `{krate}` has, with its macros expanded: {line}"));
     }
 }
@@ -92,15 +141,18 @@ fn is_for_gpu(arguments: &[OsString]) -> bool {
         .any(|pair| pair[0] == "--target" && pair[1] == TARGET)
 }
 
+/// Whether cargo asks what rustc makes for the target. A crate from standard input, which is empty,
+/// stands for those of the build; the root of a crate has a name.
+fn is_question(arguments: &[OsString]) -> bool {
+    arguments.first().is_some_and(|root| root == "-")
+}
+
 /// The flag with the list of features.
 fn list(arguments: &[OsString]) -> OsString {
-    let at = arguments.iter().position(|argument| argument == "--crate-name");
-    let krate = at
-        .and_then(|at| arguments.get(at + 1))
-        .and_then(|name| name.to_str());
+    let krate = krate(arguments);
     let own = OF_CRATES.split(' ').filter_map(|word| word.split_once(':'));
     let own = own
-        .filter(|(name, _)| Some(*name) == krate)
+        .filter(|(name, _)| *name == krate)
         .map(|(_, features)| features);
     let features: Vec<&str> = [FEATURES].into_iter().chain(own).collect();
     format!("-Zallow-features={}", features.join(",")).into()
@@ -129,9 +181,12 @@ fn without_links(arguments: Vec<OsString>) -> Vec<OsString> {
     kept
 }
 
-/// Whether the crate's root lies in rustc's library. Cargo puts the root in the fourth place, and
-/// no crate can move its own arguments there. If another cargo puts it elsewhere, `core` gets a
-/// list, and its compilation fails.
+/// Whether cargo compiles the crate as one of rustc's library: it says so to rustc, and no crate can
+/// add an argument. Cargo puts the name first and the root in the fourth place. If another cargo
+/// does not, `core` gets a list, and its compilation fails.
+///
+/// The place of the root is not enough. Counterexample: a package names a file of the library as
+/// its root, or has a link to one; its modules and its macros are its own.
 fn is_of_library(arguments: &[OsString]) -> bool {
     let [name, _, edition, root, ..] = arguments else {
         return false;
@@ -139,6 +194,11 @@ fn is_of_library(arguments: &[OsString]) -> bool {
     let is_edition = edition
         .to_str()
         .is_some_and(|edition| edition.starts_with("--edition="));
+    let says_so = |pair: &[OsString]| pair[0] == "-Z" && pair[1] == OF_LIBRARY;
     let root = Path::new(root).canonicalize();
-    name == "--crate-name" && is_edition && root.is_ok_and(|root| root.starts_with(LIBRARY))
+    name == "--crate-name"
+        && is_edition
+        && arguments.windows(2).any(says_so)
+        && LIBRARY_CRATES.contains(&krate(arguments))
+        && root.is_ok_and(|root| root.starts_with(LIBRARY))
 }

@@ -2,6 +2,7 @@
 //! dependency, and in flags.
 
 mod editions;
+mod texts;
 
 use std::fs;
 use std::path::Path;
@@ -31,16 +32,22 @@ pub fn k(i: Index1, mut output: PerThread<u32>, by: u32) {
 
 /// Adds a crate `mir` to the package.
 fn depend(package: &Path, source: &str) {
-    let directory = package.join("mir");
+    depend_on(package, "mir", source);
+}
+
+/// Adds a crate to the package. All packages of the tests share compiled crates. So a crate that
+/// compiles has a name that no other test uses.
+fn depend_on(package: &Path, name: &str, source: &str) {
+    let directory = package.join(name);
     fs::create_dir_all(directory.join("src")).unwrap();
-    let manifest = "[package]\nname = \"mir\"\nversion = \"0.0.0\"\nedition = \"2024\"\n";
+    let manifest = format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
     fs::write(directory.join("Cargo.toml"), manifest).unwrap();
     let source = format!("#![no_std]\n#![forbid(unsafe_code)]\n{source}");
     fs::write(directory.join("src/lib.rs"), source).unwrap();
     let manifest = package.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap();
-    let text = text.replace("[workspace]", "mir = { path = \"mir\" }\n[workspace]");
-    fs::write(manifest, text).unwrap();
+    let dependency = format!("{name} = {{ path = {name:?} }}\n[workspace]");
+    fs::write(manifest, text.replace("[workspace]", &dependency)).unwrap();
 }
 
 #[test]

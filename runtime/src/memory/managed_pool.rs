@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, Result};
 use crate::order::fence::Fence;
-use cuda_rt_driver::{Advice, Driver, Location};
+use cuda_rt_driver::{Advice, Driver, DriverError, DriverResult, ErrorCode, Location};
 
 /// Managed memory. It keeps the driver that allocated it alive (obligations 6 and 14).
 ///
@@ -98,6 +98,8 @@ const PAGE: usize = 64 << 10;
 pub(crate) struct ManagedPool {
     driver: Arc<dyn Driver>,
     free: FreeBlocks<ManagedBlock>,
+    /// The process in which the memory is mapped.
+    process: u32,
 }
 
 impl ManagedPool {
@@ -105,7 +107,23 @@ impl ManagedPool {
         Self {
             driver,
             free: FreeBlocks::default(),
+            process: std::process::id(),
         }
+    }
+
+    /// An error in a process that was forked from the one in which the memory is mapped.
+    pub(crate) fn check_process(&self) -> DriverResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(DriverError::with_detail(
+            "cuMemAllocManaged",
+            ErrorCode::NOT_INITIALIZED,
+            format!(
+                "this process was forked, and managed memory stayed in its parent, process {}; open the device after `fork`",
+                self.process
+            ),
+        ))
     }
 
     /// A block of at least `bytes` bytes that nothing uses and about which nothing was advised.

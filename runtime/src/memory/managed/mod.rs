@@ -131,7 +131,9 @@ impl<T, P> ManagedBuffer<T, P> {
     /// H13: the buffer is idle, so no work writes it.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the process ends; `body` has not run then.
+    /// [`Error::Driver`] if the process ends, or was forked from the one that opened the device;
+    /// `body` has not run then. `body` itself must not fork: a child of the process that reads the
+    /// elements is killed by a signal.
     #[track_caller]
     pub fn host<O>(&self, body: impl FnOnce(&[T]) -> O) -> Result<O>
     where
@@ -184,6 +186,8 @@ impl<T, P> ManagedBuffer<T, P> {
     fn while_mapped<O>(&self, passed: CallSite, access: AccessKind, body: impl FnOnce() -> O) -> Result<O> {
         let core = &self.memory().core;
         let bytes = self.len() * size_of::<T>();
+        // A child does not have the pages.
+        core.managed().check_process().during(passed.during)?;
         if bytes > 0 {
             let address = self.base().cast();
             core.tools().hint(Hint::HostAccess {
