@@ -1,11 +1,12 @@
 //! A program that cargo runs in place of rustc. It runs rustc with one more flag for each crate
 //! that is compiled for the GPU: the list of features that the crate may enable. The crates of
-//! rustc's own library, which cargo compiles as such, get no list. It also leaves out what build scripts ask to be linked: the GPU
-//! links nothing, and in a path for libraries rustc would find crates that cargo does not know.
+//! rustc's own library, which cargo compiles as such, get no list. It also leaves out what build
+//! scripts ask to be linked: the GPU links nothing, and in a path for libraries rustc would find
+//! crates that cargo does not know.
 //!
 //! Before, it lets rustc print the crate with its macros expanded, and refuses what is unsafe
-//! without the word `unsafe` there (`expanded.rs`). A refused crate is not compiled, so cargo never
-//! takes it for fresh.
+//! without the word `unsafe` there (`expanded.rs`). This program then fails, so cargo never
+//! takes the crate for fresh.
 //!
 //! Afterwards, it sees that the compilation read no file that may have changed since (`files.rs`).
 //!
@@ -181,9 +182,9 @@ fn without_links(arguments: Vec<OsString>) -> Vec<OsString> {
     kept
 }
 
-/// Whether cargo compiles the crate as one of rustc's library: it says so to rustc, and no crate can
-/// add an argument. Cargo puts the name first and the root in the fourth place. If another cargo
-/// does not, `core` gets a list, and its compilation fails.
+/// Whether cargo compiles the crate as one of rustc's library: it says so to rustc, and no crate
+/// can add an argument. Cargo puts the name first and the root in the fourth place. If another
+/// cargo does not, `core` gets a list, and its compilation fails.
 ///
 /// The place of the root is not enough. Counterexample: a package names a file of the library as
 /// its root, or has a link to one; its modules and its macros are its own.

@@ -131,8 +131,8 @@ fn a_file_that_differs_by_process_is_refused() {
     );
 }
 
-/// Nothing but the time of the inode's change differs: another program may have written the file and
-/// set the time of the modification.
+/// Nothing but the time of the inode's change differs: another program may have written the file
+/// and set the time of the modification.
 #[cfg(unix)]
 #[test]
 fn a_file_that_changes_during_the_compilation_is_refused() {
