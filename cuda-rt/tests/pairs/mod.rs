@@ -1,4 +1,6 @@
-//! The pairs of devices on which a test of copies between devices runs.
+//! The pairs of devices on which a test of work between devices runs.
+
+pub(crate) mod faults;
 
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, OpenError, Scoped};

@@ -9,18 +9,14 @@ use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, Order, SimConfig};
 use device_kernels::roots;
 
-use super::{Compute, GRID, LEN, Other, filled, has_link};
-use crate::pairs::for_each_pair;
+use super::{Compute, GRID, LEN, Other, compute_and_owner, filled, for_each_linked_pair};
 
 /// The memory is dropped in each state, while a slow kernel of the other device still writes it.
 /// Its own device allocates the same size at once. If it got the same block too early, the kernel
 /// would write into the new owner's elements.
 #[test]
 fn attack_drop_what_a_kernel_of_another_device_writes() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
+    for_each_linked_pair(|here, there| {
         let (compute, other) = (
             here.stream::<Compute<_>>().unwrap(),
             here.stream::<Other<_>>().unwrap(),
@@ -56,14 +52,8 @@ fn attack_drop_what_a_kernel_of_another_device_writes() {
 /// A panic drops the loan in the middle.
 #[test]
 fn attack_panic_while_memory_is_on_loan() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
-        let (compute, owner) = (
-            here.stream::<Compute<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|here, there| {
+        let (compute, owner) = compute_and_owner(here, there);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let mut lent = compute.acquire_peer(filled(&owner, 0.0).unwrap()).unwrap();
             compute.fill(&mut lent, 1.0).unwrap();
@@ -87,10 +77,7 @@ fn attack_drop_both_devices_under_a_loan() {
                 keeper
                     .simulated_peer(|here| {
                         keeper.simulated_peer(|there| {
-                            let (compute, owner) = (
-                                here.stream::<Compute<_>>().unwrap(),
-                                there.stream::<Compute<_>>().unwrap(),
-                            );
+                            let (compute, owner) = compute_and_owner(&here, &there);
                             let theirs = filled(&owner, 3.0).unwrap();
                             let mut lent = compute.acquire_peer(theirs).unwrap();
                             compute.fill(&mut lent, 4.0).unwrap();
@@ -124,10 +111,7 @@ fn attack_drop_both_devices_under_a_loan() {
 fn attack_free_what_has_no_known_end() {
     Device::simulated(SimConfig::new().order(Order::Lazy), |here| {
         here.simulated_peer(|there| {
-            let (compute, owner) = (
-                here.stream::<Compute<_>>().unwrap(),
-                there.stream::<Compute<_>>().unwrap(),
-            );
+            let (compute, owner) = compute_and_owner(&here, &there);
             let mut lent = compute.acquire_peer(filled(&owner, 0.0).unwrap()).unwrap();
             compute.fill(&mut lent, 1.0).unwrap();
             let simulator = here.simulator().unwrap();
@@ -154,14 +138,8 @@ fn attack_free_what_has_no_known_end() {
 /// A loan that is forgotten leaks its memory, and nothing else.
 #[test]
 fn attack_forget_a_loan() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
-        let (compute, owner) = (
-            here.stream::<Compute<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|here, there| {
+        let (compute, owner) = compute_and_owner(here, there);
         let mut lent = compute.acquire_peer(filled(&owner, 0.0).unwrap()).unwrap();
         compute.fill(&mut lent, 1.0).unwrap();
         std::mem::forget(lent);

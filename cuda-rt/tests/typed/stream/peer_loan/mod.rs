@@ -7,7 +7,7 @@ mod faults;
 use cuda_rt::driver::{ErrorCode, PeerAccess};
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{
-    Constant, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, PeerBuffer, Result, Shared, Stream,
+    Constant, Device, DeviceBuffer, Grid1, Handoff, Idle, Live, PeerBuffer, Result, Scoped, Shared, Stream,
 };
 use device_kernels::{add, scale};
 
@@ -29,10 +29,7 @@ fn has_link<D: Live, E: Live>(here: &Device<D>, there: &Device<E>) -> bool {
     if here.peer_access(there).unwrap() == PeerAccess::Direct {
         return true;
     }
-    let (compute, owner) = (
-        here.stream::<Compute<_>>().unwrap(),
-        there.stream::<Compute<_>>().unwrap(),
-    );
+    let (compute, owner) = compute_and_owner(here, there);
     let theirs = filled(&owner, 7.0).unwrap();
     let refused = compute.try_acquire_peer(theirs).unwrap_err();
     let code = refused.error.driver().unwrap().code();
@@ -48,6 +45,26 @@ fn has_link<D: Live, E: Live>(here: &Device<D>, there: &Device<E>) -> bool {
     false
 }
 
+/// Runs `body` on the pairs of devices that have a link.
+fn for_each_linked_pair(body: impl for<'a, 'b> Fn(&Device<Scoped<'a>>, &Device<Scoped<'b>>)) {
+    for_each_pair(|here, there| {
+        if has_link(here, there) {
+            body(here, there);
+        }
+    });
+}
+
+/// The stream that borrows, and the stream of the memory of the other device.
+fn compute_and_owner<D: Live, E: Live>(
+    here: &Device<D>,
+    there: &Device<E>,
+) -> (Stream<Compute<D>>, Stream<Compute<E>>) {
+    (
+        here.stream::<Compute<_>>().unwrap(),
+        there.stream::<Compute<_>>().unwrap(),
+    )
+}
+
 /// A handoff of a buffer that its stream filled.
 fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> Result<Handoff<DeviceBuffer<f32, Idle<D>>>> {
     let buffer = stream.init_filled(stream.alloc_uninit(LEN)?, value)?;
@@ -58,14 +75,8 @@ fn filled<D: Live>(stream: &Stream<Compute<D>>, value: f32) -> Result<Handoff<De
 /// own.
 #[test]
 fn simple_p2p() {
-    for_each_pair(|first, second| {
-        if !has_link(first, second) {
-            return;
-        }
-        let (on_first, on_second) = (
-            first.stream::<Compute<_>>().unwrap(),
-            second.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|first, second| {
+        let (on_first, on_second) = compute_and_owner(first, second);
         let numbers: Vec<f32> = (0..LEN).map(|at| (at % 4096) as f32).collect();
         let on_0 = on_first.alloc_from_slice(&numbers).unwrap();
 
@@ -90,14 +101,8 @@ fn simple_p2p() {
 /// Without a wait, both would be too early.
 #[test]
 fn h37_a_loan_is_ordered_on_both_sides() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
-        let (compute, owner) = (
-            here.stream::<Compute<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|here, there| {
+        let (compute, owner) = compute_and_owner(here, there);
         let one = compute.alloc_from_slice(&[1.0; LEN]).unwrap();
         let mut theirs = filled(&owner, 0.0).unwrap();
         let mut seen = Vec::new();
@@ -125,10 +130,7 @@ fn h37_a_loan_is_ordered_on_both_sides() {
 /// stream, bundles, leases, graphs.
 #[test]
 fn everything_that_takes_device_memory_takes_memory_on_loan() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
+    for_each_linked_pair(|here, there| {
         let (compute, other) = (
             here.stream::<Compute<_>>().unwrap(),
             here.stream::<Other<_>>().unwrap(),
@@ -197,14 +199,8 @@ fn everything_that_takes_device_memory_takes_memory_on_loan() {
 /// Two parts of one block: one stays with its own device, the other is on loan.
 #[test]
 fn a_part_of_a_block_is_lent() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
-        let (compute, owner) = (
-            here.stream::<Compute<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|here, there| {
+        let (compute, owner) = compute_and_owner(here, there);
         let mut whole = owner.alloc_zeroed::<u32>(LEN).unwrap();
         let rest = whole.split_off(100);
         let mut lent = compute.acquire_peer(owner.release(rest).unwrap()).unwrap();
@@ -223,14 +219,8 @@ fn a_part_of_a_block_is_lent() {
 /// Memory with no bytes, and memory of a device that is simulated apart.
 #[test]
 fn loans_of_nothing_and_of_strangers() {
-    for_each_pair(|here, there| {
-        if !has_link(here, there) {
-            return;
-        }
-        let (compute, owner) = (
-            here.stream::<Compute<_>>().unwrap(),
-            there.stream::<Compute<_>>().unwrap(),
-        );
+    for_each_linked_pair(|here, there| {
+        let (compute, owner) = compute_and_owner(here, there);
         let none = owner.release(owner.alloc_zeroed::<u32>(0).unwrap()).unwrap();
         let mut none = compute.acquire_peer(none).unwrap();
         compute.fill(&mut none, 1).unwrap();
@@ -239,10 +229,7 @@ fn loans_of_nothing_and_of_strangers() {
     });
     Device::simulated(SimConfig::new(), |first| {
         Device::simulated(SimConfig::new(), |second| {
-            let (compute, owner) = (
-                first.stream::<Compute<_>>().unwrap(),
-                second.stream::<Compute<_>>().unwrap(),
-            );
+            let (compute, owner) = compute_and_owner(&first, &second);
             let theirs = filled(&owner, 1.0).unwrap();
             let refused = compute.try_acquire_peer(theirs).unwrap_err();
             let code = refused.error.driver().unwrap().code();
