@@ -35,6 +35,8 @@ pub use parts::{
 ///
 /// Generics, bounds and types come in as fragments, so no other code of the user can stand in the
 /// impls.
+///
+/// The rule `@built` is safe code, which the impls use to build one form from another.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __bundle {
@@ -119,7 +121,6 @@ macro_rules! __bundle {
             $(for<$($idle_for),*> $idle_bounded: $($($idle_outlives +)? $(?$idle_maybe +)? $(for<$($idle_higher),*> $idle_bound +)?)*,)*
         {
             #[inline]
-            #[allow(irrefutable_let_patterns)]
             fn attach_parts<__S: $crate::StreamTag>(
                 self,
                 __with: $crate::__private::Attach<__S, __D>,
@@ -130,22 +131,15 @@ macro_rules! __bundle {
                         // If one part unwinds, the parts after it must leak: a drop would treat
                         // them as idle.
                         $(let $part = $crate::__private::Unless::leaked($part);)*
-                        let __here = $crate::__private::Exact(($($plain.0,)*));
-                        let __made = $($form)::+ {
-                            $($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part)),)*
-                            $($plain_member: $plain.0,)*
-                        };
-                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-                            let __there = $crate::__private::Exact(($(*$plain,)*));
-                            $crate::__private::same_type(__here, __there);
+                        $crate::__bundle! { @built $($form)::+
+                            parts = [$($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part));)*],
+                            plain = [$($plain_member: $plain;)*],
                         }
-                        __made
                     }
                 )* }
             }
 
             #[inline]
-            #[allow(irrefutable_let_patterns)]
             fn parts_back<__S: $crate::StreamTag>(
                 __on: <Self as $crate::Bundle>::On<__S>,
                 __with: $crate::__private::Back<__S, __D>,
@@ -155,21 +149,14 @@ macro_rules! __bundle {
                         $(let $plain = $crate::__private::Exact($plain);)*
                         // If one part unwinds, the parts before it must leak.
                         $(let $part = $crate::__private::Unless::leaked($crate::__private::Back::part(__with, $part));)*
-                        let __here = $crate::__private::Exact(($($plain.0,)*));
-                        let __made = $($form)::+ {
-                            $($member: $crate::__private::Unless::take_back($part),)*
-                            $($plain_member: $plain.0,)*
-                        };
-                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-                            let __there = $crate::__private::Exact(($(*$plain,)*));
-                            $crate::__private::same_type(__here, __there);
+                        $crate::__bundle! { @built $($form)::+
+                            parts = [$($member: $crate::__private::Unless::take_back($part);)*],
+                            plain = [$($plain_member: $plain;)*],
                         }
-                        __made
                     }
                 )* }
             }
 
-            #[allow(irrefutable_let_patterns)]
             fn view_parts<'__v, __S: $crate::StreamTag>(
                 &mut self,
                 __with: $crate::__private::BorrowMut<'__v, __S, __D>,
@@ -178,21 +165,14 @@ macro_rules! __bundle {
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
                         $(let $part = $crate::__private::Exact($part);)*
                         $(let $plain = $crate::__private::Exact(*$plain);)*
-                        let __here = $crate::__private::Exact(($($plain.0,)*));
-                        let __made = $($view_form)::+ {
-                            $($member: $crate::__private::BorrowMut::part(__with, $part),)*
-                            $($plain_member: $plain.0,)*
-                        };
-                        if let $($view_form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-                            let __there = $crate::__private::Exact(($(*$plain,)*));
-                            $crate::__private::same_type(__here, __there);
+                        $crate::__bundle! { @built $($view_form)::+
+                            parts = [$($member: $crate::__private::BorrowMut::part(__with, $part);)*],
+                            plain = [$($plain_member: $plain;)*],
                         }
-                        __made
                     }
                 )* }
             }
 
-            #[allow(irrefutable_let_patterns)]
             fn parts_by_ref<'__v, __S: $crate::StreamTag>(
                 &self,
                 __with: $crate::__private::Borrow<'__v, __S, __D>,
@@ -201,16 +181,10 @@ macro_rules! __bundle {
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
                         $(let $part = $crate::__private::Exact($part);)*
                         $(let $plain = $crate::__private::Exact(*$plain);)*
-                        let __here = $crate::__private::Exact(($($plain.0,)*));
-                        let __made = $($ref_form)::+ {
-                            $($member: $crate::__private::Borrow::part(__with, $part),)*
-                            $($plain_member: $plain.0,)*
-                        };
-                        if let $($ref_form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-                            let __there = $crate::__private::Exact(($(*$plain,)*));
-                            $crate::__private::same_type(__here, __there);
+                        $crate::__bundle! { @built $($ref_form)::+
+                            parts = [$($member: $crate::__private::Borrow::part(__with, $part);)*],
+                            plain = [$($plain_member: $plain;)*],
                         }
-                        __made
                     }
                 )* }
             }
@@ -252,26 +226,35 @@ macro_rules! __bundle {
             $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
         {
             #[inline]
-            #[allow(irrefutable_let_patterns)]
             fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
                         $(let $plain = $crate::__private::Exact($plain);)*
                         // If one part unwinds, the parts before it must leak.
                         $(let $part = $crate::__private::Unless::leaked($crate::__private::Detach::part(__with, $part));)*
-                        let __here = $crate::__private::Exact(($($plain.0,)*));
-                        let __made = $($form)::+ {
-                            $($member: $crate::__private::Unless::take_back($part),)*
-                            $($plain_member: $plain.0,)*
-                        };
-                        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-                            let __there = $crate::__private::Exact(($(*$plain,)*));
-                            $crate::__private::same_type(__here, __there);
+                        $crate::__bundle! { @built $($form)::+
+                            parts = [$($member: $crate::__private::Unless::take_back($part);)*],
+                            plain = [$($plain_member: $plain;)*],
                         }
-                        __made
                     }
                 )* }
             }
         }
     };
+
+    // One form of the bundle. Its plain fields have the types of the form that it is made from.
+    (
+        @built $($form:ident)::+
+        parts = [$($member:tt: $part:expr;)*],
+        plain = [$($plain_member:tt: $plain:ident;)*],
+    ) => {{
+        let __here = $crate::__private::Exact(($($plain.0,)*));
+        let __made = $($form)::+ { $($member: $part,)* $($plain_member: $plain.0,)* };
+        #[allow(irrefutable_let_patterns)]
+        if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
+            let __there = $crate::__private::Exact(($(*$plain,)*));
+            $crate::__private::same_type(__here, __there);
+        }
+        __made
+    }};
 }
