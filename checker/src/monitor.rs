@@ -22,8 +22,8 @@ pub(crate) struct Monitor {
     events: HashMap<u64, Record>,
     /// Lengths in bytes of the blocks in use, by address.
     blocks: HashMap<u64, u64>,
-    /// Lengths in bytes of managed memory in use, by address.
-    managed: HashMap<u64, u64>,
+    /// Lengths in bytes of managed and write-combined memory in use, by address.
+    host_allocations: HashMap<u64, u64>,
     captures: HashMap<u64, Capture>,
     captures_begun: u64,
     graphs: HashMap<u64, Graph>,
@@ -111,7 +111,7 @@ impl Monitor {
             streams: HashMap::new(),
             events: HashMap::new(),
             blocks: HashMap::new(),
-            managed: HashMap::new(),
+            host_allocations: HashMap::new(),
             captures: HashMap::new(),
             captures_begun: 0,
             graphs: HashMap::new(),
@@ -230,15 +230,15 @@ impl Monitor {
         self.checker.forget(bytes);
     }
 
-    /// Managed memory is allocated: earlier accesses there were to other memory.
-    pub(crate) fn alloc_managed(&mut self, bytes: Range<u64>) {
-        self.managed.insert(bytes.start, bytes.end - bytes.start);
+    /// Memory that the host reaches is allocated: earlier accesses there were to other memory.
+    pub(crate) fn alloc_host(&mut self, bytes: Range<u64>) {
+        self.host_allocations.insert(bytes.start, bytes.end - bytes.start);
         self.checker.forget(bytes);
     }
 
-    /// Managed memory is freed: the free counts as a write of the host.
-    pub(crate) fn free_managed(&mut self, address: u64, operation: Operation) {
-        if let Some(bytes) = self.managed.remove(&address) {
+    /// Memory that the host reaches is freed: the free counts as a write of the host.
+    pub(crate) fn free_host(&mut self, address: u64, operation: Operation) {
+        if let Some(bytes) = self.host_allocations.remove(&address) {
             self.unregister(address..address + bytes, operation);
         }
     }

@@ -77,6 +77,7 @@
 //! - **memory that nothing wrote yet**: [`alloc_uninit`](Stream::alloc_uninit), written by a kernel
 //!   that returns its element ([`KernelOutput`]) or by `init_…`;
 //!   [`pinned_uninit`](Device::pinned_uninit)
+//! - **memory for uploads alone**, which the processor does not cache: [`WriteCombinedBuffer`]
 //! - **memory that kernels reach elsewhere**: pinned memory, by [`mapped`](Stream::mapped) and
 //!   [`mapped_mut`](Stream::mapped_mut); [`ManagedBuffer`], with [`prefetch`](Stream::prefetch) and
 //!   [`advise`](ManagedBuffer::advise); [`PeerBuffer`], of another GPU, by
@@ -159,7 +160,8 @@ pub use cuda_rt_runtime::{
     NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError,
     PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,
     ReadBy, Reducible, Reduction, Refused, RefusedBuffers, Result, SameAs, Scoped, Shared, Slot, Stream,
-    StreamPool, StreamTag, TimedEvent, WriteBy, done_scope,
+    StreamPool, StreamTag, TimedEvent, WriteBy, WriteCombined, WriteCombinedBuffer, WriteCombinedView,
+    done_scope,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
 pub use cuda_rt_runtime::{devices, streams};

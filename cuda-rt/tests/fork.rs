@@ -120,6 +120,20 @@ fn managed_memory_stays_in_the_parent(gpu: &Device) {
     assert_eq!(managed.to_vec().unwrap(), [7; 16]);
 }
 
+/// Write-combined memory stays with its parent too, and a child that writes it gets an error.
+fn write_combined_memory_stays_in_the_parent(gpu: &Device) {
+    let mut frame = gpu.write_combined_from(&[7_u32; 16]).unwrap();
+    assert!(in_a_child(|| {
+        for refused in [frame.fill(.., 1), frame.copy_from_slice(..1, &[1])] {
+            let error = refused.unwrap_err();
+            let code = error.driver().unwrap().code();
+            assert_eq!(code, ErrorCode::NOT_INITIALIZED, "{error}");
+            assert!(error.to_string().contains("this process was forked"), "{error}");
+        }
+    }));
+    frame.fill(8.., 8).unwrap();
+}
+
 /// In a child, a scope does not wait for the closures that its parent's threads run, and takes no
 /// others.
 fn a_scope_of_the_parent_ends_in_a_child(gpu: &Device) {
@@ -227,6 +241,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
     let gpu = open();
     pinned_memory_stays_in_the_parent(&gpu);
     managed_memory_stays_in_the_parent(&gpu);
+    write_combined_memory_stays_in_the_parent(&gpu);
     if !gpu.is_simulated() {
         eprintln!("SKIPPED ON CUDA: a context is of no use in a child");
         return;

@@ -332,6 +332,15 @@ impl Memory for CudaDriver {
         self.report(unsafe { memory::unregister_host(&self.context, memory) })
     }
 
+    fn alloc_write_combined(&self, bytes: usize) -> DriverResult<NonNull<c_void>> {
+        self.report(memory::alloc_write_combined(&self.context, bytes))
+    }
+
+    unsafe fn free_write_combined(&self, address: NonNull<c_void>) -> DriverResult<()> {
+        // SAFETY: the same contract.
+        self.report(unsafe { memory::free_write_combined(&self.context, address) })
+    }
+
     fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
         self.report(memory::mapped_address(&self.context, address))
     }

@@ -5,7 +5,8 @@
 //! one buffer could not say so. Memory that is attached globally is reachable from every device of
 //! the process, so every device must permit that.
 //!
-//! The exit handlers of the library may unmap managed memory. So the host touches it only inside
+//! The exit handlers of the library may unmap managed memory, and write-combined memory, which
+//! `cuMemHostAlloc` maps (`memory.rs`). So the host touches both only inside
 //! [`while_mapped`](cuda_rt_driver::Managed::while_mapped), for which the end of the process waits
 //! as for a call ([`process_end`]).
 

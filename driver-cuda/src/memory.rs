@@ -247,6 +247,30 @@ pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> 
     unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
 }
 
+/// Write-combined host memory, page-locked for every context.
+pub(super) fn alloc_write_combined(context: &Context, bytes: usize) -> DriverResult<NonNull<c_void>> {
+    let _entered = context.enter()?;
+    let mut address = ptr::null_mut();
+    let flags =
+        ffi::CU_MEMHOSTALLOC_PORTABLE | ffi::CU_MEMHOSTALLOC_DEVICEMAP | ffi::CU_MEMHOSTALLOC_WRITECOMBINED;
+    // SAFETY: the pointer is to a live address.
+    let allocated = unsafe { context.library().cuMemHostAlloc(&mut address, bytes, flags) };
+    allocated.map_err(|error| {
+        let detail = format!("{bytes} bytes of write-combined memory");
+        DriverError::with_detail(error.call(), error.code(), detail)
+    })?;
+    NonNull::new(address).ok_or_else(|| DriverError::new("cuMemHostAlloc", ErrorCode::UNKNOWN))
+}
+
+/// # Safety
+/// As [`Memory::free_write_combined`](cuda_rt_driver::Memory::free_write_combined).
+pub(super) unsafe fn free_write_combined(context: &Context, address: NonNull<c_void>) -> DriverResult<()> {
+    let _entered = context.enter()?;
+    // SAFETY: by this function's contract the address came from `cuMemHostAlloc`, and every use is
+    // over.
+    unsafe { context.library().cuMemFreeHost(address.as_ptr()) }
+}
+
 /// The address by which the context's device reaches page-locked memory.
 pub(super) fn mapped_address(context: &Context, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
     let _entered = context.enter()?;

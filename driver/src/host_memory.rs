@@ -8,10 +8,8 @@ use memmap2::MmapMut;
 ///
 /// The pages are not from `cuMemHostAlloc`: a reset of the context would unmap such memory under
 /// the host's references. Mapped and registered memory can still be read after a reset, and copies
-/// are as fast. For the same reason no memory is write-combined: only `cuMemHostAlloc` makes such
-/// memory, and `cuMemHostRegister` has no flag for it. Linux could not keep such pages from a child
-/// either: it wipes private anonymous pages only. `PinnedBuffer::from_foreign` takes write-combined
-/// memory of a program that promises both.
+/// are as fast. Write-combined memory is not of this kind: only `cuMemHostAlloc` makes it, and
+/// `cuMemHostRegister` has no flag for it. The host gets no references to that memory.
 ///
 /// A child of `fork` does not get these pages. It finds zeros at their addresses, and its writes
 /// stay its own. Counterexample: a child maps the same pages until one process writes. If the

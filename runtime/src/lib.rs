@@ -61,7 +61,7 @@ pub use crate::memory::Slot;
 pub use crate::memory::{
     Bundle, ChunksExact, ChunksExactMut, DeviceBuffer, DeviceSlice, DeviceView, DeviceViewMut, Element,
     HostArguments, ManagedBuffer, OwnedBy, PeerBuffer, PinnedBuffer, PinnedSlice, PinnedStats, PinnedView,
-    PinnedViewMut, RangeIndex,
+    PinnedViewMut, RangeIndex, WriteCombinedBuffer, WriteCombinedView,
 };
 pub use crate::memory::{HostLease, Lease, Shared};
 pub use crate::memory::{Layout2, Layout3};
@@ -76,7 +76,7 @@ pub use crate::stream::{MappedOutput, Stream};
 pub use crate::stream::{Pooled, StreamPool};
 pub use crate::tag::{
     DeviceTag, Gpu, HostPlace, Idle, IdlePlace, Live, NamedDevice, NamedStream, NoStream, OnHost, Place,
-    Priority, ReadBy, SameAs, Scoped, StreamTag, WriteBy,
+    Priority, ReadBy, SameAs, Scoped, StreamTag, WriteBy, WriteCombined,
 };
 pub use cuda_rt_driver::Reduction;
 

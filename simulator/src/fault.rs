@@ -42,6 +42,8 @@ calls! {
     TrimPool "cuMemPoolTrimTo";
     RegisterHost "cuMemHostRegister";
     UnregisterHost "cuMemHostUnregister";
+    AllocWriteCombined "cuMemHostAlloc";
+    FreeWriteCombined "cuMemFreeHost";
     MappedAddress "cuMemHostGetDevicePointer";
     AllocManaged "cuMemAllocManaged";
     FreeManaged "cuMemFree";

@@ -71,10 +71,9 @@ use cuda_rt_checker::{Checked, Simulates, Watch};
 use cuda_rt_driver::call_lock::CallLock;
 use cuda_rt_driver::{
     Backend, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
-    HostFunction, HostMemory, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph,
-    RawNode, RawPeer, RawStream,
+    HostFunction, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
@@ -278,74 +277,6 @@ impl Events for SimDevice {
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
         self.enter(Call::ElapsedMs, |state| state.elapsed_ms(start, end))
-    }
-}
-
-impl Memory for SimDevice {
-    fn memory_info(&self) -> DriverResult<MemoryInfo> {
-        self.enter(Call::MemoryInfo, |state| {
-            let memory = &state.memories[self.device];
-            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
-            Ok(MemoryInfo {
-                free_bytes: total_bytes - used_bytes,
-                total_bytes,
-            })
-        })
-    }
-
-    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
-        self.enter(Call::Alloc, |state| state.alloc(bytes, stream))
-    }
-
-    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-        self.enter(Call::Free, |state| state.free(address, stream))
-    }
-
-    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
-        self.enter(Call::PoolStats, |state| Ok(state.memories[self.device].stats()))
-    }
-
-    fn reset_pool_peaks(&self) -> DriverResult<()> {
-        self.enter(Call::SetPool, |state| {
-            state.memories[self.device].reset_peaks();
-            Ok(())
-        })
-    }
-
-    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
-        self.enter(Call::SetPool, |state| {
-            state.memories[self.device].set_release_threshold(bytes);
-            Ok(())
-        })
-    }
-
-    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
-        self.enter(Call::TrimPool, |state| {
-            state.memories[self.device].trim(keep_bytes);
-            Ok(())
-        })
-    }
-
-    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        self.enter(Call::RegisterHost, |state| {
-            if state.host.register(memory.address(), memory.len_bytes()) {
-                return Ok(());
-            }
-            Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
-        })
-    }
-
-    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
-        self.enter(Call::UnregisterHost, |state| {
-            if state.host.unregister(memory.address()) {
-                return Ok(());
-            }
-            Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
-        })
-    }
-
-    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
-        self.enter(Call::MappedAddress, |state| state.mapped_address(address))
     }
 }
 

@@ -13,7 +13,7 @@ use cuda_rt_driver::{
     Advice, DriverError, DriverResult, ErrorCode, HostMemory, Location, Managed, RawStream,
 };
 
-/// The managed memory of a host.
+/// Managed memory of a host, or other memory that the driver allocates and the host reaches.
 #[derive(Debug, Default)]
 pub(super) struct ManagedMemory {
     /// The allocations in use, by address.
@@ -37,7 +37,7 @@ impl ManagedMemory {
     }
 
     /// An allocation of `bytes` bytes, filled with junk: many wrong programs expect zeros.
-    fn take(&mut self, bytes: usize, random: &mut Random) -> Option<NonNull<c_void>> {
+    pub(super) fn take(&mut self, bytes: usize, random: &mut Random) -> Option<NonNull<c_void>> {
         let same = self.freed.iter().rposition(|memory| memory.len_bytes() == bytes);
         let memory = match same {
             Some(same) => self.freed.swap_remove(same),
@@ -50,7 +50,7 @@ impl ManagedMemory {
         Some(address)
     }
 
-    fn end(&mut self, address: NonNull<c_void>, random: &mut Random) -> bool {
+    pub(super) fn end(&mut self, address: NonNull<c_void>, random: &mut Random) -> bool {
         let Some(memory) = self.in_use.remove(&(address.addr().get() as u64)) else {
             return false;
         };
@@ -69,7 +69,7 @@ fn spoil(memory: &HostMemory, random: &mut Random) {
     let start = memory.address().as_ptr().expose_provenance() as u64;
     // SAFETY: the memory is mapped for that many bytes (HOST-MEMORY-1). No operation runs now, and
     // the host does not use memory before it is given out or after it was freed, by the contract of
-    // `free_managed`.
+    // `free_managed` and `free_write_combined`.
     unsafe { memory::repeat(start, &junk, memory.len_bytes()) };
 }
 

@@ -5,11 +5,17 @@
 //! the first to be given out again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::c_void;
+use std::ptr::NonNull;
 
 use memmap2::MmapMut;
 
+use super::SimDevice;
+use super::fault::Call;
 use super::random::Random;
-use cuda_rt_driver::MemoryPoolStats;
+use cuda_rt_driver::{
+    DeviceAddress, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
+};
 
 /// Every block starts at a multiple of this, and its length is a multiple of this, in bytes.
 const ALIGNMENT: u64 = 256;
@@ -359,6 +365,93 @@ pub(super) unsafe fn repeat(destination: u64, pattern: &[u8], bytes: usize) {
         // `done`, so source and destination do not overlap.
         unsafe { next.copy_from_nonoverlapping(base, more) };
         done += more;
+    }
+}
+
+impl cuda_rt_driver::Memory for SimDevice {
+    fn memory_info(&self) -> DriverResult<MemoryInfo> {
+        self.enter(Call::MemoryInfo, |state| {
+            let memory = &state.memories[self.device];
+            let (total_bytes, used_bytes) = (memory.limit_bytes(), memory.used_bytes());
+            Ok(MemoryInfo {
+                free_bytes: total_bytes - used_bytes,
+                total_bytes,
+            })
+        })
+    }
+
+    unsafe fn alloc(&self, bytes: usize, stream: RawStream) -> DriverResult<DeviceAddress> {
+        self.enter(Call::Alloc, |state| state.alloc(bytes, stream))
+    }
+
+    unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        self.enter(Call::Free, |state| state.free(address, stream))
+    }
+
+    fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {
+        self.enter(Call::PoolStats, |state| Ok(state.memories[self.device].stats()))
+    }
+
+    fn reset_pool_peaks(&self) -> DriverResult<()> {
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].reset_peaks();
+            Ok(())
+        })
+    }
+
+    fn set_release_threshold(&self, bytes: u64) -> DriverResult<()> {
+        self.enter(Call::SetPool, |state| {
+            state.memories[self.device].set_release_threshold(bytes);
+            Ok(())
+        })
+    }
+
+    fn trim_pool(&self, keep_bytes: u64) -> DriverResult<()> {
+        self.enter(Call::TrimPool, |state| {
+            state.memories[self.device].trim(keep_bytes);
+            Ok(())
+        })
+    }
+
+    unsafe fn register_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        self.enter(Call::RegisterHost, |state| {
+            if state.host.register(memory.address(), memory.len_bytes()) {
+                return Ok(());
+            }
+            Err(state.error(Call::RegisterHost, ErrorCode::HOST_MEMORY_ALREADY_REGISTERED))
+        })
+    }
+
+    unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()> {
+        self.enter(Call::UnregisterHost, |state| {
+            if state.host.unregister(memory.address()) {
+                return Ok(());
+            }
+            Err(state.error(Call::UnregisterHost, ErrorCode::INVALID_VALUE))
+        })
+    }
+
+    fn alloc_write_combined(&self, bytes: usize) -> DriverResult<NonNull<c_void>> {
+        self.enter(Call::AllocWriteCombined, |state| {
+            if bytes == 0 {
+                return Err(state.error(Call::AllocWriteCombined, ErrorCode::INVALID_VALUE));
+            }
+            let taken = state.host.take_write_combined(bytes, &mut state.random);
+            taken.ok_or_else(|| state.error(Call::AllocWriteCombined, ErrorCode::OUT_OF_MEMORY))
+        })
+    }
+
+    unsafe fn free_write_combined(&self, address: NonNull<c_void>) -> DriverResult<()> {
+        self.enter(Call::FreeWriteCombined, |state| {
+            if state.host.end_write_combined(address, &mut state.random) {
+                return Ok(());
+            }
+            Err(state.error(Call::FreeWriteCombined, ErrorCode::INVALID_VALUE))
+        })
+    }
+
+    fn mapped_address(&self, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
+        self.enter(Call::MappedAddress, |state| state.mapped_address(address))
     }
 }
 

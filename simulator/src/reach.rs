@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use super::managed::ManagedMemory;
 use super::memory::Memory;
+use super::random::Random;
 
 /// The memory that work of a device reaches.
 #[derive(Clone, Copy)]
@@ -40,6 +41,8 @@ impl<'a> Reach<'a> {
 #[derive(Debug, Default)]
 pub(super) struct HostRanges {
     pub(super) managed: ManagedMemory,
+    /// Write-combined memory, which is page-locked too.
+    write_combined: ManagedMemory,
     /// The lengths of page-locked ranges, by address.
     registered: BTreeMap<u64, u64>,
 }
@@ -58,6 +61,23 @@ impl HostRanges {
     /// Ends the range that starts at `address`. Returns whether there was one.
     pub(super) fn unregister(&mut self, address: NonNull<c_void>) -> bool {
         self.registered.remove(&(address.addr().get() as u64)).is_some()
+    }
+
+    /// Page-locked memory, filled with junk.
+    pub(super) fn take_write_combined(
+        &mut self,
+        bytes: usize,
+        random: &mut Random,
+    ) -> Option<NonNull<c_void>> {
+        let address = self.write_combined.take(bytes, random)?;
+        self.register(address, bytes);
+        Some(address)
+    }
+
+    /// Ends memory of [`take_write_combined`](Self::take_write_combined). Returns whether there was
+    /// such memory.
+    pub(super) fn end_write_combined(&mut self, address: NonNull<c_void>, random: &mut Random) -> bool {
+        self.write_combined.end(address, random) && self.unregister(address)
     }
 
     /// Number of page-locked ranges.

@@ -56,6 +56,7 @@ twins! {
     h13_read_before_download_is_done;
     h13_read_what_is_not_settled;
     h13_read_what_was_peeked_at;
+    h14_write_combined_memory;
     h14_write_during_upload;
     h14_write_under_a_host_function;
     h14_write_what_is_shared_with_the_host;

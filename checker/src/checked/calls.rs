@@ -125,6 +125,16 @@ impl<D: Driver + ?Sized> Memory for Checked<D> {
             monitor.register(host(memory.address(), memory.len_bytes()));
         });
 
+        alloc_write_combined(bytes) => this.follow(call, |monitor, address| {
+            monitor.alloc_host(host(*address, bytes));
+        });
+
+        #[track_caller]
+        free_write_combined(address) => {
+            let at = CallSite::here("free of write-combined memory");
+            this.follow(call, |monitor, ()| monitor.free_host(host(address, 0).start, operation(at)))
+        };
+
         #[track_caller]
         unregister_host(memory) => {
             let at = CallSite::here("unregister");
@@ -152,7 +162,7 @@ impl<D: Driver + ?Sized> Managed for Checked<D> {
 
     cuda_rt_driver::managed_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
         alloc_managed(bytes) => this.follow(call, |monitor, address| {
-            monitor.alloc_managed(host(*address, bytes));
+            monitor.alloc_host(host(*address, bytes));
         });
 
         // A prefetch changes no bytes. It counts as a read, so a free does not come before it.
@@ -164,7 +174,7 @@ impl<D: Driver + ?Sized> Managed for Checked<D> {
         #[track_caller]
         free_managed(address) => {
             let at = CallSite::here("free of managed memory");
-            this.follow(call, |monitor, ()| monitor.free_managed(host(address, 0).start, operation(at)))
+            this.follow(call, |monitor, ()| monitor.free_host(host(address, 0).start, operation(at)))
         };
     }
 }

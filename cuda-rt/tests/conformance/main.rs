@@ -32,6 +32,7 @@ mod cases {
     pub(crate) mod peers;
     pub(crate) mod streams;
     pub(crate) mod threads;
+    pub(crate) mod write_combined;
 }
 
 /// Makes a test for each case and backend.
@@ -119,6 +120,11 @@ suite! {
         prefetches_and_advice_change_no_bytes,
         a_graph_works_on_managed_memory,
         a_panic_leaves_the_closure,
+    }
+    write_combined {
+        uploads_read_what_the_host_wrote,
+        a_kernel_reaches_write_combined_memory,
+        a_graph_uploads_from_write_combined_memory,
     }
     copies {
         copies_at_odd_offsets_and_lengths_arrive,

@@ -55,7 +55,7 @@ fn allowed(call: Call) -> [usize; 6] {
         // Together with the memory that it allocates.
         Call::DestroyGraph => [0, 0, 1, 1, 0, 0],
         Call::Free | Call::WaitEvent => [0, 0, 0, 1, 0, 0],
-        Call::UnregisterHost => [0, 0, 0, 0, 1, 0],
+        Call::UnregisterHost | Call::FreeWriteCombined => [0, 0, 0, 0, 1, 0],
         Call::FreeManaged => [0, 0, 0, 0, 0, 1],
         Call::SynchronizeEvent => [0, 0, 0, 0, 1, 1],
         // The record at the end of a lease (memory), or of the use of a pinned or managed block.

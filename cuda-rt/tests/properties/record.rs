@@ -189,6 +189,7 @@ impl Events for Recorder {
 impl Memory for Recorder {
     cuda_rt::driver::memory_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
         memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, mapped_address,
+        alloc_write_combined, free_write_combined,
     }
 
     cuda_rt::driver::memory_calls! { |this: &Recorder, call(&SimDriver)|

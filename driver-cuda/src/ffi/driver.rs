@@ -120,6 +120,8 @@ macro_rules! driver_entry_points {
             advice: ffi::CUmem_advise,
             at: ffi::CUdevice,
         );
+        since "CUDA 2.2": fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint);
+        since "CUDA 2.0": fn cuMemFreeHost(address: *mut c_void);
         since "CUDA 6.5": fn cuMemHostRegister_v2(address: *mut c_void, bytes: usize, flags: c_uint);
         since "CUDA 4.0": fn cuMemHostUnregister(address: *mut c_void);
         since "CUDA 3.2": fn cuMemHostGetDevicePointer_v2(

@@ -153,6 +153,12 @@ impl CUgraphExecUpdateResult {
 pub(crate) const CU_MEMHOSTREGISTER_PORTABLE: c_uint = 1;
 /// The registered memory has a device address in every context.
 pub(crate) const CU_MEMHOSTREGISTER_DEVICEMAP: c_uint = 2;
+/// The allocated memory is page-locked for every context of the process.
+pub(crate) const CU_MEMHOSTALLOC_PORTABLE: c_uint = 1;
+/// The allocated memory has a device address in every context.
+pub(crate) const CU_MEMHOSTALLOC_DEVICEMAP: c_uint = 2;
+/// The host's processor does not cache the allocated memory, and combines writes to it.
+pub(crate) const CU_MEMHOSTALLOC_WRITECOMBINED: c_uint = 4;
 /// Managed memory that every stream of every device may use.
 pub(crate) const CU_MEM_ATTACH_GLOBAL: c_uint = 1;
 /// The host, where a call of managed memory names a device.

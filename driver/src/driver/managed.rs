@@ -52,9 +52,9 @@ group! {
             advice: Advice,
         ) -> DriverResult<()>;
 
-        /// Runs `body` once, while managed memory stays mapped: the process's exit handlers, which
-        /// may unmap it, wait for the end of `body`. A driver that wraps another must pass the call
-        /// on. If the call returns an error, `body` has not run.
+        /// Runs `body` once, while managed and write-combined memory stay mapped: the process's
+        /// exit handlers, which may unmap them, wait for the end of `body`. A driver that wraps
+        /// another must pass the call on. If the call returns an error, `body` has not run.
         fn while_mapped(&self, body: &dyn Fn()) -> DriverResult<()>;
     }
 }

@@ -58,12 +58,29 @@ group! {
         /// `memory` is registered here and no pending work uses it.
         unsafe fn unregister_host(&self, memory: &HostMemory) -> DriverResult<()>;
 
+        /// Allocates `bytes` (more than 0) of page-locked host memory that the host's processor
+        /// does not cache, but combines the writes of (`cuMemHostAlloc`,
+        /// `CU_MEMHOSTALLOC_WRITECOMBINED`, portable and mapped), aligned to a page. What the
+        /// memory holds is unspecified. May block.
+        ///
+        /// The host uses it inside [`while_mapped`](super::Managed::while_mapped) only: exit
+        /// handlers may unmap it.
+        fn alloc_write_combined(&self, bytes: usize) -> DriverResult<NonNull<c_void>>;
+
+        /// Frees write-combined memory (`cuMemFreeHost`). May block until the device has no work.
+        ///
+        /// # Safety
+        /// `address` came from [`alloc_write_combined`](Self::alloc_write_combined) of this driver,
+        /// every use is over, and it is not used again.
+        unsafe fn free_write_combined(&self, address: NonNull<c_void>) -> DriverResult<()>;
+
         /// The address by which work of this device reaches page-locked host memory
         /// (`cuMemHostGetDevicePointer`). `address` may lie inside an allocation; the bytes from
         /// there to the allocation's end follow at the result.
         ///
         /// Kernels, copies and fills of this device take the result, as long as the memory stays
-        /// page-locked. Under Linux the two addresses are equal. A checker follows memory by its
+        /// page-locked. Under Linux the two addresses are equal, except perhaps those of
+        /// write-combined memory. A checker follows memory by its
         /// address, so it sees both uses as uses of the same bytes only where they are equal.
         ///
         /// Returns an error if no page-locked memory of the process is at `address`.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::device::run_time_streams::{RunTimeStreams, StreamState};
 use crate::error::Unordered;
-use crate::memory::{ManagedPool, PinnedPool};
+use crate::memory::{ManagedPool, PinnedPool, WriteCombinedPool};
 use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
 use crate::order::host_task::HostTask;
@@ -45,6 +45,7 @@ pub(crate) struct DeviceCore {
     completion: Arc<Completion>,
     pinned: PinnedPool,
     managed: ManagedPool,
+    write_combined: WriteCombinedPool,
     graph: bool,
     /// The host functions of the capture in progress, which its graph will own.
     host_tasks: Mutex<Vec<Arc<HostTask>>>,
@@ -100,6 +101,7 @@ impl DeviceCore {
             completion,
             pinned: PinnedPool::new(Arc::clone(&driver)),
             managed: ManagedPool::new(Arc::clone(&driver)),
+            write_combined: WriteCombinedPool::new(Arc::clone(&driver)),
             graph,
             host_tasks: Mutex::default(),
             checked: tools.is_checked(),
@@ -179,6 +181,10 @@ impl DeviceCore {
 
     pub(crate) fn managed(&self) -> &ManagedPool {
         &self.managed
+    }
+
+    pub(crate) fn write_combined(&self) -> &WriteCombinedPool {
+        &self.write_combined
     }
 
     pub(crate) fn stream_for_frees(&self) -> StreamRef {
@@ -337,6 +343,7 @@ impl Drop for DeviceCore {
         // streams.
         self.pinned.close();
         self.managed.close();
+        self.write_combined.close();
         self.completion.close();
         self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);

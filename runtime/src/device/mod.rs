@@ -10,6 +10,7 @@ mod memory_pools;
 pub(crate) mod run_time_streams;
 #[cfg(feature = "simulator")]
 mod simulated;
+mod write_combined_memory;
 
 pub use any::AnyDevice;
 
@@ -428,15 +429,10 @@ impl<D: Live> Device<D> {
     /// if the pool has no block of that size whose last use is over: it then maps new memory
     /// (`cuMemHostRegister`).
     ///
-    /// The memory is not write-combined. CUDA makes write-combined memory in `cuMemHostAlloc` only
-    /// (`CU_MEMHOSTALLOC_WRITECOMBINED`), because a page has one way to be cached from the time
-    /// when it is mapped. `cuMemHostRegister`, which locks pages that are mapped already, has no
-    /// flag for it. The pool maps its pages itself for two promises, which memory of
-    /// `cuMemHostAlloc` does not keep: they stay mapped under a `&mut [T]` if the context is reset,
-    /// which frees all memory of the context; and a child of `fork` gets pages of its own. (Linux
-    /// wipes private anonymous pages only, `MADV_WIPEONFORK`, and not those of a driver.) A program
-    /// that accepts both, for data that the CPU only writes, gives such memory to
-    /// [`PinnedBuffer::from_foreign`], whose caller promises them.
+    /// The pool maps its pages itself, for two promises: they stay mapped under a `&mut [T]` as
+    /// long as the buffer lives, and a child of `fork` gets pages of its own. So they are not
+    /// write-combined, because only `cuMemHostAlloc` maps such pages. Data that the CPU writes once
+    /// and never reads have [`write_combined`](Self::write_combined).
     ///
     /// # Errors
     /// [`Error::Pinned`](crate::Error::Pinned), and [`Error::Driver`](crate::Error::Driver) if

@@ -113,12 +113,8 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// `release` may unmap the memory, or drop its owner. If `release` never runs, its captures are
     /// leaked.
     ///
-    /// This is the way to write-combined memory (`cuMemHostAlloc` with
-    /// `CU_MEMHOSTALLOC_WRITECOMBINED`), which [`Device::pinned`] never returns, and says why.
-    /// Write it from the first element to the last, by [`copy_from_slice`](slice::copy_from_slice)
-    /// for example, and let streams read it. The CPU's reads of it are correct, but each goes to
-    /// memory, because write-combined memory is not cached. Nothing that `cuda-rt` does on its own
-    /// reads it.
+    /// Write-combined memory (`cuMemHostAlloc` with `CU_MEMHOSTALLOC_WRITECOMBINED`) needs no
+    /// unsafe code: [`Device::write_combined`].
     ///
     /// # Safety
     /// Until `release` runs:

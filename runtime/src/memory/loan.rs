@@ -2,7 +2,8 @@
 
 use super::view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 use super::{DeviceBuffer, DeviceSlice, ManagedBuffer, PeerBuffer, PinnedBuffer, PinnedSlice};
-use crate::tag::{DeviceTag, StreamTag};
+use super::{WriteCombinedBuffer, WriteCombinedView};
+use crate::tag::{DeviceTag, StreamTag, WriteCombined};
 
 /// Borrowed memory of the stream `S`, which [`Stream::lend_all`](crate::Stream::lend_all) lends to
 /// another stream: `&` to read it, `&mut` to write it. Buffers, slices and views of device memory
@@ -67,6 +68,29 @@ views! { PinnedSlice;
     ['v,] &PinnedView<'v, T, S> => PinnedView;
     ['v,] &PinnedViewMut<'v, T, S> => PinnedView;
     ['v,] &mut PinnedViewMut<'v, T, S> => PinnedViewMut;
+}
+
+/// Write-combined memory, which streams only read.
+macro_rules! write_combined {
+    ($([$($generics:tt)*] $borrowed:ty;)*) => { $(
+        // SAFETY: the view is of the borrowed memory, and cannot write.
+        unsafe impl<$($generics)* T, S: StreamTag> Loan<S> for $borrowed {
+            type On<'l, To: StreamTag> = PinnedView<'l, T, WriteCombined<To>>;
+
+            unsafe fn lent<'l, To: StreamTag>(self) -> PinnedView<'l, T, WriteCombined<To>> {
+                let slice: &PinnedSlice<T, WriteCombined<S>> = &self;
+                // SAFETY: VIEW-1 for `'l` and `To`, by this function's contract.
+                unsafe { PinnedView::new(slice.device_address(), slice.len()) }
+            }
+        }
+    )* };
+}
+
+write_combined! {
+    [] &PinnedSlice<T, WriteCombined<S>>;
+    [] &WriteCombinedBuffer<T, S>;
+    ['v,] &PinnedView<'v, T, WriteCombined<S>>;
+    ['v,] &WriteCombinedView<'v, T, S>;
 }
 
 macro_rules! tuples {

@@ -117,10 +117,10 @@ impl ManagedPool {
             return Ok(());
         }
         Err(DriverError::with_detail(
-            "cuMemAllocManaged",
+            "while_mapped",
             ErrorCode::NOT_INITIALIZED,
             format!(
-                "this process was forked, and managed memory stayed in its parent, process {}; open the device after `fork`",
+                "this process was forked, and memory that CUDA maps stayed in its parent, process {}; open the device after `fork`",
                 self.process
             ),
         ))

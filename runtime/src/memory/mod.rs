@@ -18,6 +18,7 @@ mod loan;
 mod managed;
 mod managed_pool;
 mod many_parts;
+mod mapped_host;
 mod metadata;
 mod parts;
 mod peek;
@@ -30,6 +31,7 @@ mod shared;
 mod slice;
 mod slot;
 mod view;
+mod write_combined;
 
 pub use buffer::DeviceBuffer;
 #[doc(hidden)]
@@ -58,10 +60,12 @@ pub use shared::{HostLease, Lease, Shared};
 pub use slice::{ChunksExact, ChunksExactMut, DeviceSlice};
 pub use slot::Slot;
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
+pub use write_combined::{WriteCombinedBuffer, WriteCombinedView};
 
 pub(crate) use foreign::Foreign;
 pub(crate) use managed_pool::ManagedPool;
 pub(crate) use pinned_pool::PinnedPool;
+pub(crate) use write_combined::WriteCombinedPool;
 
 /// The alignment of every device allocation, in bytes. Pinned memory is aligned to a page.
 const ALIGNMENT: usize = 256;

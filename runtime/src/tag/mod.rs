@@ -124,6 +124,15 @@ unsafe impl<D: DeviceTag> Place for OnHost<D> {
 // SAFETY: as for `NoStream`.
 unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
 
+/// The place of write-combined memory that belongs to `P`
+/// ([`WriteCombinedBuffer`](crate::WriteCombinedBuffer)). If `P` is a stream, this stream reads it.
+/// No stream writes it, and the host has no slice of it.
+pub struct WriteCombined<P = Idle>(PhantomData<fn(P) -> P>);
+// SAFETY: the device of `P` by definition.
+unsafe impl<P: Place> Place for WriteCombined<P> {
+    type Device = P::Device;
+}
+
 /// The place of memory that the host may use. Only [`OnHost`] qualifies.
 ///
 /// # Safety
@@ -135,7 +144,9 @@ unsafe impl<D: DeviceTag> StreamTag for OnHost<D> {}
     note = "H13/H14/H25: wait first: `graph.host(|views| ..)` waits for the launches of a graph and lends views for the host, \
             `stream.release(buffer)?.synchronize()?` gives a buffer to the host (`stream.synchronize()` alone gives none)",
     note = "H13: `NoStream` stands for memory that is pending, shared, leased or kept by a stream: `handoff.synchronize()?`, \
-            `shared.host()?`, `kept.host(..)?`"
+            `shared.host()?`, `kept.host(..)?`",
+    note = "`WriteCombined<..>` memory has no elements for the host to read: it writes an idle buffer by \
+            `buffer.copy_from_slice(range, source)?`, `buffer.fill(range, value)?`, `buffer.write_with(range, |at| ..)?`"
 )]
 pub unsafe trait HostPlace: Sized {}
 // SAFETY: only `Graph::host` and `Kept::host` make views with this tag, after their wait, for a
@@ -152,7 +163,8 @@ unsafe impl<D: DeviceTag> HostPlace for OnHost<D> {}
     note = "H13/H14: wait first: `let buffer = stream.release(buffer)?.synchronize()?;` (`stream.synchronize()` alone gives none)"
 )]
 pub unsafe trait IdlePlace: Sized {}
-// SAFETY: `Idle` is the place of memory that no work uses, by BUFFER-2, PINNED-3 and MANAGED-3.
+// SAFETY: `Idle` is the place of memory that no work uses, by BUFFER-2, PINNED-3, MANAGED-3 and
+// WRITE-COMBINED-3.
 unsafe impl<D: Live> IdlePlace for Idle<D> {}
 
 /// A stream tag whose stream a device can open. [`streams!`](crate::streams) makes these tags.
@@ -197,7 +209,8 @@ impl Priority {
     }
 }
 
-/// Stream `S` may read memory of the place `Self`. Only the place `S` itself qualifies.
+/// Stream `S` may read memory of the place `Self`. Only the place `S` itself qualifies, and
+/// [`WriteCombined`] memory of `S`.
 ///
 /// # Safety
 /// Every earlier write to memory of that place is ordered before later work of `S`.
@@ -214,6 +227,9 @@ impl Priority {
 pub unsafe trait ReadBy<S>: Sized {}
 // SAFETY: a stream runs its work in order.
 unsafe impl<S: StreamTag> ReadBy<S> for S {}
+// SAFETY: memory of that place belongs to `S`, whose work runs in order.
+#[diagnostic::do_not_recommend]
+unsafe impl<S: StreamTag> ReadBy<S> for WriteCombined<S> {}
 
 /// Stream `S` may write memory of the place `Self`. Only the place `S` itself qualifies.
 ///
@@ -227,6 +243,7 @@ unsafe impl<S: StreamTag> ReadBy<S> for S {}
     note = "H30: what is `Idle` belongs to no stream yet: `let buffer = writer.adopt(buffer)?;`",
     note = "H08: `NoStream` stands for a handoff (`writer.acquire(handoff)?`), for what a stream keeps \
             (`writer.view(&mut kept)?`), and for what is shared, leased or constant, which no stream writes",
+    note = "`WriteCombined<..>` memory is for uploads, and no stream writes it: a download needs `gpu.pinned(len)?`",
     note = "H25: in a capture, where streams are `Captured<..>`, memory of outside cannot be used: give it to `capture`, and use the view that it lends",
     note = "H36: memory of another GPU is copied: `writer.copy_from_peer(handoff, .., &mut here)?`"
 )]

@@ -6,8 +6,8 @@ use device_kernels::{add, scale};
 
 use super::{LEN, Streams};
 
-/// Pinned memory that kernels and fills reach in place, and managed memory. Both are dropped while
-/// they are written, and memory of the same size is taken at once.
+/// Pinned memory that kernels and fills reach in place, managed memory and write-combined memory.
+/// They are dropped while work uses them, and memory of the same size is taken at once.
 pub(super) fn program<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<()> {
     let Streams {
         compute, download, ..
@@ -34,5 +34,15 @@ pub(super) fn program<D: Live>(gpu: &Device<D>, streams: &Streams<D>) -> Result<
     assert_eq!(*sum, [2.0 * value; LEN]);
     assert_eq!(next.to_vec()?, [-1.0; LEN]);
     gpu.trim_managed();
+
+    let frame = compute.adopt(gpu.write_combined_from(&[value; LEN])?)?;
+    let uploaded = compute.init_from_host(compute.alloc_uninit(LEN)?, &frame)?;
+    drop(frame);
+    let mut next = gpu.write_combined::<f32>(LEN)?;
+    next.fill(.., -1.0)?;
+    assert_eq!(compute.copy_to_vec(&uploaded)?, [value; LEN]);
+    let next = compute.release(compute.adopt(next)?)?.synchronize()?;
+    drop(next);
+    gpu.trim_write_combined();
     Ok(())
 }

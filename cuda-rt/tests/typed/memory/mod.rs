@@ -17,3 +17,4 @@ mod pinned_pool;
 mod shared;
 mod slice;
 mod slot;
+mod write_combined;

@@ -10,7 +10,8 @@ use super::super::types::{
     CUmemPoolHandle_st, CUmod_st, CUstream_st, driver_numbers,
 };
 use super::super::{
-    CU_DEVICE_CPU, CU_MEM_ATTACH_GLOBAL, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE,
+    CU_DEVICE_CPU, CU_MEM_ATTACH_GLOBAL, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE,
+    CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE,
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
     CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphExecUpdateResult, CUhostFn, CUjit_option,
     CUmem_advise, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
@@ -56,6 +57,9 @@ same_fields!(CUDA_MEMCPY3D = sys::CUDA_MEMCPY3D_st: srcXInBytes = srcXInBytes, s
 
 driver_numbers!(same_numbers[sys]);
 const _: () = assert!(sys::CU_MEMHOSTREGISTER_PORTABLE == CU_MEMHOSTREGISTER_PORTABLE);
+const _: () = assert!(sys::CU_MEMHOSTALLOC_PORTABLE == CU_MEMHOSTALLOC_PORTABLE);
+const _: () = assert!(sys::CU_MEMHOSTALLOC_DEVICEMAP == CU_MEMHOSTALLOC_DEVICEMAP);
+const _: () = assert!(sys::CU_MEMHOSTALLOC_WRITECOMBINED == CU_MEMHOSTALLOC_WRITECOMBINED);
 const _: () = assert!(sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32 == CU_MEM_ATTACH_GLOBAL);
 const _: () = assert!(CU_DEVICE_CPU == -1, "the header's macro is `((CUdevice)-1)`");
 const _: () = assert!(sys::CU_MEMHOSTREGISTER_DEVICEMAP == CU_MEMHOSTREGISTER_DEVICEMAP);

@@ -2,7 +2,6 @@
 
 mod def;
 
-use std::cell::Cell;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -12,18 +11,19 @@ use std::sync::Arc;
 pub use def::ManagedBuffer;
 use def::Memory;
 
+use super::mapped_host::{self, HostUse};
 use super::slice::{DANGLING, DeviceSlice};
 use super::view::{DeviceView, DeviceViewMut};
 use super::{Element, RangeIndex, size_in_bytes};
 use crate::device::core::DeviceCore;
-use crate::error::{During, Error, Refused, Result};
+use crate::error::{Error, Refused, Result};
 use crate::kernel::KernelOutput;
 use crate::memory::bundle::{Bundle, OwnedBy};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::order::unless::Unless;
 use crate::tag::{DeviceTag, Idle, IdlePlace, Live, Place, StreamTag};
-use cuda_rt_driver::{AccessKind, Advice, CallSite, DeviceAddress, DriverError, ErrorCode, Hint};
+use cuda_rt_driver::{AccessKind, Advice, CallSite, DeviceAddress};
 
 impl<T, P> fmt::Debug for ManagedBuffer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,29 +184,13 @@ impl<T, P> ManagedBuffer<T, P> {
 
     /// Runs `body` while managed memory stays mapped, and tells a checker of the access.
     fn while_mapped<O>(&self, passed: CallSite, access: AccessKind, body: impl FnOnce() -> O) -> Result<O> {
-        let core = &self.memory().core;
-        let bytes = self.len() * size_of::<T>();
-        // A child does not have the pages.
-        core.managed().check_process().during(passed.during)?;
-        if bytes > 0 {
-            let address = self.base().cast();
-            core.tools().hint(Hint::HostAccess {
-                address,
-                bytes,
-                access,
-                passed,
-            });
-        }
-        let (body, output) = (Cell::new(Some(body)), Cell::new(None));
-        let run = || {
-            if let Some(body) = body.take() {
-                output.set(Some(body()));
-            }
+        let used = HostUse {
+            address: self.base().cast(),
+            bytes: self.len() * size_of::<T>(),
+            access,
+            passed,
         };
-        core.driver().while_mapped(&run).during(passed.during)?;
-        // A driver that keeps its contract has run the closure.
-        let not_run = || DriverError::new("cuMemAllocManaged", ErrorCode::ILLEGAL_STATE);
-        output.into_inner().ok_or_else(not_run).during(passed.during)
+        mapped_host::while_mapped(&self.memory().core, used, body)
     }
 }
 
