@@ -13,8 +13,7 @@ fn main() -> Result<(), Error> {
     let upload = gpu.stream::<Upload>()?;
     let frame = upload.adopt(gpu.write_combined::<f32>(1024)?)?;
     let bundle = (frame, upload.alloc_zeroed::<f32>(1024)?);
-    let mut graph = upload.capture(bundle, |stream, (mut frame, mut data)| {
-        frame.fill(.., 1.0)?;
+    let mut graph = upload.capture(bundle, |stream, (frame, mut data)| {
         stream.copy_to_device(&frame, &mut data)
     })?;
     graph.launch(&upload)?;
