@@ -1,7 +1,8 @@
 //! Elementwise kernels, with one thread for each element, or one for four. Threads beyond the end
 //! of the output do nothing. A kernel traps if an input is shorter than the output. A grid smaller
 //! than the output is no error for the kernels with a `PerThread` output: they leave the elements
-//! behind the grid as they were. `add` returns its element, so its launch refuses such a grid.
+//! behind the grid as they were. `add` and `mul` return their element, so a launch refuses such a
+//! grid.
 //!
 //! A thread with four elements moves them in one load and one store of 16 bytes, which comes nearer
 //! to the memory's bandwidth. The grid is then `Grid1::covering(len.div_ceil(4))`. Buffers are
@@ -31,6 +32,13 @@ pub fn saxpy(i: Index1, a: f32, x: &[f32], mut y: PerThread<f32>) {
 #[kernel]
 pub fn add(i: Index1, left: &[f32], right: &[f32]) -> f32 {
     left[i.get()] + right[i.get()]
+}
+
+/// Returns `left[i] * right[i]`. The product may be memory that nothing wrote before
+/// (`alloc_uninit`). The grid covers the product's length.
+#[kernel]
+pub fn mul(i: Index1, left: &[f32], right: &[f32]) -> f32 {
+    left[i.get()] * right[i.get()]
 }
 
 /// Multiply-adds of [`process`] for each element.

@@ -1,7 +1,7 @@
 //! Kernels shipped with cuda-rt, all of them safe code.
 //!
 //! - [`scale`], [`saxpy`]: one thread for each element
-//! - [`add`]: a thread that returns its element, to memory that nothing wrote before
+//! - [`add`], [`mul`]: a thread that returns its element, to memory that nothing wrote before
 //! - [`scale4`], [`saxpy4`], [`add4`], [`process4`]: one thread for four elements, moved 16 bytes
 //!   at once
 //! - [`process`]: enough arithmetic to overlap with copies
@@ -9,6 +9,7 @@
 //! - [`bilateral`]: a stencil over an image
 //! - [`block_sum`]: shared memory and warp shuffles, in phases
 //! - [`histogram`]: atomics, in shared and device memory
+//! - [`matmul`]: tiles in shared memory, and a sum that each thread keeps
 //! - [`transpose`]: a tile in shared memory, so that reads and writes are both coalesced
 //!
 //! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
@@ -21,11 +22,13 @@ device_std::kernel_module!("../ptx/device_kernels.ptx");
 mod bilateral;
 mod elementwise;
 mod histogram;
+mod matmul;
 mod reduce;
 mod transpose;
 
 pub use bilateral::bilateral;
-pub use elementwise::{Scale, add, add4, process, process4, roots, saxpy, saxpy4, scale, scale4};
+pub use elementwise::{Scale, add, add4, mul, process, process4, roots, saxpy, saxpy4, scale, scale4};
 pub use histogram::histogram;
+pub use matmul::matmul;
 pub use reduce::{BlockSum, block_sum};
 pub use transpose::transpose;

@@ -4,8 +4,8 @@
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
 use device_kernels::{
-    add, add4, bilateral, block_sum, histogram, process, process4, roots, saxpy, saxpy4, scale, scale4,
-    transpose,
+    add, add4, bilateral, block_sum, histogram, matmul, mul, process, process4, roots, saxpy, saxpy4, scale,
+    scale4, transpose,
 };
 
 cuda_rt::streams! {
@@ -389,6 +389,69 @@ fn transpose_moves_every_element() {
             bits(&download(&stream, &output)),
             bits(&expected),
             "{width}x{height}"
+        );
+    }
+}
+
+#[test]
+fn mul_is_a_product_bit_for_bit() {
+    let stream = compute();
+    for len in LENGTHS {
+        let (left, right) = (random_floats(len, 11), random_floats(len, 12));
+        let product = mul(
+            &stream,
+            Grid1::covering(len),
+            &upload(&stream, &left),
+            &upload(&stream, &right),
+            stream.alloc_uninit(len).unwrap(),
+        )
+        .unwrap();
+        let expected: Vec<f32> = left.iter().zip(&right).map(|(a, b)| a * b).collect();
+        assert_eq!(bits(&download(&stream, &product)), bits(&expected), "{len}");
+    }
+}
+
+/// Sides around the side of a tile, and depth 0.
+#[test]
+fn matmul_adds_the_products_in_order() {
+    let stream = compute();
+    let sides = [
+        (1, 1, 1),
+        (16, 16, 16),
+        (17, 15, 16),
+        (15, 17, 33),
+        (3, 70, 1),
+        (40, 2, 0),
+        (50, 33, 47),
+    ];
+    for (height, width, depth) in sides {
+        let (left, right) = (
+            random_floats(height * depth, 13),
+            random_floats(depth * width, 14),
+        );
+        let product = matmul(
+            &stream,
+            Grid2::covering(width, height),
+            &upload(&stream, &left),
+            &upload(&stream, &right),
+            height as u32,
+            width as u32,
+            depth as u32,
+            stream.alloc_uninit(height * width).unwrap(),
+        )
+        .unwrap();
+        let element = |row: usize, column: usize| {
+            (0..depth).fold(0.0_f32, |sum, k| {
+                left[row * depth + k].mul_add(right[k * width + column], sum)
+            })
+        };
+        let expected: Vec<f32> = (0..height * width)
+            .map(|at| element(at / width, at % width))
+            .collect();
+        assert_eq!(
+            bits(&download(&stream, &product)),
+            bits(&expected),
+            "{height}x{depth} by {depth}x{width}"
         );
     }
 }

@@ -4,7 +4,7 @@
 
 use cuda_rt::simulator::{Call, SimConfig};
 use cuda_rt::{
-    AnyDevice, AnyStream, Device, DeviceBuffer, DeviceSlice, Grid1, Idle, Kept, Lasting, Live, Result,
+    AnyDevice, AnyStream, Device, DeviceBuffer, DeviceSlice, Grid1, Grid2, Idle, Kept, Lasting, Live, Result,
     Stream, StreamTag,
 };
 use device_kernels::{block_sum, saxpy};
@@ -23,6 +23,27 @@ mod ops {
     ) -> Result<DeviceBuffer<f32, S>> {
         let out = s.alloc_uninit(a.len())?;
         Ok(device_kernels::add(s, Grid1::covering(a.len()), a, b, out)?)
+    }
+
+    pub(super) fn mul<S: StreamTag<Device: Live>>(
+        s: &Stream<S>,
+        a: &DeviceSlice<f32, S>,
+        b: &DeviceSlice<f32, S>,
+    ) -> Result<DeviceBuffer<f32, S>> {
+        let out = s.alloc_uninit(a.len())?;
+        Ok(device_kernels::mul(s, Grid1::covering(a.len()), a, b, out)?)
+    }
+
+    /// The product of `a`, which has `m` rows of `k`, and `b`, which has `k` rows of `n`.
+    pub(super) fn matmul<S: StreamTag<Device: Live>>(
+        s: &Stream<S>,
+        [m, k, n]: [usize; 3],
+        a: &DeviceSlice<f32, S>,
+        b: &DeviceSlice<f32, S>,
+    ) -> Result<DeviceBuffer<f32, S>> {
+        let (out, grid) = (s.alloc_uninit(m * n)?, Grid2::covering(n, m));
+        let [m, k, n] = [m, k, n].map(|side| side as u32);
+        Ok(device_kernels::matmul(s, grid, a, b, m, n, k, out)?)
     }
 
     pub(super) fn scaled<S: StreamTag<Device: Live>>(
@@ -77,6 +98,30 @@ impl Tensor {
         })?;
         let shape = self.shape;
         Ok(Self { data, shape })
+    }
+
+    /// Element by element, on the stream of `self`, as `add`.
+    fn mul(&self, other: &Self) -> Result<Self> {
+        assert_eq!(self.shape, other.shape);
+        let data = self.data.stream().run(|s| {
+            let a = s.by_ref(&self.data)?;
+            let product = s.by_ref_ordered(&other.data, |b| ops::mul(s, &a, &b))??;
+            Ok::<_, cuda_rt::Error>(s.keep(product))
+        })?;
+        let shape = self.shape;
+        Ok(Self { data, shape })
+    }
+
+    /// The product of matrices, on the stream of `self`.
+    fn matmul(&self, other: &Self) -> Result<Self> {
+        let ([m, k], [rows, n]) = (self.shape, other.shape);
+        assert_eq!(k, rows);
+        let data = self.data.stream().run(|s| {
+            let a = s.by_ref(&self.data)?;
+            let product = s.by_ref_ordered(&other.data, |b| ops::matmul(s, [m, k, n], &a, &b))??;
+            Ok::<_, cuda_rt::Error>(s.keep(product))
+        })?;
+        Ok(Self { data, shape: [m, n] })
     }
 
     fn scaled(&self, factor: f32) -> Result<Self> {
@@ -143,6 +188,41 @@ fn tensors_of_two_streams_are_added_in_order() {
     });
 }
 
+/// A layer of a network on two streams: `(input · weights) * mask + bias`, against plain loops.
+#[test]
+fn tensors_of_two_streams_are_multiplied_as_the_host_does() {
+    const M: usize = 30;
+    const K: usize = 37;
+    const N: usize = 20;
+    for_each_device(|gpu| {
+        let (one, two) = (stream(gpu, "one"), stream(gpu, "two"));
+        let values = |count: usize, step: usize| -> Vec<f32> {
+            (0..count).map(|at| (at * step % 17) as f32 - 8.0).collect()
+        };
+        let (input, weights) = (values(M * K, 5), values(K * N, 3));
+        let (mask, bias) = (values(M * N, 7), values(M * N, 11));
+        let product = |at: usize| -> f32 {
+            (0..K)
+                .map(|k| input[at / N * K + k] * weights[k * N + at % N])
+                .sum()
+        };
+        let expected: Vec<f32> = (0..M * N).map(|at| product(at) * mask[at] + bias[at]).collect();
+
+        let input = Tensor::new(&one, [M, K], &input).unwrap();
+        let weights = Tensor::new(&two, [K, N], &weights).unwrap();
+        let mask = Tensor::new(&one, [M, N], &mask).unwrap();
+        let bias = Tensor::new(&two, [M, N], &bias).unwrap();
+        for _ in 0..4 {
+            let product = input.matmul(&weights).unwrap();
+            assert_eq!((product.data.stream(), product.shape), (&one, [M, N]));
+            let output = bias.add(&product.mul(&mask).unwrap()).unwrap();
+            assert_eq!(output.data.stream(), &two);
+            // Whole numbers below 2^24: each sum is exact, in whatever order.
+            assert_eq!(output.to_vec().unwrap(), expected);
+        }
+    });
+}
+
 /// Both kinds of streams in one program: a tag's stream as a value, and a typed function beside it.
 #[test]
 fn tensors_of_a_static_stream_and_typed_buffers_use_the_same_operations() {
@@ -169,6 +249,14 @@ fn operations_on_tensors_of_one_stream_record_no_event() {
             }
         });
         assert_eq!(made, [(Call::Alloc, 10), (Call::Free, 10), (Call::Launch, 10)]);
+        let b = Tensor::new(&one, [20, 30], &[2.0; 600]).unwrap();
+        let made = calls_of(&gpu, || {
+            for _ in 0..10 {
+                let product = a.matmul(&b).unwrap();
+                drop(product.mul(&product).unwrap());
+            }
+        });
+        assert_eq!(made, [(Call::Alloc, 20), (Call::Free, 20), (Call::Launch, 20)]);
     })
     .unwrap();
 }
