@@ -18,13 +18,16 @@ kinds! {
     // Work.
     Fill Kernel Add Upload Download
     CopyRows UploadRows DownloadRows
+    CopyPlanes UploadPlanes DownloadPlanes
     ReadMapped WriteMapped FillMapped
     HostFunction
     // What a graph launched of these.
-    RowsInGraph MappedInGraph HostFunctionInGraph ManagedInGraph
+    RowsInGraph PlanesInGraph MappedInGraph HostFunctionInGraph ManagedInGraph
     // Run-time streams.
     OpenSame OpenOrdered ReleaseKept
     View ViewOrdered ReadByRef ReadByRefOrdered KeptHost
+    // Graphs that a run-time stream keeps.
+    KeptGraph LentGraph KeptGraphHost KeptFromGraph
     // New memory.
     Returned ReturnedMapped FilledPinned
     ManagedFromHost ManagedZeroed ManagedFilled ManagedReturned

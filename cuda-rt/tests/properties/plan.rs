@@ -97,6 +97,16 @@ pub(crate) enum Act {
         host: Option<i8>,
         drops: bool,
     },
+    /// A run-time stream captures `x` into a graph, and keeps the graph. It is launched where it is
+    /// kept. After the first launch its stream works on the graph's memory, and the host reads the
+    /// pinned memory and writes this value.
+    KeptGraph {
+        works: [Work; 2],
+        launches: u8,
+        between: Option<Work>,
+        host: Option<i8>,
+        drops: bool,
+    },
     /// `x` gets managed memory; its former managed memory is dropped in flight.
     NewManaged {
         how: Make,
@@ -202,6 +212,9 @@ pub(crate) enum Act {
         nth: u8,
         sticky: bool,
     },
+    /// A function of the host writes half of the pinned memory of `x`, and panics. The device is
+    /// lost once it has run.
+    HostPanic,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -307,7 +320,7 @@ pub(crate) enum Work {
         way: Way,
         from: u8,
         to: u8,
-        size: [u8; 2],
+        size: [u8; 3],
         gaps: [u8; 2],
         offsets: [u8; 2],
     },
@@ -397,6 +410,8 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
         5 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
             .prop_map(|(works, fork, launches, between, update, host, drops)| Act::Graph { works, fork, launches, between, update, host, drops }),
+        4 => ([work(), work()], 1..3u8, prop::option::of(work()), prop::option::of(-9..9i8), prop::bool::weighted(0.2))
+            .prop_map(|(works, launches, between, host, drops)| Act::KeptGraph { works, launches, between, host, drops }),
         3 => Just(Act::Release),
         4 => settle().prop_map(Act::Settle),
         3 => (-9..9i8).prop_map(|value| Act::Write { value }),
@@ -443,6 +458,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
         nth,
         sticky,
     });
+    let fault = prop_oneof![12 => fault, 1 => Just(Act::HostPanic)];
     let weight = |wanted: bool, weight| if wanted { weight } else { 0 };
     proptest::strategy::Union::new_weighted(
         [
@@ -531,7 +547,7 @@ fn work() -> impl Strategy<Value = Work> {
         4 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(left, right, to)| Work::Add { left, right, to }),
         2 => (0..4u8).prop_map(|to| Work::Upload { to }),
         3 => (0..4u8).prop_map(|from| Work::Download { from }),
-        3 => (way(), 0..4u8, 0..4u8, any::<[u8; 2]>(), any::<[u8; 2]>(), any::<[u8; 2]>())
+        3 => (way(), 0..4u8, 0..4u8, any::<[u8; 3]>(), any::<[u8; 2]>(), any::<[u8; 2]>())
             .prop_map(|(way, from, to, size, gaps, offsets)| Work::Rows { way, from, to, size, gaps, offsets }),
         3 => (way(), kernel(), 0..4u8).prop_map(|(way, kernel, part)| Work::Mapped { way, kernel, part }),
         1 => (0..9u8, 0..9u8, -9..9i8).prop_map(|(from, upto, value)| Work::FillMapped { from, upto, value }),

@@ -71,7 +71,7 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
     let sum = tally.get();
     println!(
         "{} programs of {} steps in all, each in 4 orders: {} acts, {} driver calls, {} buffers compared, {} graphs \
-         updated, {} calls refused",
+         updated, {} calls refused, {} functions of the host panicked",
         plans.get(),
         steps.get(),
         sum.acts,
@@ -79,9 +79,12 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
         sum.compared,
         sum.updated,
         sum.refused,
+        sum.host_panics,
     );
     result.unwrap_or_else(|error| panic!("{error}"));
     assert!(sum.compared > plans.get(), "too little is looked at");
+    let panics = !shape.faults || plans.get() < 100 || sum.host_panics > 0;
+    assert!(panics, "no function of the host panics");
     println!("{:?}", sum.counts);
     sum.counts.judge(plans.get());
 }

@@ -8,7 +8,7 @@ use cuda_rt::{Device, Live};
 
 use crate::object::{Lanes, Object, State};
 use crate::plan::{Act, Kernel, Make, Plan, Settle, Step, Way};
-use crate::side::{Closure, Recipe, Side, Tally, on_lane};
+use crate::side::{Closure, KeptRecipe, Recipe, Side, Tally, on_lane};
 
 /// An object on its way to another thread.
 enum Mail<D: Live, E: Live> {
@@ -258,6 +258,23 @@ impl<D: Live> Side<D> {
             Act::LendRef { to, kernel, panics } => on!(|stream| self.lend_ref(stream, x, to, kernel, panics)),
             Act::LendAll { to, kernel } => on!(|stream| self.lend_all(stream, x, to, kernel)),
             Act::Kept(how) => self.kept(x, other, lane, how),
+            Act::KeptGraph {
+                works,
+                launches,
+                between,
+                host,
+                drops,
+            } => {
+                let recipe = KeptRecipe {
+                    works,
+                    launches,
+                    between,
+                    host,
+                    drops,
+                };
+                self.kept_graph(x, lane, recipe);
+            }
+            Act::HostPanic => on!(|stream| self.host_panic(stream, x)),
             Act::NewManaged { how, len } => {
                 let len = [4, 16, 24][usize::from(len) % 3];
                 on!(|stream| self.new_managed(stream, x, how, len));

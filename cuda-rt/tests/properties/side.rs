@@ -6,6 +6,7 @@
 mod abroad;
 mod graph;
 mod kept;
+mod kept_graph;
 mod parts;
 mod sharing;
 mod together;
@@ -24,6 +25,7 @@ use crate::plan::{Settle, Work};
 use crate::work::{Op, apply, enqueue, resolve};
 
 pub(crate) use graph::Recipe;
+pub(crate) use kept_graph::KeptRecipe;
 
 /// Waits with `Handoff::on_done`, which needs a device that lives as long as the process.
 pub(crate) type Closure<D> = fn(Handoff<IdleBundle<D>>) -> Result<IdleBundle<D>>;
@@ -49,6 +51,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Graphs that were updated.
     pub(crate) updated: u64,
+    /// Functions of the host that panic.
+    pub(crate) host_panics: u64,
     /// What was done on both devices.
     pub(crate) counts: Counts,
 }
@@ -59,6 +63,7 @@ impl std::ops::AddAssign for Tally {
         self.compared += other.compared;
         self.refused += other.refused;
         self.updated += other.updated;
+        self.host_panics += other.host_panics;
         self.counts += other.counts;
     }
 }

@@ -1,6 +1,6 @@
 //! Work on a list of parts: on a stream, and on plain vectors.
 
-use cuda_rt::{DeviceSlice, Grid1, Layout2, PinnedSlice, Result, Stream, StreamTag};
+use cuda_rt::{DeviceSlice, Grid1, Layout3, PinnedSlice, Result, Stream, StreamTag};
 use device_kernels::{add, process, saxpy, scale};
 
 use crate::counts::Kind;
@@ -35,13 +35,13 @@ pub(crate) enum Op {
         from: usize,
         len: usize,
     },
-    /// Rows of the source, and rows of the destination; of two parts, or of a part and pinned
-    /// memory.
+    /// Rows of the source, and rows of the destination, in one plane or two; of two parts, or of a
+    /// part and pinned memory.
     Rows {
         way: Way,
         from: usize,
         to: usize,
-        rows: [Layout2; 2],
+        rows: [Layout3; 2],
     },
     /// Pinned memory that a kernel or a copy reaches in place. `Within` reads its first half and
     /// writes its second half.
@@ -72,11 +72,14 @@ impl Op {
             Self::Add { .. } => Kind::Add,
             Self::Upload { .. } => Kind::Upload,
             Self::Download { .. } => Kind::Download,
-            Self::Rows { way: Way::Within, .. } => Kind::CopyRows,
-            Self::Rows {
-                way: Way::FromHost, ..
-            } => Kind::UploadRows,
-            Self::Rows { way: Way::ToHost, .. } => Kind::DownloadRows,
+            Self::Rows { way, rows, .. } => match (way, rows[0].depth) {
+                (Way::Within, 1) => Kind::CopyRows,
+                (Way::FromHost, 1) => Kind::UploadRows,
+                (Way::ToHost, 1) => Kind::DownloadRows,
+                (Way::Within, _) => Kind::CopyPlanes,
+                (Way::FromHost, _) => Kind::UploadPlanes,
+                (Way::ToHost, _) => Kind::DownloadPlanes,
+            },
             Self::Mapped {
                 way: Way::FromHost, ..
             } => Kind::ReadMapped,
@@ -89,6 +92,7 @@ impl Op {
     /// The kind of the work inside a graph, if it is counted there.
     pub(crate) fn kind_in_graph(self) -> Option<Kind> {
         match self {
+            Self::Rows { rows, .. } if rows[0].depth > 1 => Some(Kind::PlanesInGraph),
             Self::Rows { .. } => Some(Kind::RowsInGraph),
             Self::Mapped { .. } | Self::FillMapped { .. } => Some(Kind::MappedInGraph),
             Self::HostFunction { .. } => Some(Kind::HostFunctionInGraph),
@@ -113,11 +117,14 @@ impl Op {
 }
 
 /// Some rows of memory with `len` elements; `None` if they do not fit.
-fn rows(len: usize, [width, height]: [usize; 2], gap: u8, offset: u8) -> Option<Layout2> {
+fn rows(len: usize, [width, height, depth]: [usize; 3], gap: u8, offset: u8) -> Option<Layout3> {
     let stride = width + usize::from(gap) % 3;
-    let room = len.checked_sub((height - 1) * stride + width)?;
+    let plane_rows = height + usize::from(gap) / 3 % 2;
+    let last_row = (depth - 1) * plane_rows + height - 1;
+    let room = len.checked_sub(last_row * stride + width)?;
     let offset = usize::from(offset) % (room + 1);
-    Some(Layout2::packed(width, height).with_stride(stride).at(offset))
+    let packed = Layout3::packed(width, height, depth);
+    Some(packed.with_stride(stride).with_plane_rows(plane_rows).at(offset))
 }
 
 /// The meaning of `work` for parts of these lengths; `None` if it has no meaning.
@@ -177,12 +184,13 @@ pub(crate) fn resolve(work: Work, parts: &[usize], host: Option<usize>) -> Optio
             way,
             from,
             to,
-            size: [width, height],
+            size: [width, height, depth],
             gaps,
             offsets,
         } => {
             let (from, to) = (part(from), part(to));
-            let size = [1 + usize::from(width) % 4, 1 + usize::from(height) % 3];
+            let size = [(width, 4), (height, 3), (depth, 2)];
+            let size = size.map(|(number, most)| 1 + usize::from(number) % most);
             let lens = match way {
                 Way::Within => (from != to).then_some([parts[from], parts[to]])?,
                 Way::FromHost => [host?, parts[to]],
@@ -405,11 +413,12 @@ pub(crate) fn apply(op: Op, parts: &mut [&mut Vec<f32>], host: Option<&mut Vec<f
     }
 }
 
-fn apply_rows(read: Layout2, from: &[f32], written: Layout2, to: &mut [f32]) {
-    for row in 0..read.height {
-        for column in 0..read.width {
-            to[written.offset + row * written.stride + column] =
-                from[read.offset + row * read.stride + column];
+fn apply_rows(read: Layout3, from: &[f32], written: Layout3, to: &mut [f32]) {
+    for plane in 0..read.depth {
+        for row in 0..read.height {
+            let start = |of: Layout3| of.offset + (plane * of.plane_rows + row) * of.stride;
+            let (source, target) = (start(read), start(written));
+            to[target..target + read.width].copy_from_slice(&from[source..source + read.width]);
         }
     }
 }
