@@ -15,6 +15,7 @@ mod pairs;
 mod attacks;
 mod checker;
 mod collective;
+mod counts;
 mod device;
 mod error;
 mod graph;
