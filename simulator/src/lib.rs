@@ -475,6 +475,7 @@ unsafe impl Tools for SimDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuda_rt_driver::Memory as _;
 
     #[test]
     fn a_panic_inside_loses_all_devices_of_the_host() {
