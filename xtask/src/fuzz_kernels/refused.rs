@@ -56,7 +56,6 @@ fn of_no_size(types: &mut Types<'_>, depth: usize) -> Type {
         Type {
             name: format!("[{}; 0]", primitive.name),
             size: 0,
-            is_scalar: false,
             ..primitive
         }
     } else {
@@ -74,14 +73,12 @@ fn of_no_size(types: &mut Types<'_>, depth: usize) -> Type {
         }
         2 => Type {
             name: format!("Row<{}, {}>", inner.name, types.random.below(4)),
-            is_scalar: true,
             ..inner
         },
         _ => Type {
             name: format!("Row<{}, 0>", types.of_size(1, 16).name),
             size: 0,
             align: 1,
-            is_scalar: true,
         },
     }
 }

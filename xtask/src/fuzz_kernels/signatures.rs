@@ -38,8 +38,6 @@ pub(super) struct Type {
     pub(super) name: String,
     pub(super) size: usize,
     pub(super) align: usize,
-    /// Whether it may also be passed by value.
-    pub(super) is_scalar: bool,
 }
 
 /// Makes types, and collects their definitions.
@@ -78,7 +76,6 @@ impl<'a> Types<'a> {
                     name: name.to_owned(),
                     size,
                     align: size,
-                    is_scalar: true,
                 }
             }
             kind @ (2 | 3) => {
@@ -91,7 +88,6 @@ impl<'a> Types<'a> {
                     },
                     size: inner.size * count,
                     align: inner.align,
-                    is_scalar: is_row,
                 }
             }
             _ => {
@@ -138,14 +134,13 @@ impl<'a> Types<'a> {
             name,
             size: size + gap,
             align: largest,
-            is_scalar: true,
         }
     }
 
     fn scalar(&mut self) -> Type {
         loop {
             let ty = self.of_size(3, 16);
-            if ty.is_scalar && ty.size <= 1024 {
+            if ty.size <= 1024 {
                 return ty;
             }
         }
@@ -210,10 +205,11 @@ pub(super) fn signature(seed: u64, number: usize) -> Case {
     let mut draft = Draft::default();
     let mut shared_bytes = 0;
     for n in 0..types.random.within(1, 6) {
-        match types.random.below(if is_block { 5 } else { 4 }) {
+        match types.random.below(if is_block { 6 } else { 5 }) {
             0 | 1 => scalar(&mut types, &mut draft, n, threads),
             2 => slice(&mut types, &mut draft, n, threads),
             3 => chunk(&mut types, &mut draft, n, threads),
+            4 => array(&mut types, &mut draft, n, threads),
             _ => shared(&mut types, &mut draft, n, threads, &mut shared_bytes),
         }
     }
@@ -381,6 +377,33 @@ fn scalar(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
         argument: Some(argument),
     });
     draft.copies += &format!("o{n}.set(i, s{n});\n");
+}
+
+/// Adds an array that is passed by value; each thread copies the element at an index that is known
+/// only at run time.
+fn array(types: &mut Types<'_>, draft: &mut Draft, n: usize, threads: usize) {
+    let ty = loop {
+        let ty = types.of_size(2, 16);
+        if ty.size <= 64 {
+            break ty;
+        }
+    };
+    let count = types.random.within(1, 9);
+    let bytes = types.random.bytes(ty.size * count);
+    let expected = bytes.iter().copied().cycle().take(ty.size * threads).collect();
+    draft.output(
+        &format!("o{n}"),
+        &format!("PerThread<{}>", ty.name),
+        &ty.name,
+        expected,
+        ty.size,
+    );
+    let name = format!("[{}; {count}]", ty.name);
+    draft.parameters.push(Parameter {
+        text: format!("s{n}: {name}"),
+        argument: Some(Argument::Scalar { ty: name, bytes }),
+    });
+    draft.copies += &format!("o{n}.set(i, s{n}[i.get() % {count}]);\n");
 }
 
 /// Adds a slice; each thread copies one element.
